@@ -23,8 +23,7 @@ from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.before_run import recalled
 from agent.run.models.roles import open_model
 from agent.screen.capture import Frame
-from agent.screen.encode import encode
-from agent.screen.fit import fit, resize
+from agent.screen.encode import encode, fit, resize
 from agent.screen.outline import Element, Outline
 from agent.settings import load_settings
 from foundation.command_line import Parser, plain_text
@@ -153,7 +152,7 @@ def _capture(monitor: int | None) -> _Seen:
     from agent.desktop.guard.desktop import ProtectedDesktop
     from agent.run.observing.outliner import Outliner
     from agent.safety.stop import StopSwitch
-    from agent.screen.languages import reading_languages
+    from agent.screen.ocr import reading_languages
 
     desktop = ProtectedDesktop(open_own_desktop(StopSwitch(), monitor), dry_run=True)
     outliner = Outliner(desktop.open_elements, desktop.open_windows, reading_languages(os.environ)[0])

@@ -13,7 +13,7 @@ from agent.desktop.guard.desktop import ProtectedDesktop
 from agent.run.observing.outliner import Outliner
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
-from agent.screen.languages import reading_languages
+from agent.screen.ocr import reading_languages
 from agent.screen.outline import Element, Outline
 from foundation.command_line import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
@@ -80,7 +80,7 @@ def _tree(elements: "Elements | None", frame: Frame) -> Outline:
 
 
 def _draw(frame: Frame, outline: Outline, path: Path | None) -> Path:
-    from agent.screen.marks import draw_marks
+    from agent.screen.drawing import draw_marks
 
     try:
         if path is None:

@@ -11,7 +11,7 @@ from agent.core.geometry import Region, Size, Viewport
 from agent.families.base import Family, ParseFailure
 from agent.families.registry import get_family
 from agent.families.shared.lenient_json import clean
-from agent.screen.fit import fit
+from agent.screen.encode import fit
 from agent.screen.outline import Element, Outline
 from foundation.chat_stream import Answer, ToolCall
 from foundation.command_line import Parser

@@ -12,8 +12,7 @@ from agent.families.base import Call, Family, ParseFailure, PastStep, PromptRequ
 from agent.families.registry import get_family
 from agent.families.shared.lenient_json import clean
 from agent.model.request import ChatRequest, to_openai
-from agent.screen.encode import EncodedImage
-from agent.screen.fit import fit
+from agent.screen.encode import EncodedImage, fit
 from agent.settings import load_settings, read_text
 from foundation.chat_stream import Answer
 from foundation.command_line import Parser

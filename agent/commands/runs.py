@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from agent.commands.arguments import add_options
-from agent.record.folders import runs_dir
-from agent.record.read import Bundle, list_bundles
+from agent.record.read import Bundle, list_bundles, runs_dir
 from agent.settings import load_settings
 from foundation.command_line import Parser, positive
 from foundation.foreign_text import on_one_line

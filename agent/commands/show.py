@@ -7,9 +7,8 @@ from typing import Any
 from agent.commands.arguments import add_recorded_run, recorded_run
 from agent.core.actions import shorten
 from agent.events.fates import WORDS
-from agent.record.action_record import ActionRecord
 from agent.record.run_record import ReceiptRecord
-from agent.record.step_record import StepRecord
+from agent.record.step_record import ActionRecord, StepRecord
 from foundation.command_line import Parser
 from foundation.foreign_text import on_one_line
 from foundation.printing import put, put_json

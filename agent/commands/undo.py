@@ -10,8 +10,9 @@ from foundation.errors import ExitStatus, UsageError
 from foundation.printing import ask_for, put, put_json
 
 if TYPE_CHECKING:
-    from agent.undoing.plan import Item
-    from agent.undoing.undo import Result, Undoing
+    from agent.evidence.undo import Result
+    from agent.evidence.undo_plan import Item
+from agent.record.undo import RunUndo
 
 
 def main(argv: Sequence[str]) -> int:
@@ -29,9 +30,9 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     if options.json and not (options.yes or options.dry_run):
         raise UsageError("--json cannot ask.", "Add --yes to undo, or --dry-run to see what would be undone.")
-    from agent.undoing.undo import Undoing
+    from agent.record.undo import RunUndo
 
-    undoing = Undoing(recorded_run(options))
+    undoing = RunUndo(recorded_run(options))
     if not options.json:
         _show(undoing)
     if undoing.able and not options.dry_run and not options.yes and not _agreed(len(undoing.able)):
@@ -46,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     return ExitStatus.NOT_DONE if failed else ExitStatus.DONE
 
 
-def _show(undoing: "Undoing") -> None:
+def _show(undoing: "RunUndo") -> None:
     if not undoing.items:
         put("This run changed nothing, as far as is known.")
     _lines("will be undone:", undoing.able)

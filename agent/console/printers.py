@@ -7,7 +7,6 @@ from typing import Any, TextIO
 from agent.core.actions import TYPING, points_of
 from agent.events.as_json import to_json
 from agent.events.fates import decider_words
-from agent.events.handover import HandedBack, HandedOver, ReliefAsked
 from agent.events.run_events import (
     Acted,
     ApprovalAsked,
@@ -16,11 +15,14 @@ from agent.events.run_events import (
     Decided,
     Dropped,
     Event,
+    HandedBack,
+    HandedOver,
     ModelDelta,
     Observed,
     Paused,
     PersonSaid,
     Receipt,
+    ReliefAsked,
     Resumed,
     RunFinished,
     RunStarted,

@@ -19,11 +19,16 @@ FIRSTS = {"images": "image", "calls": "call", "actions": "action", "targets": "t
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """The event as plain JSON: "event", "schema", "at" in ISO 8601, then its fields."""
+    """Return the event as plain JSON: "event", "schema", "at" in ISO 8601, then its fields."""
     head = {"event": type(event).__name__, "schema": SCHEMA, "at": iso_time(event.at)}
+    told = fields_of(event)
+    return head | told | {FIRSTS[name]: next(iter(items), None) for name, items in told.items() if name in FIRSTS}
+
+
+def fields_of(event: Event) -> dict[str, Any]:
+    """Return an event's own fields as plain JSON, as run bundles hold them too."""
     told = {name: _plain(getattr(event, name)) for name in event.__dataclass_fields__ if name != "at"}
-    firsts = {FIRSTS[name]: next(iter(items), None) for name, items in told.items() if name in FIRSTS}
-    return head | told | firsts | (_plain(event.actor) if isinstance(event, RunStarted) else {})
+    return told | (_plain(event.actor) if isinstance(event, RunStarted) else {})
 
 
 def iso_time(seconds: float) -> str:

@@ -4,6 +4,7 @@ The printer, the recorder and the TUI receive the same stream. Events are plain 
 the form of `mai-agent --json`.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -11,9 +12,7 @@ from typing import Literal, TypeAlias
 from agent.core.actions import Action
 from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint, GridPoint, Viewport
-from agent.events.base import Happened
-from agent.events.fates import Why, consulted_words
-from agent.events.handover import HandedBack, HandedOver, ReliefAsked
+from agent.events.fates import Allowed, Why, consulted_words, handed_over_words
 from agent.families.base import Call, ParseFailure
 from agent.safety.naming import Aim
 from agent.safety.policy import PersonAnswer
@@ -33,6 +32,14 @@ SCHEMA = 3
 
 
 @dataclass(frozen=True, slots=True)
+class RunEvent:
+    """Anything that happens in a run."""
+
+    #: when, in seconds since 1970; two events that differ in nothing else are equal
+    at: float = field(default_factory=time.time, kw_only=True, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInUse:
     """A model that a run uses."""
 
@@ -43,7 +50,7 @@ class ModelInUse:
 
 
 @dataclass(frozen=True, slots=True)
-class RunStarted(Happened):
+class RunStarted(RunEvent):
     """The run begins; `models` has at least the role "actor".
 
     Args:
@@ -67,7 +74,7 @@ class RunStarted(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Observed(Happened):
+class Observed(RunEvent):
     """The screen was captured and made ready for the model; `tokens` are those of all images."""
 
     step: int
@@ -86,7 +93,7 @@ class Observed(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class ModelDelta(Happened):
+class ModelDelta(RunEvent):
     """The model said a piece more; `restart` voids what it said before in this step."""
 
     step: int
@@ -95,7 +102,7 @@ class ModelDelta(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Decided(Happened):
+class Decided(RunEvent):
     """The model's answer was read: actions in model and in desktop coordinates, in order, or a failure.
 
     Args:
@@ -125,7 +132,7 @@ class Decided(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Consulted(Happened):
+class Consulted(RunEvent):
     """A model was asked besides the decision itself: where something is.
 
     Args:
@@ -156,7 +163,7 @@ class Consulted(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalAsked(Happened):
+class ApprovalAsked(RunEvent):
     """The policy wants a person to agree, or the person wants to see the action first.
 
     Args:
@@ -174,7 +181,7 @@ class ApprovalAsked(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalGiven(Happened):
+class ApprovalGiven(RunEvent):
     """The person agreed or refused.
 
     Args:
@@ -203,7 +210,7 @@ class ApprovalGiven(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped(Happened):
+class Dropped(RunEvent):
     """An action of the decision was not carried out, and will not be.
 
     Args:
@@ -219,7 +226,7 @@ class Dropped(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Paused(Happened):
+class Paused(RunEvent):
     """The run waits for the person."""
 
     step: int
@@ -227,14 +234,14 @@ class Paused(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed(Happened):
+class Resumed(RunEvent):
     """The run goes on."""
 
     step: int
 
 
 @dataclass(frozen=True, slots=True)
-class UserActed(Happened):
+class UserActed(RunEvent):
     """The person used mouse or keyboard themselves before this step."""
 
     step: int
@@ -242,7 +249,7 @@ class UserActed(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class PersonSaid(Happened):
+class PersonSaid(RunEvent):
     """The person said something to the model before this step."""
 
     step: int
@@ -250,7 +257,7 @@ class PersonSaid(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Acted(Happened):
+class Acted(RunEvent):
     """The action was carried out, recorded (dry run), or failed.
 
     Args:
@@ -272,7 +279,7 @@ class Acted(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class StepFinished(Happened):
+class StepFinished(RunEvent):
     """The step is over.
 
     Args:
@@ -289,14 +296,14 @@ class StepFinished(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Warned(Happened):
+class Warned(RunEvent):
     """Something a person should know; the run goes on."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt(Happened):
+class Receipt(RunEvent):
     """What is not on the computer as it was when the run began; told once, before `RunFinished`.
 
     Args:
@@ -316,7 +323,7 @@ class Receipt(Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class RunFinished(Happened):
+class RunFinished(RunEvent):
     """The run is over; always the last event.
 
     Args:
@@ -332,6 +339,75 @@ class RunFinished(Happened):
     usage: Usage
     evidence: tuple[str, ...] = ()
     verified: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReliefAsked(RunEvent):
+    """The person is asked whether another model, elsewhere, may take over, and is shown what it would be sent first.
+
+    Args:
+        step: the next one.
+        model: its name at the endpoint.
+        host: where it is.
+        steps: for how many steps.
+        why: why it is needed, as a clause.
+        image: the first picture that it would see; null where it sees none.
+        file: where the run's folder has that picture; empty for none.
+    """
+
+    step: int
+    model: str
+    host: str
+    steps: int
+    why: str
+    image: EncodedImage | None
+    file: str
+
+    @property
+    def words(self) -> str:
+        """What is asked, on one line."""
+        shown = f"; it would be sent {self.file} first" if self.file else ""
+        return f"may {self.model or 'another model'} at {self.host} take over for {self.steps} steps? {self.why}{shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver(RunEvent):
+    """Another model takes over before this step.
+
+    Args:
+        role: its role; "relief".
+        model: its name at the endpoint.
+        host: where it is.
+        why: why the one before it does not get on, as a clause.
+        steps: it hands back after so many.
+        allowed: what lets it: "local" for a model on this machine, "policy" or "person" for one elsewhere.
+    """
+
+    step: int
+    role: str
+    model: str
+    host: str
+    why: str
+    steps: int
+    allowed: Allowed
+
+    @property
+    def words(self) -> str:
+        """What happened, on one line."""
+        return handed_over_words(self.model, self.host, self.steps, self.why, self.allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedBack(RunEvent):
+    """The run's own model goes on from this step; `why` the other one does not, as a clause."""
+
+    step: int
+    why: str
+
+    @property
+    def words(self) -> str:
+        """What happened, on one line."""
+        return f"handed back: {self.why}"
 
 
 Event: TypeAlias = (

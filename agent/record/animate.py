@@ -12,7 +12,7 @@ from agent.record.redact import Redactor
 from agent.record.report.page import replace_file
 from agent.record.report.pictures import load
 from agent.record.report.view import screenshot, view_run, view_step
-from agent.screen.target import mark
+from agent.screen.drawing import mark
 from foundation.errors import UsageError
 
 if TYPE_CHECKING:

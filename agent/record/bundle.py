@@ -13,34 +13,29 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import agent
 from agent.core.actions import Action, points_of
 from agent.core.geometry import GridPoint
 from agent.events import run_events as events
-from agent.events.as_json import to_json
-from agent.events.handover import HandedBack, HandedOver, ReliefAsked
-from agent.record.action_record import ActionRecord, AimRecord, ApprovalRecord, ElementRecord
+from agent.events.as_json import fields_of
+from agent.events.fates import Fate
 from agent.record.mask import mask_file
-from agent.record.records import TokensRecord, ViewportRecord
 from agent.record.redact import Redactor
-from agent.record.run_record import ChangeRecord, ReceiptRecord, RunRecord
-from agent.record.step_record import (
-    AnswerRecord,
-    BetweenRecord,
-    ConsultedRecord,
-    ImageRecord,
-    StepRecord,
-    with_firsts,
-)
-from foundation.chat_stream import Usage
+from agent.record.run_record import ReceiptRecord, RunRecord
+from agent.record.step_record import ActionRecord, ApprovalRecord, StepRecord, with_firsts
+from agent.screen.drawing import target_crop
 from foundation.errors import EnvironmentLacksError
 from foundation.foreign_text import json_text
+
+Json: TypeAlias = dict[str, Any]
 
 #: Bytes kept for run.json from the start; its end (outcome, message, totals) fits in them.
 _RESERVED = 8192
 _NO_ROOM = "The disk had no room for what changed."
+#: Kinds of actions that only say something.
+_SAID = ("finish", "answer", "absent", "remember", "ask_user")
 #: The longest message and the longest warning kept in run.json.
 _MESSAGE_CHARS = 1000
 _WARNING_CHARS = 300
@@ -67,12 +62,12 @@ class Recorder:
         instruction = self.redactor.instruction(instruction)  # first of all: the folder is named after it
         now = datetime.now().astimezone()
         self.path = runs / run_id(instruction, now)
-        self._run = RunRecord(
-            format=events.SCHEMA, id=self.path.name, instruction=instruction, version=agent.__version__,
-            outcome="running", started=now.isoformat(timespec="milliseconds"), pid=os.getpid(),
-        )  # fmt: skip
-        self._step: StepRecord | None = None
-        self._before: list[BetweenRecord] = []  # what the person did before the next step
+        self._run: Json = RunRecord().model_dump() | {
+            "format": events.SCHEMA, "id": self.path.name, "instruction": instruction, "version": agent.__version__,
+            "outcome": "running", "started": now.isoformat(timespec="milliseconds"), "pid": os.getpid(),
+        }  # fmt: skip
+        self._step: Json | None = None
+        self._before: list[Json] = []  # what the person did before the next step
         self._seen: events.Observed | None = None
         self._recorded = 0
         self._known_first: int | None = None  # how many secrets were known when the first line was written
@@ -92,155 +87,138 @@ class Recorder:
             self._handle(event)
 
     def _handle(self, event: events.Event) -> None:
+        told = fields_of(event)
         match event:
             case events.RunStarted():
-                self._run = RunRecord(**self._run.model_dump() | _fields(event, "instruction"))
+                self._run |= told | {"instruction": self._run["instruction"]}
                 self._write_run()
             case events.Observed():
                 self._flush_step()
-                self._observed(event)
+                self._observed(event, told)
             case events.Consulted():
-                self._consulted(event)
+                self._current["consulted"].append(_without(told, "step"))
+                self._count(told["usage"])
             case events.Decided():
-                self._decided(event)
-            case events.ApprovalAsked(_, _, reason, scope):
-                action = self._action(event.index)
-                action.approval, action.aim = ApprovalRecord(reason=reason, scope=scope, aim=_aim(event)), _aim(event)
+                self._decided(event, told)
+            case events.ApprovalAsked():
+                asked = {name: told[name] for name in ("reason", "scope", "aim")}
+                self._action(event.index).update(
+                    approval=ApprovalRecord().model_dump() | asked, aim=told["aim"], fate="unanswered"
+                )
             case events.ApprovalGiven():
-                action = self._action(event.index)
-                answer = _fields(event, "step", "index") | {"at": self._elapsed()}
-                action.approval = ApprovalRecord(**(action.approval or ApprovalRecord()).model_dump() | answer)
-                if event.instead is not None:
-                    action.aim = action.approval.instead_aim
+                self._approved(event, told)
             case events.Dropped():
-                self._action(event.index).fate = event.why
+                self._action(event.index)["fate"] = event.why
             case (
-                events.Paused() | events.Resumed() | events.UserActed() | events.PersonSaid() | HandedOver()
-                | HandedBack()
+                events.Paused() | events.Resumed() | events.UserActed() | events.PersonSaid() | events.HandedOver()
+                | events.HandedBack() | events.ReliefAsked()
             ):  # fmt: skip
-                self._between(event)
-            case ReliefAsked():
-                self._between(event, "image")
-                self._keep_preview(event)
+                happened = {"event": type(event).__name__} | _without(told, "image") | {"at": self._elapsed()}
+                self._before.append(happened)
+                if isinstance(event, events.ReliefAsked) and event.image is not None:
+                    self._write_file(event.file, event.image.data)  # what the person is asked about
             case events.Acted():
-                self._acted(event)
+                self._acted(event, told)
             case events.StepFinished():
                 step = self._current
-                step.changed, step.note, step.reply = event.changed, event.note, event.reply
-                step.milliseconds |= {name: round(value, 2) for name, value in event.milliseconds.items()}
+                step |= {name: told[name] for name in ("changed", "note", "reply")}
+                step["milliseconds"] |= {name: round(value, 2) for name, value in event.milliseconds.items()}
                 self._flush_step()
             case events.Warned(message):
                 message = self.redactor.text(message)[:_WARNING_CHARS]
-                self._run.warnings = [*self._run.warnings, message][-20:]
+                self._run["warnings"] = [*self._run["warnings"], message][-20:]
                 self._write_run()
             case events.Receipt():
-                self._keep_receipt(event)
+                self._keep_receipt(event, told)
             case events.RunFinished():
                 self._flush_step()
                 self._mask_earlier()
-                self._finish(event)
+                self._finish(event, told)
 
-    def _keep_preview(self, event: ReliefAsked) -> None:
-        """Keep what a person is asked about; it may never have been sent."""
-        if event.image is not None:
-            (self.path / event.file).parent.mkdir(mode=0o700, exist_ok=True)
-            _write_file(self.path / event.file, event.image.data)
-
-    def _keep_receipt(self, event: events.Receipt) -> None:
-        told = [ChangeRecord(**change.to_json()) for change in event.changes]
-        self._run.receipt = ReceiptRecord(**_fields(event) | {"changes": told})
+    def _keep_receipt(self, event: events.Receipt, told: Json) -> None:
+        self._run["receipt"] = told | {"changes": [{"undo": None} | change.to_json() for change in event.changes]}
         try:
             self._write_run()
         except OSError:  # the end of the run needs the room that there is
-            self._run.receipt = ReceiptRecord(remarks=[_NO_ROOM])
-
-    def _between(self, event: events.Event, *without: str) -> None:
-        told = _fields(event, *without)
-        self._before.append(BetweenRecord(event=type(event).__name__, **told, at=self._elapsed()))
+            self._run["receipt"] = _no_receipt(_NO_ROOM)
 
     @property
-    def _current(self) -> StepRecord:
+    def _current(self) -> Json:
         """The step under way; events of a step without its beginning make one."""
-        self._step = self._step or StepRecord()
+        if self._step is None:
+            self._step = StepRecord().model_dump()
         return self._step
 
-    def _action(self, index: int) -> ActionRecord:
-        actions = self._current.actions
-        actions += [ActionRecord() for _ in range(len(actions), index + 1)]
+    def _action(self, index: int) -> Json:
+        actions: list[Json] = self._current["actions"]
+        actions += [ActionRecord().model_dump() for _ in range(len(actions), index + 1)]
         return actions[index]
 
     def _elapsed(self) -> float:
         """Seconds since the run began."""
         return round(time.monotonic() - self._clock, 3)
 
-    def _observed(self, event: events.Observed) -> None:
-        told = to_json(event)
-        self._step = step = StepRecord(
-            step=event.step, at=self._elapsed(), before=self._before, screen=event.digest,
-            viewport=ViewportRecord(**told["viewport"]), milliseconds=told["milliseconds"],
-            tokens=TokensRecord(prompt=0, completion=0, cached=0), boxes=dict(event.boxes),
-        )  # fmt: skip
+    def _observed(self, event: events.Observed, told: Json) -> None:
+        self._step = None
+        step = self._current
+        step |= {name: told[name] for name in ("step", "viewport", "milliseconds", "boxes")}
+        step |= {"at": self._elapsed(), "before": self._before, "screen": event.digest}
+        step["tokens"] = {"prompt": 0, "completion": 0, "cached": 0}
         self._before = []
         self._seen = event
         for number, image in enumerate(event.images):
             suffix = "jpg" if image.format == "jpeg" else image.format
             file = f"screens/{_numbered(event.step, number)}.{suffix}"
-            _write_file(self.path / file, image.data)
-            size = image.size
-            step.images.append(ImageRecord(file=file, width=size.width, height=size.height, tokens=event.tokens))
+            self._write_file(file, image.data)
+            size = {"width": image.size.width, "height": image.size.height}
+            step["images"].append({"file": file, **size, "tokens": event.tokens})
 
-    def _crop_target(self, event: events.Acted, action: ActionRecord) -> None:
-        """Keep the surroundings of what a dry run would have touched, marked."""
-        from agent.record.crop import target_crop
-
-        seen = self._seen
-        crop = target_crop(seen.images[0], seen.viewport, event.target) if seen and seen.images else None
-        if crop is not None:
-            (self.path / "targets").mkdir(mode=0o700, exist_ok=True)
-            action.target_image = target_file(event.step, event.index)
-            _write_file(self.path / action.target_image, crop)
-
-    def _acted(self, event: events.Acted) -> None:
+    def _approved(self, event: events.ApprovalGiven, told: Json) -> None:
         action = self._action(event.index)
-        action.executed, action.dry_run, action.detail = event.executed, event.dry_run, event.detail
-        action.error, action.aim = event.error, _aim(event)
-        action.elements = [ElementRecord(**told) for told in to_json(event)["elements"]]
-        if event.dry_run:
-            self._crop_target(event, action)
+        action["approval"] = (action["approval"] or ApprovalRecord().model_dump()) | _without(told, "step", "index")
+        action["approval"]["at"] = self._elapsed()
+        if event.instead is not None:
+            action["aim"] = told["instead_aim"]
+        decided: dict[str, Fate] = {"refused": "refused", "skipped": "skipped", "told": "told"}
+        action["fate"] = decided.get(event.answer, "broken off")
 
-    def _consulted(self, event: events.Consulted) -> None:
-        self._current.consulted.append(ConsultedRecord(**_fields(event, "step")))
-        self._count(event.usage)
+    def _acted(self, event: events.Acted, told: Json) -> None:
+        action = self._action(event.index)
+        action |= {name: told[name] for name in ("executed", "dry_run", "detail", "error", "aim", "elements")}
+        action["fate"] = _fate_of(event, action["fate"])
+        seen = self._seen
+        if event.dry_run and seen is not None and seen.images:  # keep the surroundings of the target, marked
+            crop = target_crop(seen.images[0], seen.viewport, event.target)
+            if crop is not None:
+                action["target_image"] = target_file(event.step, event.index)
+                self._write_file(action["target_image"], crop)
 
-    def _count(self, usage: Usage) -> None:
-        """The tokens of a step: those of all that was asked in it."""
-        tokens = self._current.tokens
-        for name in TokensRecord.model_fields:
-            had, count = getattr(tokens, name), getattr(usage, name)
-            setattr(tokens, name, None if count is None else (had or 0) + count)
+    def _count(self, usage: Json) -> None:
+        """Add to the tokens of a step: those of all that was asked in it."""
+        tokens = self._current["tokens"]
+        for name, count in usage.items():
+            tokens[name] = None if count is None else (tokens[name] or 0) + count
 
-    def _decided(self, event: events.Decided) -> None:
-        step, told = self._current, to_json(event)
-        step.answers.append(AnswerRecord(raw=event.raw, failure=told["failure"], parts=told["answer"]))
-        step.thought, step.doubt, step.by = event.thought, event.doubt, event.by
-        step.error = None if event.failure is None else event.failure.message
-        step.actions = [
-            ActionRecord(call=call, action=written, grid=_grid(action), target=target)
-            for action, call, written, target in zip_longest(
-                event.actions, told["calls"][: len(event.actions)], told["actions"], told["targets"]
-            )
+    def _decided(self, event: events.Decided, told: Json) -> None:
+        step = self._current
+        step["answers"].append({"raw": event.raw, "failure": told["failure"], "parts": told["answer"]})
+        step |= {name: told[name] for name in ("thought", "doubt", "by")}
+        step["error"] = None if event.failure is None else event.failure.message
+        calls = told["calls"][: len(event.actions)]
+        step["actions"] = [
+            ActionRecord(grid=_grid(action)).model_dump()
+            | {"call": call, "action": written, "target": target, "fate": _undone_fate(target)}
+            for action, call, written, target in zip_longest(event.actions, calls, told["actions"], told["targets"])
         ]
-        self._count(event.usage)
+        self._count(told["usage"])
         for name, value in event.milliseconds.items():  # several tries add up
-            step.milliseconds[name] = round(step.milliseconds.get(name, 0) + value, 2)
+            step["milliseconds"][name] = round(step["milliseconds"].get(name, 0) + value, 2)
 
     def _flush_step(self) -> None:
         if self._step is None:
             return
         step, self._step = self._step, None
-        for action in step.actions:
-            action.fate = action.became
-        masked = with_firsts(self.redactor.data(step.model_dump()))
+        masked = with_firsts(self.redactor.data(step))
         if self._known_first is None:
             self._known_first = self.redactor.found
         _write_all(self._steps_file, _line(masked))
@@ -256,14 +234,13 @@ class Recorder:
             os.close(self._steps_file)
             self._steps_file = _open(path, os.O_APPEND)
 
-    def _finish(self, event: events.RunFinished) -> None:
-        run = self._run
-        run.outcome, run.status = event.outcome, int(event.status)
-        run.message = self.redactor.text(event.message)[:_MESSAGE_CHARS]
-        run.evidence, run.verified = list(event.evidence), event.verified
-        run.steps, run.recorded, run.seconds = event.steps, self._recorded, round(event.seconds, 3)
-        run.tokens, run.masked = TokensRecord(**to_json(event)["usage"]), self.redactor.found
-        run.finished = datetime.now().astimezone().isoformat(timespec="milliseconds")
+    def _finish(self, event: events.RunFinished, told: Json) -> None:
+        self._run |= {name: told[name] for name in ("outcome", "status", "evidence", "verified", "steps", "seconds")}
+        self._run |= {
+            "message": self.redactor.text(event.message)[:_MESSAGE_CHARS], "recorded": self._recorded,
+            "tokens": told["usage"], "masked": self.redactor.found,
+            "finished": datetime.now().astimezone().isoformat(timespec="milliseconds"),
+        }  # fmt: skip
         self._write_run()
 
     def abandon(self, event: events.RunFinished) -> None:
@@ -271,19 +248,19 @@ class Recorder:
         with suppress(OSError):
             self._flush_step()
             self._mask_earlier()
-        if self._run.receipt is None and event.steps == 0:
-            self._run.receipt = ReceiptRecord(remarks=["The run ended before it touched anything."])
+        if self._run["receipt"] is None and event.steps == 0:
+            self._run["receipt"] = _no_receipt("The run ended before it touched anything.")
         try:
-            self._finish(event)
+            self._finish(event, fields_of(event))
         except OSError:
-            self._run.warnings, self._run.evidence = [], []  # the end of the run needs their room more
-            if self._run.receipt is not None:
-                self._run.receipt = ReceiptRecord(remarks=[_NO_ROOM])
+            self._run["warnings"] = []  # the end of the run needs the room of warnings and evidence more
+            if self._run["receipt"] is not None:
+                self._run["receipt"] = _no_receipt(_NO_ROOM)
             with suppress(OSError):
-                self._finish(event)
+                self._finish(event, fields_of(event) | {"evidence": []})
 
     def _write_run(self) -> None:
-        run = self.redactor.data(self._run.model_dump())  # what was found later may be in it since the beginning
+        run = self.redactor.data(self._run)  # what was found later may be in it since the beginning
         data = json_text(run, indent=1).encode()
         if len(data) > self._run_bytes:  # make room first: a disk that is full must not leave half of an object
             os.lseek(self._run_file, 0, os.SEEK_END)
@@ -292,6 +269,21 @@ class Recorder:
         os.lseek(self._run_file, 0, os.SEEK_SET)
         _write_all(self._run_file, data.ljust(self._run_bytes))  # spaces after the object are still JSON
 
+    def _write_file(self, name: str, data: bytes) -> None:
+        """Write one picture of the bundle, whole or not at all."""
+        path = self.path / name
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        try:
+            handle = _open(path)
+            try:
+                _write_all(handle, data)
+            finally:
+                os.close(handle)
+        except OSError:
+            with suppress(OSError):  # half a file helps nobody, and its room may hold the step's line
+                path.unlink()
+            raise
+
     def close(self) -> None:
         """Close the files; safe to call twice."""
         for handle in (self._run_file, self._steps_file):
@@ -299,13 +291,23 @@ class Recorder:
                 os.close(handle)
 
 
-def _fields(event: events.Event, *without: str) -> dict[str, Any]:
-    """An event as JSON, without what every event has, and without these fields."""
-    return {key: value for key, value in to_json(event).items() if key not in ("event", "schema", "at", *without)}
+def _without(told: Json, *names: str) -> Json:
+    return {key: value for key, value in told.items() if key not in names}
 
 
-def _aim(event: events.ApprovalAsked | events.Acted) -> AimRecord:
-    return AimRecord(**to_json(event)["aim"])
+def _no_receipt(remark: str) -> Json:
+    return ReceiptRecord(remarks=[remark]).model_dump()
+
+
+def _undone_fate(target: Json | None) -> Fate:
+    """What became of an action before anything was done with it."""
+    return "said" if (target or {}).get("type") in _SAID else "broken off"
+
+
+def _fate_of(event: events.Acted, before: Fate | None) -> Fate:
+    if event.error is not None:
+        return "failed"
+    return "done" if event.executed else "dry run" if event.dry_run else (before or "broken off")
 
 
 def _grid(action: Action[GridPoint]) -> list[float] | None:
@@ -332,19 +334,6 @@ def _numbered(step: int, index: int) -> str:
 
 def _line(value: Any) -> bytes:
     return (json_text(value) + "\n").encode()
-
-
-def _write_file(path: Path, data: bytes) -> None:
-    try:
-        handle = _open(path)
-        try:
-            _write_all(handle, data)
-        finally:
-            os.close(handle)
-    except OSError:
-        with suppress(OSError):  # half a file helps nobody, and its room may hold the step's line
-            path.unlink()
-        raise
 
 
 def _open(path: Path, flags: int = 0) -> int:

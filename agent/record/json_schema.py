@@ -22,11 +22,9 @@ from agent.core.geometry import DesktopPoint, Viewport
 from agent.events.as_json import FIRSTS
 from agent.events.run_events import SCHEMA, Event, ModelInUse, RunStarted
 from agent.families.base import Call, ParseFailure
-from agent.record.action_record import CallRecord, ElementRecord
-from agent.record.actions import action_forms
-from agent.record.records import ACTION_SCHEMA, ActionJson, TokensRecord, ViewportRecord
+from agent.record.records import ACTION_SCHEMA, ActionJson, TokensRecord, ViewportRecord, action_forms
 from agent.record.run_record import ChangeRecord, ModelRecord, RunRecord
-from agent.record.step_record import AnswerPartsRecord, FailureRecord, StepRecord
+from agent.record.step_record import AnswerPartsRecord, CallRecord, ElementRecord, FailureRecord, StepRecord
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, Usage

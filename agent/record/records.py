@@ -1,28 +1,31 @@
-"""What every part of a run bundle's records is made of: how it is read, and the texts and numbers in it.
+"""The base of the records in a run bundle, and the values that runs and steps share.
 
-The recorder writes these models, and everything that shows a run reads them. A record that is made must be right; one
-that is read may come from a crash or an older version, so what is damaged in it is left out, and what is not known to
-this version is kept.
+The recorder writes JSON, and everything that shows a run reads it as these models. A bundle may come from a crash or
+another version: what is damaged is left out, and what is unknown is kept.
 """
 
 from copy import deepcopy
-from functools import reduce
+from dataclasses import fields
+from functools import cache, reduce
 from operator import getitem
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, get_args, get_type_hints
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     ValidationError,
     WithJsonSchema,
+    create_model,
 )
 
-from agent.core.geometry import Region, Size, Viewport
+from agent.core.actions import KINDS, OPTIONAL, Action, json_name
+from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 
 
 def _readable(value: Any) -> Any:
-    """A text without half characters, which no file could hold."""
+    """A text without lone surrogates, which no file could hold."""
     if not isinstance(value, str) or value.isascii():
         return value
     return value.encode("utf-8", "replace").decode("utf-8")
@@ -30,13 +33,11 @@ def _readable(value: Any) -> Any:
 
 #: Stands for the schema of any action, which would be too long to be repeated wherever there is one.
 ACTION_SCHEMA = {"title": "Action", "type": "object"}
-
-
 Text: TypeAlias = Annotated[str, BeforeValidator(_readable)]
-
-
 #: An action as `actions.to_json` writes it; kept as it is, so that kinds of later versions are not lost.
 ActionJson: TypeAlias = Annotated[dict[str, Any], WithJsonSchema(ACTION_SCHEMA)]
+#: The way to a part of a JSON value: names in tables, numbers in lists.
+_Path: TypeAlias = tuple[str | int, ...]
 
 
 class Record(BaseModel):
@@ -46,7 +47,7 @@ class Record(BaseModel):
 
     @classmethod
     def read(cls, data: Any) -> Self:
-        """The record in a JSON value; what is damaged in it is left out, with what cannot be without it."""
+        """Return the record in a JSON value, without what is damaged in it and what cannot be without that."""
         data = data if isinstance(data, dict) else {}
         while True:
             try:
@@ -55,22 +56,18 @@ class Record(BaseModel):
                 data = _without(data, {_place(data, problem["loc"]) for problem in error.errors()})
 
 
-#: The way to a part of a JSON value: names in tables, numbers in lists.
-_Place: TypeAlias = tuple[str | int, ...]
-
-
-def _place(data: Any, place: _Place) -> _Place:
-    """The place; where nothing is there, that of what lacks it."""
-    for depth, name in enumerate(place):
+def _place(data: Any, path: _Path) -> _Path:
+    """The path; where nothing is there, the path of what lacks it."""
+    for depth, name in enumerate(path):
         if isinstance(data, dict) and name not in data:
-            return place[:depth]
+            return path[:depth]
         data = data[name]
-    return place
+    return path
 
 
-def _without(data: dict[str, Any], places: set[_Place]) -> dict[str, Any]:
+def _without(data: dict[str, Any], paths: set[_Path]) -> dict[str, Any]:
     data = deepcopy(data)
-    for *way, last in sorted(places, reverse=True):  # the end of a list first, so that its other numbers stay
+    for *way, last in sorted(paths, reverse=True):  # the end of a list first, so that its other numbers stay
         del reduce(getitem, way, data)[last]  # type: ignore[arg-type]
     return data
 
@@ -83,18 +80,67 @@ class TokensRecord(Record):
     cached: int | None = None
 
 
-class ViewportRecord(Record):
-    """How the captured pixels lie on the desktop, which is measured in desktop units."""
+class BoxRecord(Record):
+    """A rectangle in desktop units."""
 
     left: int
     top: int
     width: int
     height: int
+
+    @property
+    def region(self) -> Region:
+        """The same as a value."""
+        return Region(self.left, self.top, self.width, self.height)
+
+
+class ViewportRecord(BoxRecord):
+    """How the captured pixels lie on the desktop, which is measured in desktop units."""
+
     captured_width: int
     captured_height: int
 
     @property
     def viewport(self) -> Viewport:
         """The same as a value to calculate with."""
-        region = Region(self.left, self.top, self.width, self.height)
-        return Viewport(region, Size(self.captured_width, self.captured_height))
+        return Viewport(self.region, Size(self.captured_width, self.captured_height))
+
+
+_Point: TypeAlias = Annotated[tuple[float, float], AfterValidator(lambda pair: DesktopPoint(*pair))]
+
+
+def read_action(data: Any) -> Action[DesktopPoint] | None:
+    """Return an action as `actions.to_json` wrote it; None if it is damaged or of an unknown kind."""
+    kind = data.get("type") if isinstance(data, dict) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        return None
+    try:
+        form = action_forms()[kind].model_validate(data)
+    except ValidationError:
+        return None
+    action: Action[DesktopPoint] = KINDS[kind](
+        **{field.name: getattr(form, json_name(field.name)) for field in fields(KINDS[kind])}
+    )
+    return action
+
+
+@cache
+def action_forms() -> dict[str, type[BaseModel]]:
+    """Return a model of the JSON of every kind of action, made from its fields."""
+    return {kind: _form(kind, action) for kind, action in KINDS.items()}
+
+
+def _form(kind: str, action: Any) -> type[BaseModel]:
+    members: dict[str, Any] = {"type": (Literal[kind], ...)}
+    members |= {json_name(name): (_member(hint), ...) for name, hint in get_type_hints(action).items()}
+    left_out = {field.name: field.default for field in fields(action) if field.name in OPTIONAL}
+    members |= {name: (members[name][0], default) for name, default in left_out.items()}
+    config = ConfigDict(allow_inf_nan=False)
+    return create_model(action.__name__, __doc__=action.__doc__, __config__=config, **members)
+
+
+def _member(hint: Any) -> Any:
+    """A field's type in JSON: the points of an action are of the type that it is generic over."""
+    if isinstance(hint, TypeVar):
+        return _Point
+    return _Point | None if any(isinstance(part, TypeVar) for part in get_args(hint)) else hint

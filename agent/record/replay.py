@@ -11,11 +11,10 @@ from agent.events.fates import Fate
 from agent.families.base import Family, ParseFailure
 from agent.families.planner.family import Planner
 from agent.families.registry import get_family
-from agent.record.action_record import ActionRecord
-from agent.record.actions import read_action
 from agent.record.read import Bundle
+from agent.record.records import read_action
 from agent.record.redact import is_masked
-from agent.record.step_record import StepRecord
+from agent.record.step_record import ActionRecord, StepRecord
 from agent.safety.policy import Policy
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Situation
@@ -23,8 +22,6 @@ from agent.safety.trail import Trail
 from agent.screen.outline import Element, Outline
 from foundation.errors import UsageError
 
-#: The family of bundles that name none: there was no other then.
-_FIRST_FAMILY = "mai-ui"
 #: Why a decision with a masked text is not replayed: the mask must not be typed in its place.
 _MASKED = "its text was masked when the run was recorded"
 
@@ -48,7 +45,7 @@ class ReplayedStep:
 
 def replay_as_recorded(bundle: Bundle) -> Iterator[ReplayedStep]:
     """The decisions of a bundle, read by its own family and judged by its own policy. Raises UsageError."""
-    return replay(bundle, get_family(bundle.run.family or _FIRST_FAMILY), Policy.load(bundle.run.approve or "risky"))
+    return replay(bundle, get_family(bundle.run.family or ""), Policy.load(bundle.run.approve or "risky"))
 
 
 def replay(bundle: Bundle, family: Family, policy: Policy) -> Iterator[ReplayedStep]:
@@ -68,7 +65,7 @@ def replay(bundle: Bundle, family: Family, policy: Policy) -> Iterator[ReplayedS
 def _other_family(bundle: Bundle, role: str) -> Family:
     """The family of a model that decided in place of the run's own. Raises UsageError."""
     model = bundle.run.models.get(role)
-    return get_family((model.family if model is not None else None) or _FIRST_FAMILY)
+    return get_family((model.family if model is not None else None) or "")
 
 
 def _replay_answer(

@@ -1,10 +1,6 @@
-"""A run as a whole: `run.json`. Format 1 had the only model in the run itself."""
+"""A run as a whole: `run.json`."""
 
-from typing import Any, Self
-
-from pydantic import (
-    model_validator,
-)
+from typing import Any
 
 from agent.core.changes import Change
 from agent.events.run_events import Receipt
@@ -88,13 +84,13 @@ class RunRecord(ModelRecord):
         pid: the process that ran it.
         models: every model by its role; "actor" is the one that looks and acts.
         bundle: the folder where it was recorded.
-        receipt: what changed; null in older runs, and in those that broke off.
+        receipt: what changed; null in runs that broke off.
         evidence: what shows that the task is done, or speaks against it.
         undone: what `mai-agent undo` did later.
         sandbox_name: the throw-away desktop it was on; empty for a person's own.
         verified: whether that shows that it is done; null where it cannot be told.
         steps: how many steps were begun.
-        recorded: how many steps are in the bundle; null until the end, and in runs of format 1.
+        recorded: how many steps are in the bundle; null until the end.
         masked: how many secrets were masked.
     """
 
@@ -126,11 +122,3 @@ class RunRecord(ModelRecord):
     tokens: TokensRecord | None = None
     masked: int | None = None
     finished: Text | None = None
-
-    @model_validator(mode="after")
-    def _as_roles(self) -> Self:
-        """A run of format 1 has one model."""
-        if not self.models and self.engine is not None:
-            actor = {name: getattr(self, name) for name in ModelRecord.model_fields}
-            self.models = {"actor": ModelRecord.model_construct(**actor)}
-        return self

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.core.actions import HoldKeys, KeyDown, KeyUp, PressKeys
 from agent.core.keys import MODIFIERS, UnknownKeyError, canonical_key
-from agent.record.actions import read_action
+from agent.record.records import read_action
 from agent.safety.text import spelled
 
 #: What may name a key: a word by itself, or parts of one between hyphens; no part of a path, a number or an escape.

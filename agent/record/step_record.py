@@ -1,19 +1,186 @@
-"""A step of a run: a line of `steps.jsonl`. Format 1 had no lists: a step's only action stood in the step itself."""
+"""A step of a run, which is a line of `steps.jsonl`, and each of its actions with what became of it."""
 
-from typing import Any, Self
+from typing import Any, get_args
 
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
-from agent.events.fates import consulted_words, decider_words, handed_over_words
-from agent.record.action_record import ActionRecord
-from agent.record.records import Record, Text, TokensRecord, ViewportRecord
+from agent.events.fates import Fate, consulted_words, decider_words, handed_over_words
+from agent.record.records import ActionJson, BoxRecord, Record, Text, TokensRecord, ViewportRecord, read_action
+from agent.safety.naming import Aim, named
+from agent.screen.outline import Element
 from foundation.chat_stream import Answer, ToolCall
+
+
+class CallRecord(Record):
+    """A call as the model wrote it."""
+
+    name: Text = ""
+    arguments: dict[Text, Any] = {}
+
+
+class ElementRecord(Record):
+    """An element of the screen; its texts are those of whatever was on the screen.
+
+    Args:
+        role: what it is, as AT-SPI names it.
+        name: what it is called, or labelled with.
+        states: how it stood, such as checked or disabled.
+        window: the title of its window.
+        words: all that in words.
+    """
+
+    role: Text = ""
+    name: Text = ""
+    states: list[Text] = []
+    window: Text = ""
+    box: BoxRecord | None = None
+    words: Text = ""
+
+    @property
+    def element(self) -> Element | None:
+        """The same as a value; None where it does not say where it was."""
+        if self.box is None:
+            return None
+        return Element(0, self.role, self.name, self.box.region, states=frozenset(self.states), window=self.window)
+
+
+class AimRecord(Record):
+    """What an action went to.
+
+    Args:
+        names: what lies at its points, or the field that gets what is typed.
+        window: the title of the window.
+        box: where that window was.
+        field: where the field was that got what was typed.
+        app: the class of the window's application.
+    """
+
+    names: list[Text] = []
+    window: Text = ""
+    box: BoxRecord | None = None
+    field: BoxRecord | None = None
+    app: Text = ""
+
+    @property
+    def aim(self) -> Aim:
+        """The same as a value."""
+        box, field = (None if place is None else place.region for place in (self.box, self.field))
+        return Aim(tuple(self.names), self.window, box, field, self.app)
+
+
+class ApprovalRecord(Record):
+    """A question about the action that the model proposed, and what the person said to it.
+
+    Args:
+        reason: why it was asked about what the model proposed.
+        scope: what "always" would allow.
+        aim: what the proposed action goes to, where that is known.
+        allowed: null while nobody has answered.
+        by: who or what decided; not always a person.
+        note: what to do instead, for the model.
+        answer: the decision by its kind: allowed, changed, refused, skipped or told (what to do instead).
+        instead: the action as the person changed it.
+        instead_reason: why it would have been asked about that, had the model proposed it; empty where it would not.
+        at: when it was answered, in seconds since the run began.
+    """
+
+    reason: Text = ""
+    scope: Text = ""
+    allowed: bool | None = None
+    by: Text | None = None
+    note: Text = ""
+    always: bool = False
+    instead: ActionJson | None = None
+    milliseconds: float = 0.0
+    at: float | None = None
+    answer: Text | None = None
+    aim: AimRecord = Field(default_factory=AimRecord)
+    instead_aim: AimRecord = Field(default_factory=AimRecord)
+    instead_reason: Text = ""
+
+    @property
+    def words(self) -> str:
+        """What was decided and by whom, on one line."""
+        if self.answer is None:
+            return "not answered"
+        told = {"told": "not allowed"}.get(self.answer, self.answer)
+        note = f": “{self.note}”" if self.note else ""
+        return f"{told} by {self.by}{note}" if self.by else f"{told}{note}"
+
+
+class ActionRecord(Record):
+    """One action of a step, and what became of it.
+
+    Args:
+        aim: what it went to, where that is known; of what was carried out, where the person changed it.
+        elements: what it hit, as it stood before, where that is known: at both ends of a drag.
+        action: as the model wrote it, in its own coordinates.
+        grid: width and height of the model's coordinates, and where they begin unless at 0, for actions with points.
+        target: the same in desktop units.
+        fate: what became of it: done, dry run, failed, refused, skipped, told, overtaken, left out, unanswered, said or
+            broken off.
+        executed: whether the desktop was touched by it.
+        target_image: the file with the marked target; of a dry run.
+    """
+
+    call: CallRecord | None = None
+    action: ActionJson | None = None
+    grid: list[float] | None = None
+    target: ActionJson | None = None
+    approval: ApprovalRecord | None = None
+    executed: bool = False
+    dry_run: bool = False
+    detail: Text | None = None
+    error: Text | None = None
+    target_image: Text | None = None
+    elements: list[ElementRecord] = []
+    aim: AimRecord = Field(default_factory=AimRecord)
+    fate: Text | None = None
+
+    @property
+    def hit(self) -> str:
+        """What it hit, in words; "" where that is not known."""
+        return " → ".join(element.words for element in self.elements if element.words)
+
+    @property
+    def final(self) -> dict[str, Any] | None:
+        """The JSON of what was to be carried out at last: the person may have changed the target."""
+        return (self.approval and self.approval.instead) or self.target
+
+    @property
+    def final_action(self) -> Action[DesktopPoint] | None:
+        """The same as an action; None for what is damaged."""
+        return read_action(self.final)
+
+    @property
+    def words(self) -> str:
+        """What was to be carried out at last, with names for what it went to; its kind where it is not known here."""
+        return self._words(self.final, self.aim)
+
+    @property
+    def proposed(self) -> str:
+        """What the model proposed, in words like `words`."""
+        asked = self.approval
+        return self._words(self.target, self.aim if asked is None or asked.instead is None else asked.aim)
+
+    @property
+    def changed_to(self) -> str:
+        """What the person made of it, in words like `words`; "" where they changed nothing."""
+        return self.words if self.approval is not None and self.approval.instead is not None else ""
+
+    @staticmethod
+    def _words(told: dict[str, Any] | None, aim: AimRecord) -> str:
+        action = read_action(told)
+        return str((told or {}).get("type") or "") if action is None else named(action, aim.aim)
+
+    @property
+    def became(self) -> Fate:
+        """What became of it; of a damaged record the likeliest."""
+        if self.fate in get_args(Fate):
+            return self.fate  # type: ignore[return-value]  # it is one of them
+        return "failed" if self.error is not None else "broken off"
 
 
 class FailureRecord(Record):
@@ -69,7 +236,7 @@ class BetweenRecord(Record):
     """What happened between two steps: an event with its fields.
 
     Args:
-        event: Paused, Resumed, UserActed, PersonSaid (Told in format 1), ReliefAsked, HandedOver or HandedBack.
+        event: Paused, Resumed, UserActed, PersonSaid, ReliefAsked, HandedOver or HandedBack.
         at: when, in seconds since the run began.
     """
 
@@ -94,10 +261,9 @@ class BetweenRecord(Record):
     @property
     def words(self) -> str:
         """What happened, in words; empty for what is not known."""
-        said = f"you said: {self.text or ''}"
         return {
             "Paused": f"paused: {self.reason or ''}", "Resumed": "resumed",
-            "UserActed": f"you acted: {self.what or ''}", "PersonSaid": said, "Told": said,
+            "UserActed": f"you acted: {self.what or ''}", "PersonSaid": f"you said: {self.text or ''}",
             "ReliefAsked": f"you were asked whether {self.model or 'the relief'} at {self.host} may take over",
             "HandedOver": handed_over_words(
                 self.model or "", self.host or "", self.steps or 0, self.why or "", self.allowed or ""
@@ -174,15 +340,6 @@ class StepRecord(ActionRecord):
     reply: Text | None = None
     tokens: TokensRecord = Field(default_factory=TokensRecord)
     milliseconds: dict[Text, float] = {}
-
-    @model_validator(mode="after")
-    def _as_lists(self) -> Self:
-        """A step of format 1 has its action and its image for itself alone."""
-        if not self.actions and self.target is not None:
-            self.actions = [ActionRecord.model_construct(**{name: getattr(self, name) for name in _OF_AN_ACTION})]
-        if not self.images and self.image is not None:
-            self.images = [self.image]
-        return self
 
     @property
     def found(self) -> list[str]:

@@ -35,7 +35,7 @@ from agent.safety.policy import Grants, Policy
 from agent.safety.running import Registered
 from agent.safety.stop import StopSwitch
 from agent.sandbox.processes import MARK
-from agent.screen.languages import reading_languages
+from agent.screen.ocr import reading_languages
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 
 #: The built-in engine counts its tries itself, and presses a key until a slider holds a number.

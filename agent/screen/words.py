@@ -12,8 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from agent.screen.blobs import blobs
-from agent.screen.ink import CELL, ink_of, patches
+from agent.screen.ink import CELL, blobs, ink_of, patches
 from agent.screen.ocr import Box, Ocr, Word, lines_of, relief
 
 if TYPE_CHECKING:

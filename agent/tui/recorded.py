@@ -5,9 +5,8 @@ from pathlib import Path
 from agent.core.actions import Action, Finish
 from agent.core.geometry import DesktopPoint
 from agent.events.fates import WHYS, WORDS
-from agent.record.action_record import ActionRecord, ApprovalRecord
 from agent.record.read import Bundle, read_bundle
-from agent.record.step_record import StepRecord
+from agent.record.step_record import ActionRecord, ApprovalRecord, StepRecord
 from agent.tui.action_text import gist
 from agent.tui.view import Mark, Row, RunView, deed
 from foundation.errors import MaiError

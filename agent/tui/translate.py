@@ -8,7 +8,6 @@ from pathlib import Path
 from agent.core.actions import Action, Finish
 from agent.core.geometry import DesktopPoint
 from agent.events.fates import WORDS, decider_words
-from agent.events.handover import HandedBack, HandedOver, ReliefAsked
 from agent.events.run_events import (
     Acted,
     ApprovalAsked,
@@ -17,11 +16,14 @@ from agent.events.run_events import (
     Decided,
     Dropped,
     Event,
+    HandedBack,
+    HandedOver,
     ModelDelta,
     Observed,
     Paused,
     PersonSaid,
     Receipt,
+    ReliefAsked,
     Resumed,
     RunFinished,
     RunStarted,

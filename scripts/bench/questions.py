@@ -26,7 +26,7 @@ from agent.core.geometry import DesktopPoint, Region
 from agent.core.keys import chord
 from agent.desktop.apps.catalogue import App
 from agent.desktop.apps.linux import installed_apps
-from agent.record.actions import read_action
+from agent.record.records import read_action
 from agent.record.step_record import StepRecord
 from agent.safety.policy import Grants, Policy
 from agent.safety.sentence import Sentence

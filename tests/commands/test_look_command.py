@@ -11,7 +11,7 @@ from PIL import Image
 from agent.commands.look import table
 from agent.core.geometry import Region, Size, Viewport
 from agent.sandbox.desktop import Sandbox
-from agent.screen.marks import draw_marks
+from agent.screen.drawing import draw_marks
 from agent.screen.outline import Element, Outline
 
 

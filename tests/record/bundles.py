@@ -12,7 +12,7 @@ from agent.screen.encode import encode
 
 CLICK = {"type": "click", "point": [80.0, 45.0], "button": "left", "count": 1}
 META: dict[str, Any] = {
-    "format": 1, "id": "20261121-080405-open-settings-7b81", "instruction": "open settings", "version": "0.1.0",
+    "format": 3, "id": "20261121-080405-open-settings-7b81", "instruction": "open settings", "version": "0.1.0",
     "started": "2026-11-21T08:04:05.540+00:00", "outcome": "done", "status": 0, "message": "The task is done.",
     "warnings": [], "engine": "vllm", "model": "MAI-UI-8B", "family": "mai-ui", "dry_run": False, "approve": "risky",
     "sandbox": False, "seconds": 12.3, "tokens": {"prompt": 200, "completion": 40, "cached": 0},
@@ -33,7 +33,25 @@ def a_step(number: int, **changes: Any) -> dict[str, Any]:
         "milliseconds": {"capture": 10.0, "fit": 5.0, "encode": 5.0, "model": 800.0, "ttft": 300.0, "act": 30.0,
                          "settle": 500.0},
     }  # fmt: skip
-    return step | changes
+    step |= changes
+    if "actions" not in step:
+        own = (
+            "call",
+            "action",
+            "grid",
+            "target",
+            "approval",
+            "executed",
+            "dry_run",
+            "detail",
+            "error",
+            "aim",
+            "elements",
+        )
+        told = {name: step[name] for name in (*own, "target_image", "fate") if name in step}
+        fate = "done" if told["executed"] else "dry run" if told["dry_run"] else "broken off"
+        step["actions"] = [{"fate": fate} | told] if step["target"] is not None else []
+    return {"images": [step["image"]] if step["image"] else []} | step
 
 
 def noise(width: int = 160, height: int = 90, seed: int = 0) -> Image.Image:

@@ -4,7 +4,7 @@ from PIL import Image
 
 from agent.core.actions import Click, Drag, PressKeys
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
-from agent.record.crop import target_crop
+from agent.screen.drawing import target_crop
 from agent.screen.encode import encode
 
 # A HiDPI monitor left of the primary one: captured at scale 2, sent at half of that.

@@ -15,7 +15,6 @@ from agent.events.run_events import Acted
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.report.view import view_step
-from agent.record.step_record import StepRecord
 from agent.screen.outline import Element
 from agent.tui.recorded import view_of
 
@@ -60,11 +59,6 @@ def test_a_step_keeps_what_its_actions_hit(tmp_path: Path) -> None:
     [kept] = read_bundle(path).steps
     assert kept.actions[0].hit == TOLD["words"]
     assert kept.actions[0].elements[0].element == replace(BOX, id=0, value=None)
-
-
-def test_steps_of_older_versions_hit_nothing_that_is_known() -> None:
-    old = StepRecord.read({"step": 1, "target": {"type": "click", "point": [1, 2]}})
-    assert [action.hit for action in old.actions] == [""]
 
 
 def test_what_was_hit_is_shown_in_every_view_without_what_turns_the_reading_round(tmp_path: Path, capsys) -> None:

@@ -18,7 +18,7 @@ from agent.record.json_schema import schemas
 from agent.safety.policy import Approval
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "schema"
-OLDER = Path(__file__).parent / "data" / "format-1"
+RECORDED = Path(__file__).parent / "data" / "format-3"
 SCRIPT = [
     act("click", coordinate=[10, 20]),
     "no call at all",
@@ -85,7 +85,7 @@ async def test_every_file_of_a_run_keeps_to_its_schema(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("run", ["whole", "dry-run"])
-def test_runs_of_format_1_keep_to_the_schemas_too(run: str) -> None:
-    check("run", json.loads((OLDER / run / "run.json").read_text()))
-    for line in (OLDER / run / "steps.jsonl").read_text().splitlines():
+def test_bundles_of_today_keep_to_the_schemas(run: str) -> None:
+    check("run", json.loads((RECORDED / run / "run.json").read_text()))
+    for line in (RECORDED / run / "steps.jsonl").read_text().splitlines():
         check("step", json.loads(line))

@@ -20,8 +20,8 @@ from stubs.hostile import FORBIDDEN
 
 from agent.core.actions import Click, Drag, Finish, Scroll, TypeText, describe, to_json
 from agent.core.geometry import DesktopPoint
-from agent.record.actions import read_action
 from agent.record.read import Bundle
+from agent.record.records import read_action
 from agent.record.redact import Redactor
 from agent.record.report import write_report
 from agent.record.report.pictures import Pictures
@@ -30,6 +30,8 @@ from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.foreign_text import harmless
+
+FATES = ("refused", "told", "skipped", "overtaken", "left out", "unanswered", "said")
 
 
 def page_of(bundle: Bundle, **options: Any) -> str:
@@ -78,10 +80,10 @@ def test_the_report_lies_in_the_bundle_and_nobody_else_may_read_it(tmp_path: Pat
 def test_attempts_approval_and_what_the_person_did_are_told(tmp_path: Path) -> None:
     step = a_step(
         1,
-        before=[{"event": "Told", "text": "use the other window"}, {"event": "Paused", "reason": "you asked"}, 5],
+        before=[{"event": "PersonSaid", "text": "use the other window"}, {"event": "Paused", "reason": "you asked"}, 5],
         answers=[{"raw": "junk", "failure": {"kind": "no_call", "message": "no call"}}, {"raw": "good"}],
         approval={"reason": "commands", "scope": "typing", "allowed": True, "by": "you", "note": "fine", "always": True,
-                  "instead": CLICK | {"point": [16.0, 9.0]}, "milliseconds": 2000.0, "at": 3.5},
+                  "answer": "changed", "instead": CLICK | {"point": [16.0, 9.0]}, "milliseconds": 2000.0, "at": 3.5},
     )  # fmt: skip
     [shown] = data_of(page_of(a_bundle(tmp_path / "run", [step])))["steps"]
     assert shown["before"] == ["you said: use the other window", "paused: you asked"]
@@ -103,24 +105,12 @@ def test_attempts_approval_and_what_the_person_did_are_told(tmp_path: Path) -> N
         ({}, "done"),
         ({"executed": False, "dry_run": True}, "dry run"),
         ({"executed": False, "error": "it went away"}, "failed"),
-        ({"executed": False, "approval": {"reason": "r", "allowed": False, "by": "you"}}, "refused"),
-        ({"executed": False, "approval": {"reason": "r", "allowed": False, "by": "you", "note": "no, ls"}}, "told"),
-        (
-            {
-                "executed": False,
-                "approval": {
-                    "reason": "r",
-                    "allowed": False,
-                    "by": "you",
-                    "note": "Skip it and go on with the next part.",
-                },
-            },
-            "skipped",
+        *(
+            ({"executed": False, "fate": fate}, fate)
+            for fate in ("refused", "told", "skipped", "overtaken", "left out")
         ),
-        ({"executed": False, "fate": "overtaken"}, "overtaken"),
-        ({"executed": False, "fate": "left out"}, "left out"),
-        ({"executed": False, "approval": {"reason": "r", "allowed": None, "by": None}}, "unanswered"),
-        ({"executed": False, "target": {"type": "finish", "success": True, "message": ""}}, "said"),
+        ({"executed": False, "fate": "unanswered"}, "unanswered"),
+        ({"executed": False, "fate": "said"}, "said"),
         ({"executed": False, "target": None}, "broken off"),
     ],
 )
@@ -129,10 +119,10 @@ def test_what_became_of_a_step_is_said(changes: dict[str, Any], state: str) -> N
 
 
 def test_a_step_of_several_actions_shows_all_of_them() -> None:
-    refused = {"reason": "closing keys", "allowed": False, "by": "you"}
+    refused = {"reason": "closing keys", "allowed": False, "by": "you", "answer": "refused"}
     actions = [
-        {"target": CLICK, "action": CLICK, "executed": True, "detail": "click at 80,45"},
-        {"target": {"type": "key", "keys": ["alt", "f4"]}, "approval": refused},
+        {"target": CLICK, "action": CLICK, "executed": True, "detail": "click at 80,45", "fate": "done"},
+        {"target": {"type": "key", "keys": ["alt", "f4"]}, "approval": refused, "fate": "refused"},
     ]
     shown = view_step(StepRecord.read(a_step(1, actions=actions)), 1)
     assert shown["title"] == "click at 80,45 · press alt+f4"
@@ -222,7 +212,8 @@ def tags_of(part: str) -> set[str]:
 def test_hostile_text_stays_text(tmp_path: Path, text: str) -> None:
     step = a_step(
         1, thought=text, answers=[{"raw": text, "failure": {"message": text}}], note=text, reply=text, error=text,
-        detail=text, before=[{"event": "Told", "text": text}], call={text: text}, target={"type": "type", "text": text},
+        detail=text, before=[{"event": "PersonSaid", "text": text}],
+        call={text: text}, target={"type": "type", "text": text},
         approval={"reason": text, "by": text, "allowed": True, "note": text}, milliseconds={text: 4.0, "model": 5.0},
     )  # fmt: skip
     bundle = a_bundle(tmp_path / "run", [step], instruction=text, message=text, warnings=[text], model=text, id=text)
@@ -266,7 +257,11 @@ def test_the_policy_of_the_page_allows_our_own_script_and_style_and_nothing_else
 
 def test_without_scripts_the_run_is_told_in_short_with_each_picture_once(tmp_path: Path) -> None:
     images = [plain(1), plain(1), plain(2)]
-    steps = [a_step(1), a_step(2), a_step(3, error="it broke", before=[{"event": "Told", "text": "use the other"}])]
+    steps = [
+        a_step(1),
+        a_step(2),
+        a_step(3, error="it broke", before=[{"event": "PersonSaid", "text": "use the other"}]),
+    ]
     part = plain_part(page_of(a_bundle(tmp_path / "run", steps, images)))
     assert len(OUR_IMAGE.findall(part)) == 2
     told = html.unescape(re.sub(r"<[^>]*>", "\n", part))

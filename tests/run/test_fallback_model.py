@@ -10,8 +10,7 @@ from stubs.two_models import CLICK, GARBAGE, GIVE_UP, OTHER, OVER, go
 from agent.commands.run import _parser
 from agent.console.printers import PlainPrinter
 from agent.core.actions import TypeText
-from agent.events.handover import HandedBack, HandedOver, ReliefAsked
-from agent.events.run_events import Event, StepFinished, Warned
+from agent.events.run_events import Event, HandedBack, HandedOver, ReliefAsked, StepFinished, Warned
 from agent.options import RunOptions
 from agent.record.bundle import Recorder
 from agent.record.read import find_bundle

@@ -21,7 +21,7 @@ from agent.run.models.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation
 from agent.screen.encode import EncodedImage, encode
-from agent.screen.fingerprint import Fingerprint
+from agent.screen.settle import Fingerprint
 from foundation.endpoints import normalize_url
 
 NONE = Limits()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from agent.run.models.loop_detector import LoopDetector, LoopRule
-from agent.screen.fingerprint import Fingerprint
+from agent.screen.settle import Fingerprint
 
 
 def screen(*marked: tuple[int, int]) -> Fingerprint:

@@ -22,7 +22,7 @@ from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.replay import replay as replayed
 from agent.safety.policy import Policy
-from agent.screen.marks import draw_marks
+from agent.screen.drawing import draw_marks
 from agent.screen.outline import Element, Outline
 from foundation.chat_stream import Answer
 

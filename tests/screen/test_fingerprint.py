@@ -4,7 +4,7 @@ import pytest
 from desks import CARET, CLOCK, draw
 from PIL import Image, ImageDraw
 
-from agent.screen.fingerprint import CELL, Fingerprint
+from agent.screen.settle import CELL, Fingerprint
 
 
 def changed(one: Image.Image, other: Image.Image) -> frozenset[tuple[int, int]]:

@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from agent.core.geometry import Size
-from agent.screen.fit import fit, resize
+from agent.screen.encode import fit, resize
 from foundation.errors import UsageError
 from foundation.families import image_rule
 

@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from agent.screen.languages import desktop_language, reading_languages
+from agent.screen.ocr import desktop_language, reading_languages
 from agent.screen.words import WordReader
 
 

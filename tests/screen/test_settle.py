@@ -8,8 +8,7 @@ from PIL import Image
 
 from agent.screen import settle as settling
 from agent.screen.capture import Frame
-from agent.screen.fingerprint import Fingerprint
-from agent.screen.settle import Settled, SettleRule, settle, unchanged
+from agent.screen.settle import Fingerprint, Settled, SettleRule, settle, unchanged
 from foundation.errors import EnvironmentLacksError
 
 RULE = SettleRule(quiet=0.3, cap=2.0, poll=0.05, spot_cells=4)

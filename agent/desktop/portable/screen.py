@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.screen.capture import Frame
-from agent.screen.heap import keep_freed_memory
+from agent.screen.encode import keep_freed_memory
 from foundation.errors import EnvironmentLacksError, UsageError
 
 if TYPE_CHECKING:

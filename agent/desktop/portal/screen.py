@@ -12,7 +12,7 @@ from agent.desktop.portal.frames import Frames, LibraryFrames, NoFramesError
 from agent.desktop.portal.gstreamer import GStreamerFrames
 from agent.desktop.portal.session import Session
 from agent.screen.capture import Frame
-from agent.screen.heap import keep_freed_memory
+from agent.screen.encode import keep_freed_memory
 from foundation.errors import EnvironmentLacksError
 
 

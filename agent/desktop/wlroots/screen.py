@@ -8,7 +8,7 @@ from agent.desktop.wayland.outputs import number_of, read_outputs
 from agent.desktop.wayland.wire import Connection
 from agent.desktop.wlroots.copying import open_copying
 from agent.screen.capture import Frame
-from agent.screen.heap import keep_freed_memory
+from agent.screen.encode import keep_freed_memory
 from foundation.errors import EnvironmentLacksError
 
 if TYPE_CHECKING:

@@ -8,12 +8,10 @@ from typing import Any, TypeAlias
 from agent.core.actions import Action, Drag, Scroll, points_of
 from agent.core.geometry import DesktopPoint, Region
 from agent.events.fates import WORDS, Fate
-from agent.record.action_record import ActionRecord, ApprovalRecord
-from agent.record.actions import read_action
 from agent.record.read import Bundle
-from agent.record.records import ViewportRecord
+from agent.record.records import ViewportRecord, read_action
 from agent.record.run_record import UndoneRecord
-from agent.record.step_record import StepRecord
+from agent.record.step_record import ActionRecord, ApprovalRecord, StepRecord
 from foundation.foreign_text import harmless
 
 Json: TypeAlias = dict[str, Any]

@@ -6,8 +6,7 @@ in words what was done meanwhile. What a model on another machine may be shown, 
 
 from agent.core.notes import Note
 from agent.events.fates import Allowed
-from agent.events.handover import HandedBack, HandedOver, ReliefAsked
-from agent.events.run_events import Event, Warned
+from agent.events.run_events import Event, HandedBack, HandedOver, ReliefAsked, Warned
 from agent.events.sink import Emit
 from agent.run.control.race import Race
 from agent.run.control.worker import Worker

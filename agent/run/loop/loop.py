@@ -29,12 +29,12 @@ from agent.core.actions import (
 )
 from agent.core.notes import Note
 from agent.events import run_events as events
-from agent.events.handover import HandedBack, HandedOver
+from agent.events.run_events import HandedBack, HandedOver
 from agent.events.sink import Emit, Sink, SinkFailedError
+from agent.evidence.claims import Claims, Verdict
 from agent.families.base import Decision, ParseFailure, PastStep
 from agent.run.control.race import Race
 from agent.run.control.worker import Worker
-from agent.run.loop.claims import Claims, Verdict
 from agent.run.loop.context import RunContext
 from agent.run.loop.fallback import DecidingModels
 from agent.run.loop.performer import Performed, Performer

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from agent.screen.fingerprint import Fingerprint
+from agent.screen.settle import Fingerprint
 
 Verdict: TypeAlias = Literal["fine", "nudge", "stop"]
 

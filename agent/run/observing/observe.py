@@ -10,13 +10,11 @@ from agent.core.changes import Change
 from agent.core.geometry import Grid, Size, Viewport
 from agent.run.observing.outliner import Outliner
 from agent.screen.capture import Frame, Screen
-from agent.screen.encode import EncodedImage, ImageFormat, encode
-from agent.screen.fingerprint import Fingerprint
-from agent.screen.fit import fit, resize
-from agent.screen.marks import draw_marks
+from agent.screen.drawing import draw_marks
+from agent.screen.encode import EncodedImage, ImageFormat, encode, fit, resize
 from agent.screen.outline import Outline, See
 from agent.screen.outline_text import is_seen, write_outline
-from agent.screen.settle import Settled, SettleRule, settle
+from agent.screen.settle import Fingerprint, Settled, SettleRule, settle
 from foundation.errors import EnvironmentLacksError
 from foundation.images import ImageRule
 

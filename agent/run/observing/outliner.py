@@ -10,9 +10,8 @@ from agent.desktop.protocol.elements import Elements, OpenElements
 from agent.desktop.protocol.windows import Connection, OpenWindows, shown
 from agent.screen.capture import Frame
 from agent.screen.join import join
-from agent.screen.numbers import Numbers
 from agent.screen.ocr import Box, Word
-from agent.screen.outline import Outline, ShownWindow
+from agent.screen.outline import Numbers, Outline, ShownWindow
 from agent.screen.words import WordReader
 from foundation.errors import EnvironmentLacksError, MaiError
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.core.geometry import Region, Viewport
+from agent.screen.drawing import Place, crop_around, mark, places_of
 from agent.screen.ocr import Box
-from agent.screen.target import Place, crop_around, mark, places_of
 from agent.tui.view import Row
 
 if TYPE_CHECKING:

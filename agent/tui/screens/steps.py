@@ -86,14 +86,14 @@ class StepsScreen(Screen[None]):
     async def action_undo(self) -> None:
         """Show what undoing the run means; do it when the person says so."""
         from agent.record.read import read_bundle
+        from agent.record.undo import RunUndo
         from agent.tui.screens.undoing import UndoScreen
-        from agent.undoing.undo import Undoing
 
         view = self.view
         if view.bundle is None:
             return
         try:
-            undoing = await asyncio.to_thread(Undoing, await asyncio.to_thread(read_bundle, view.bundle))
+            undoing = await asyncio.to_thread(RunUndo, await asyncio.to_thread(read_bundle, view.bundle))
             if not await self.app.push_screen_wait(UndoScreen(undoing)):
                 return
             results = await asyncio.to_thread(undoing.carry_out)

@@ -13,7 +13,7 @@ from agent.tui.widgets.text_scroll import TextScroll
 from foundation.foreign_text import harmless
 
 if TYPE_CHECKING:
-    from agent.undoing.undo import Undoing
+    from agent.record.undo import RunUndo
 
 
 class UndoScreen(ModalScreen[bool]):
@@ -35,7 +35,7 @@ class UndoScreen(ModalScreen[bool]):
         Binding("n,escape", "dismiss(False)", "Leave it as it is"),
     ]
 
-    def __init__(self, undoing: "Undoing") -> None:
+    def __init__(self, undoing: "RunUndo") -> None:
         super().__init__()
         self._undoing = undoing
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent.core.changes import Change
 from agent.desktop.evidence.entries import Entry
 from agent.desktop.evidence.files import compare
-from agent.undoing.plan import NotKnownError, leaves_something, plan, relocated
+from agent.evidence.undo_plan import NotKnownError, leaves_something, plan, relocated
 
 
 def quoted(path):

@@ -16,8 +16,8 @@ from agent.desktop.x11.clipboard import X11Clipboard
 from agent.desktop.x11.windows import open_windows
 from agent.record.read import Bundle, read_bundle
 from agent.record.run_record import RunRecord
+from agent.record.undo import RunUndo
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
-from agent.undoing.undo import Undoing
 from foundation.errors import EnvironmentLacksError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -109,7 +109,7 @@ touch "$(printf 'na\\033[31mme\\n\\342\\200\\256\\377')"
 
 def test_everything_is_as_it_was(run: Run) -> None:
     before = run.snapshot()
-    undoing = Undoing(run.doing(EVERYTHING))
+    undoing = RunUndo(run.doing(EVERYTHING))
     assert run.snapshot() != before
     assert [
         item.words for item in undoing.items if item.verdict != "undo" and item.words != "goes with its folder"
@@ -130,7 +130,7 @@ def test_what_a_program_sets_along_with_a_setting_is_as_it_was_too(run: Run) -> 
         bundle = run.doing("xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita-dark; sleep 1")
         assert run.shell(dump) != before
 
-        assert all(result.done for result in Undoing(bundle).carry_out())
+        assert all(result.done for result in RunUndo(bundle).carry_out())
 
         time.sleep(1)
         program.kill()
@@ -139,9 +139,9 @@ def test_what_a_program_sets_along_with_a_setting_is_as_it_was_too(run: Run) -> 
 
 def test_the_second_time_nothing_is_done_even_where_somebody_did_it_again(run: Run) -> None:
     bundle = run.doing("xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita-dark")
-    assert len(Undoing(bundle).carry_out()) == 1
+    assert len(RunUndo(bundle).carry_out()) == 1
     run.shell("xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita-dark")
-    again = Undoing(read_bundle(bundle.path))
+    again = RunUndo(read_bundle(bundle.path))
     assert again.able == []
     assert "was undone already" in again.items[0].words
     run.shell("xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita")
@@ -161,7 +161,7 @@ def test_what_changed_since_is_left_alone(run: Run) -> None:
         "for file in old made/one made/mine two trashed changed; do echo mine > $file; done"
     )
     before = run.snapshot()
-    undoing = Undoing(bundle)
+    undoing = RunUndo(bundle)
     assert undoing.able == []
     assert undoing.leaves_something
     assert undoing.carry_out() == []
@@ -174,14 +174,14 @@ def test_what_changed_since_is_left_alone(run: Run) -> None:
 
 def test_a_file_that_is_gone_for_good_is_said_to_be(run: Run) -> None:
     (run.home / "Documents/large").write_bytes(bytes(200_000))
-    undoing = Undoing(run.doing("rm Documents/large"))
+    undoing = RunUndo(run.doing("rm Documents/large"))
     assert [(item.verdict, item.words) for item in undoing.items] == [("cannot", "what it held is not known any more")]
     assert undoing.leaves_something
 
 
 def test_a_masked_value_is_not_written_back(run: Run) -> None:
     bundle = run.doing("xfconf-query -c xsettings -p /Made/Password -n -t string -s '[redacted 8 chars]'")
-    assert [item.verdict for item in Undoing(bundle).items] == ["cannot"]
+    assert [item.verdict for item in RunUndo(bundle).items] == ["cannot"]
     run.shell("xfconf-query -c xsettings -p /Made/Password -r")
 
 
@@ -189,4 +189,4 @@ def test_a_desktop_that_is_gone_is_said_to_be(run: Run) -> None:
     bundle = run.doing("touch Documents/x")
     bundle.run.sandbox_name = "longgone"
     with pytest.raises(EnvironmentLacksError, match="is gone"):
-        Undoing(bundle)
+        RunUndo(bundle)

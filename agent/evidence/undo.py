@@ -1,17 +1,12 @@
-"""Undoes a recorded run on the desktop that it was on, and writes into its bundle what was undone."""
+"""Undoes what a receipt tells, on the desktop that the run was on."""
 
-import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from agent.record.read import Bundle
-from agent.record.redact import is_masked
-from agent.record.undone import record_undone
-from agent.undoing.plan import Item, NotKnownError, Standing, leaves_something, plan, relocated
-from foundation.errors import UsageError
+from agent.core.changes import Change
+from agent.evidence.undo_plan import Item, NotKnownError, Standing, leaves_something, plan, relocated
 
 #: Within so many seconds, an open program has copied a setting to where others look for it (XFCE's Appearance copies
 #: the theme into dconf).
@@ -27,29 +22,24 @@ class Result:
     words: str
 
 
-class Undoing:
-    """What can be undone of a run now. Making one looks at the desktop: some milliseconds for every change.
+class Undo:
+    """What can be undone of a receipt now. Making one looks at the desktop: some milliseconds for every change.
 
     Args:
-        bundle: the run.
-
-    Raises:
-        UsageError: the run is still going on, or nothing was recorded that could be undone.
-        EnvironmentLacksError: the desktop that it was on is gone.
+        changes: the receipt.
+        environ: of the desktop that the run was on.
+        undone: when what was undone already, by the kind and name of the change.
+        is_masked: whether a secret was masked in what it takes to undo a change.
     """
 
-    def __init__(self, bundle: Bundle) -> None:
-        run = bundle.run
-        if bundle.outcome == "running":
-            raise UsageError(f"The run {bundle.path.name} is still going on.", "Undo it when it has ended.")
-        if run.receipt is None:
-            raise UsageError(
-                f"It is not recorded what {bundle.path.name} changed.", "Only runs that ended can be undone."
-            )
-        self._bundle = bundle
-        changes = () if run.dry_run else run.receipt.receipt.changes
-        self._environ = _environ_of(run.sandbox_name, thrown_away=run.sandbox) if changes else {}
-        undone = {(one.kind, one.what): one.at for one in run.undone if one.done}
+    def __init__(
+        self,
+        changes: Sequence[Change],
+        environ: Mapping[str, str],
+        undone: Mapping[tuple[str, str], str],
+        is_masked: Callable[[Any], bool],
+    ) -> None:
+        self._environ, self._is_masked = environ, is_masked
         #: Every change with what undoing it means, those that can be undone first, in their order.
         self.items: list[Item] = [_unless(undone, item) for item in plan(changes, self._standing)]
 
@@ -64,10 +54,10 @@ class Undoing:
         return any(map(leaves_something, self.items))
 
     def carry_out(self) -> list[Result]:
-        """Undo it, and record that. One failure does not hold up the rest.
+        """Undo everything that can be. One failure does not hold up the rest.
 
         Raises:
-            EnvironmentLacksError: it was undone, but that could not be recorded.
+            EnvironmentLacksError: the changes were undone, but that could not be recorded.
         """
         results: list[Result] = []
         waiting = self.able
@@ -78,9 +68,6 @@ class Undoing:
             if result.done:
                 waiting = relocated(waiting, item)
         self._put_copies_back(results)
-        if results:
-            at = datetime.now().astimezone().isoformat(timespec="seconds")
-            record_undone(self._bundle, [(one.item.change, one.done, one.words) for one in results], at)
         return results
 
     def _put_back(self, item: Item, failed: list[Item]) -> Result:
@@ -112,7 +99,7 @@ class Undoing:
     def _standing(self, undo: Mapping[str, Any]) -> Standing:
         from agent.desktop.evidence.put_back import CannotPutBackError, standing
 
-        if is_masked(undo):
+        if self._is_masked(undo):
             raise NotKnownError("a secret in its record is masked")
         try:
             return standing(self._environ, undo)
@@ -124,12 +111,3 @@ def _unless(undone: Mapping[tuple[str, str], str], item: Item) -> Item:
     """What was undone once is not undone again: that it stands so again is somebody's own doing."""
     at = undone.get((item.change.kind, item.change.what))
     return item if at is None else Item(item.change, "nothing_to_do", f"was undone already, {at}")
-
-
-def _environ_of(sandbox: str, *, thrown_away: bool) -> dict[str, str]:
-    """The environment of the run's applications. Raises EnvironmentLacksError: its desktop is gone."""
-    from agent.sandbox.desktop import environment_of
-
-    if sandbox or thrown_away:
-        return environment_of(sandbox or "of this run")
-    return dict(os.environ)

@@ -9,7 +9,7 @@ from agent.core.actions import Click, Finish, Move
 from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint, Region, Size
 from agent.events.run_events import Acted, Receipt
-from agent.run.loop.claims import Claims, asked
+from agent.evidence.claims import Claims, asked
 from agent.screen.outline import Element, Outline
 
 BOX = Element(1, "check box", "Dark mode", Region(10, 10, 100, 20))
@@ -205,3 +205,23 @@ def test_an_engine_that_says_nothing_is_judged_by_what_changed() -> None:
     assert own(Finish(True), Receipt((OPENED,))) == (None, True)
     assert own(Finish(True), Receipt((DARK,))) == (True, False)
     assert own(Finish(True), Receipt(), "open the settings") == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "name", "checked"),
+    [
+        ("Schalte den Dunkelmodus ein", "Dunkelmodus", True),
+        ("den Dunkelmodus ausschalten", "Dunkelmodus", False),
+        ("active le mode sombre", "Mode sombre", True),
+        ("désactive le mode sombre", "Mode sombre", False),
+        ("activa el modo oscuro", "Modo oscuro", True),
+        ("desactiva el modo oscuro", "Modo oscuro", False),
+        ("disattiva la modalità scura", "Modalità scura", False),
+    ],
+)
+def test_a_switch_is_held_against_a_task_in_other_languages(instruction: str, name: str, checked: bool) -> None:
+    switch = replace(BOX, name=name)
+    states = ("checked",) if checked else ()
+    assert claims(instruction, switch, standing(switch, *states)).judge(Receipt()).verified is True
+    wrong = () if checked else ("checked",)
+    assert "not as asked" in claims(instruction, switch, standing(switch, *wrong)).judge(Receipt()).doubt

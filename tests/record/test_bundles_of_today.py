@@ -1,6 +1,6 @@
-"""Runs that were recorded in an older format: they open, show, report and replay as they did when they were made.
+"""Recorded bundles of the current format: they open, show, report and replay as they did when they were made.
 
-`data/format-N` holds such runs and, in `expected.json`, what the program of that time said of them.
+`data/format-3` holds such runs and, in `expected.json`, what the program of that time said of them.
 """
 
 import json
@@ -18,13 +18,13 @@ from agent.record.read import read_bundle
 from agent.record.report import write_report
 from agent.tui.recorded import view_of
 
-RUNS = Path(__file__).parent / "data" / "format-1"
+RUNS = Path(__file__).parent / "data" / "format-3"
 NAMES = ("whole", "dry-run", "interrupted")
 
 
 @pytest.fixture(params=NAMES)
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy of an older run, because a report is written into it."""
+    """A copy of a recorded run, because a report is written into it."""
     copy = tmp_path / request.param
     shutil.copytree(RUNS / request.param, copy)
     return copy

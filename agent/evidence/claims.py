@@ -25,8 +25,6 @@ _MOST_CHARS = 300
 _SET, _SHOWN = frozenset({"checked", "pressed"}), frozenset({"selected", "expanded"})
 _SWITCHES = frozenset({"check box", "check menu item", "switch", "toggle button"})
 _AMOUNTS = frozenset({"slider", "spin button", "combo box"})
-_ON = re.compile(r"\b(?:on|enabled?|activate|tick|check)\b", re.IGNORECASE)
-_OFF = re.compile(r"\b(?:off|disabled?|deactivate|untick|uncheck|hide)\b", re.IGNORECASE)
 #: A change as evidence of the built-in engine names it.
 _CHANGE = re.compile(r"(?:setting|file|window|app) .*(?: -> .*|\((?:new|gone)\))$", re.DOTALL)
 _QUOTED = re.compile(r"[\"“„«].*?[\"”“»]|(?<!\w)['‘].*?['’](?!\w)")
@@ -145,6 +143,8 @@ def asked(instruction: str) -> tuple[str, Collection[str]]:
 class _Rules:
     cuts: re.Pattern[str]
     polite: re.Pattern[str]
+    on: re.Pattern[str]
+    off: re.Pattern[str]
     common: frozenset[str]
     kinds: tuple[tuple[str, Collection[str], tuple[re.Pattern[str], ...]], ...]
 
@@ -156,8 +156,8 @@ def _rules() -> _Rules:
         (kind["name"], frozenset(kind["needs"]), tuple(re.compile(text, re.IGNORECASE) for text in kind["patterns"]))
         for kind in data["kinds"]
     )
-    cuts, polite = (re.compile(data[name], re.IGNORECASE) for name in ("cuts", "polite"))
-    return _Rules(cuts, polite, frozenset(data["common"]), tuple(kinds))
+    cuts, polite, on, off = (re.compile(data[name], re.IGNORECASE) for name in ("cuts", "polite", "on", "off"))
+    return _Rules(cuts, polite, on, off, frozenset(data["common"]), tuple(kinds))
 
 
 def _parts(instruction: str) -> Iterator[str]:
@@ -212,7 +212,8 @@ def _is_switch(element: Element) -> bool:
 
 def _wanted_on(instruction: str) -> bool | None:
     """Whether a task asks for something to be on, or off; None where it says both or neither."""
-    on, off = (word.search(_QUOTED.sub("", instruction)) is not None for word in (_ON, _OFF))
+    said = _QUOTED.sub("", instruction)
+    on, off = (word.search(said) is not None for word in (_rules().on, _rules().off))
     return None if on == off else on
 
 

@@ -1,0 +1,70 @@
+"""Undoes a recorded run on the desktop that it was on, and writes into its bundle what was undone."""
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+
+from typing_extensions import override
+
+from agent.evidence.undo import Result, Undo
+from agent.record.read import Bundle
+from agent.record.redact import Redactor, is_masked
+from agent.record.run_record import UndoneRecord
+from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.files import write_atomically
+from foundation.foreign_text import json_text
+
+
+class RunUndo(Undo):
+    """What can be undone of a run now. Making one looks at the desktop: some milliseconds for every change.
+
+    Args:
+        bundle: the run.
+
+    Raises:
+        UsageError: the run is still going on, or nothing was recorded that could be undone.
+        EnvironmentLacksError: the desktop that it was on is gone.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        run, name = bundle.run, bundle.path.name
+        if bundle.outcome == "running":
+            raise UsageError(f"The run {name} is still going on.", "Undo it when it has ended.")
+        if run.receipt is None:
+            raise UsageError(f"It is not recorded what {name} changed.", "Only runs that ended can be undone.")
+        self._bundle = bundle
+        changes = () if run.dry_run else run.receipt.receipt.changes
+        environ = _environ_of(run.sandbox_name, thrown_away=run.sandbox) if changes else {}
+        undone = {(one.kind, one.what): one.at for one in run.undone if one.done}
+        super().__init__(changes, environ, undone, is_masked)
+
+    @override
+    def carry_out(self) -> list[Result]:
+        results = super().carry_out()
+        if results:
+            self._record(results)
+        return results
+
+    def _record(self, results: Sequence[Result]) -> None:
+        run = self._bundle.run
+        at = datetime.now().astimezone().isoformat(timespec="seconds")
+        for one in results:
+            change = one.item.change
+            run.undone.append(UndoneRecord(kind=change.kind, what=change.what, at=at, done=one.done, words=one.words))
+        data = Redactor().data(run.model_dump())
+        try:
+            write_atomically(self._bundle.path / "run.json", json_text(data, indent=1).encode())
+        except OSError as error:
+            raise EnvironmentLacksError(
+                f"It was undone, but {self._bundle.path} cannot be written ({error.strerror or error}).",
+                "Make room there, or make it writable.",
+            ) from error
+
+
+def _environ_of(sandbox: str, *, thrown_away: bool) -> dict[str, str]:
+    """The environment of the run's applications. Raises EnvironmentLacksError: its desktop is gone."""
+    from agent.sandbox.desktop import environment_of
+
+    if sandbox or thrown_away:
+        return environment_of(sandbox or "of this run")
+    return dict(os.environ)

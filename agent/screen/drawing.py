@@ -1,0 +1,104 @@
+"""Shows on a screenshot what an action points at: marks on its targets, and the part of the picture around them."""
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from agent.core.actions import Action, points_of
+from agent.core.geometry import DesktopPoint, Viewport
+from agent.screen.encode import EncodedImage, encode
+from agent.screen.outline import Element
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+#: In pixels of the picture, from its left upper corner.
+Place: TypeAlias = tuple[float, float]
+_COLOUR = (255, 0, 80)
+
+
+def places_of(action: Action[DesktopPoint], viewport: Viewport, image: "Image") -> list[Place]:
+    """The points of an action in pixels of the sent image; x and y have separate factors."""
+    captured = [viewport.desktop_to_capture(point) for point in points_of(action)]
+    size = viewport.captured
+    return [(point.x * image.width / size.width, point.y * image.height / size.height) for point in captured]
+
+
+def mark(image: "Image", places: Sequence[Place], radius: int, width: int) -> None:
+    """Draw a ring around every place, and a line between several."""
+    from PIL import ImageDraw
+
+    pen = ImageDraw.Draw(image)
+    if len(places) > 1:
+        pen.line([*places], fill=_COLOUR, width=width)
+    for x, y in places:
+        for reach, colour, wide in ((radius + 1, "white", width + 2), (radius, _COLOUR, width)):
+            pen.ellipse((x - reach, y - reach, x + reach, y + reach), outline=colour, width=wide)
+
+
+def crop_around(image: "Image", place: Place, width: int, height: int) -> tuple["Image", tuple[int, int]]:
+    """The part of so many pixels around a place, moved inside the image where it would not lie in it whole.
+
+    Also where its left upper corner is in the image.
+    """
+    width, height = min(width, image.width), min(height, image.height)
+    left = round(min(max(0.0, place[0] - width / 2), image.width - width))
+    top = round(min(max(0.0, place[1] - height / 2), image.height - height))
+    return image.crop((left, top, left + width, top + height)), (left, top)
+
+
+#: Colours that differ in hue and lightness, so that neighbours are told apart also by who sees few colours.
+_COLOURS = ((214, 39, 40), (31, 119, 180), (44, 130, 44), (148, 80, 189), (180, 95, 6), (0, 120, 130))
+#: What is not trusted is drawn in grey.
+_DOUBTFUL = (120, 120, 120)
+_TEXT_SIZE = 12
+_HIDDEN = "offscreen"
+#: Boxes lower than this many times the size of the numbers hold a line of text and nothing else.
+_LOW = 1.8
+
+
+def draw_marks(image: "Image", elements: Iterable[Element], viewport: Viewport) -> "Image":
+    """A copy of a captured monitor with a box and a number for every element that is on it."""
+    from PIL import ImageDraw, ImageFont
+
+    marked = image.convert("RGB")
+    pen = ImageDraw.Draw(marked)
+    scale_x, scale_y = viewport.scale
+    size = _TEXT_SIZE * max(1.0, scale_x)
+    font = ImageFont.load_default(size=size)
+    for element in elements:
+        if _HIDDEN in element.states:
+            continue
+        left = (element.box.left - viewport.region.left) * scale_x
+        top = (element.box.top - viewport.region.top) * scale_y
+        right, bottom = left + element.box.width * scale_x - 1, top + element.box.height * scale_y - 1
+        if right <= left or bottom <= top or right < 0 or bottom < 0 or left >= image.width or top >= image.height:
+            continue
+        colour = _COLOURS[element.id % len(_COLOURS)] if element.trusted else _DOUBTFUL
+        pen.rectangle((left, top, right, bottom), outline=colour, width=max(1, round(scale_x)))
+        number = str(element.id)
+        wide = pen.textlength(number, font=font)
+        # In a low box, the number would hide the word that is read there: it stands before it.
+        start = left - wide - 1 if bottom - top < _LOW * size else left
+        at = (min(max(start, 0), image.width - wide), max(top - 1, 0))
+        pen.rectangle(pen.textbbox(at, number, font=font), fill=colour)
+        pen.text(at, number, fill="white", font=font)
+    return marked
+
+
+#: Pixels of the sent image around the target: enough to recognise a button and its neighbours.
+_WIDTH, _HEIGHT = 360, 240
+
+
+def target_crop(image: EncodedImage, viewport: Viewport, target: Action[DesktopPoint]) -> bytes | None:
+    """A PNG of the surroundings of an action's last point, its points marked; None for actions without points."""
+    if not points_of(target):
+        return None
+    from PIL import Image
+
+    shown = Image.open(io.BytesIO(image.data)).convert("RGB")
+    places = places_of(target, viewport, shown)
+    mark(shown, places, radius=10, width=2)
+    part, _ = crop_around(shown, places[-1], _WIDTH, _HEIGHT)
+    return encode(part, "png").data
