@@ -26,9 +26,8 @@ entry = Gtk.Entry()
 entry.set_size_request(-1, 60)
 area = Gtk.EventBox()
 # Of single steps of a wheel, GTK 3 takes left for right on Wayland; on X11 without a real mouse it tells no others.
-unwanted = (
-    Gdk.EventMask.SCROLL_MASK if "wayland" in os.environ.get("GDK_BACKEND", "") else Gdk.EventMask.SMOOTH_SCROLL_MASK
-)
+wayland = "wayland" in os.environ.get("GDK_BACKEND", "")
+unwanted = Gdk.EventMask.SCROLL_MASK if wayland else Gdk.EventMask.SMOOTH_SCROLL_MASK
 area.add_events(Gdk.EventMask.ALL_EVENTS_MASK & ~unwanted)
 box.pack_start(entry, False, False, 0)
 box.pack_start(area, True, True, 0)
@@ -57,12 +56,15 @@ def paint() -> None:
     area.override_background_color(Gtk.StateFlags.NORMAL, Gdk.RGBA(*COLOURS[colour[0]], 1))
 
 
-def scrolled(_: Any, event: Any) -> None:
-    way = event.direction.value_nick
+def scrolled(_widget: Any, event: Any) -> None:
+    way, steps = event.direction.value_nick, 1
     if event.direction == Gdk.ScrollDirection.SMOOTH:
         _, right, down = event.get_scroll_deltas()
         way = ("right" if right > 0 else "left") if right else ("down" if down > 0 else "up")
-    tell("scroll", way=way)
+        if not wayland:
+            steps = round(abs(right or down))  # GTK adds up the steps that are in its queue at once
+    for _ in range(steps):
+        tell("scroll", way=way)
 
 
 def key(_: Any, event: Any, kind: str) -> bool:
@@ -91,7 +93,7 @@ def look() -> bool:
 known: list[float] = []
 paint()
 area.connect("motion-notify-event", moved)
-if "wayland" in os.environ.get("GDK_BACKEND", ""):
+if wayland:
     GLib.timeout_add(100, look)
 area.connect("button-press-event", pressed)
 area.connect("button-release-event", lambda _, event: tell("release", button=event.button, **place(event)))
