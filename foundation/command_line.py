@@ -106,13 +106,14 @@ port_number = _number(
 
 
 def run_command(program: str, module: str, arguments: list[str], as_json: bool = False) -> int:
-    """Run the `main(arguments)` of a module and give the exit status. Nothing but SystemExit leaves this.
+    """Run the `main(arguments)` of a module, or `MODULE:FUNCTION`; the exit status. Nothing but SystemExit leaves this.
 
     The module is imported now, so that other subcommands cost nothing. The program's name stands before every sentence;
     `as_json` prints errors as JSON on standard output too.
     """
+    name, _, function = module.partition(":")
     try:
-        status = int(importlib.import_module(module).main(arguments))
+        status = int(getattr(importlib.import_module(name), function or "main")(arguments))
         printing.flush()
         return status
     except MaiError as error:

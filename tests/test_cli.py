@@ -70,7 +70,7 @@ def test_wrong_usage_is_a_sentence_and_status_2(arguments, capsys):
     ],
 )
 def test_a_slip_is_no_instruction_and_what_was_meant_is_named(arguments, meant, capsys, monkeypatch):
-    monkeypatch.setattr("agent.commands.running.execute", lambda *_, **__: pytest.fail("it would run"))
+    monkeypatch.setattr("agent.commands.run.execute", lambda *_, **__: pytest.fail("it would run"))
     assert main(arguments) == ExitStatus.USAGE
     assert f"Did you mean {meant}?" in capsys.readouterr().err
 
@@ -106,7 +106,7 @@ def test_help_reaches_the_terminal_where_libraries_output_is_kept_from_it(name: 
 
 def test_an_instruction_that_a_locale_without_utf_8_broke_is_mended(capsys, monkeypatch):
     ran = []
-    monkeypatch.setattr("agent.commands.running.execute", lambda options, **_: ran.append(options.instruction) or 0)
+    monkeypatch.setattr("agent.commands.run.execute", lambda options, **_: ran.append(options.instruction) or 0)
     monkeypatch.setattr("os.fsencode", lambda text: text.encode("ascii", "surrogateescape"))
     broken = "type 'héllo ✓'".encode().decode("ascii", "surrogateescape")
     assert main(["--no-tui", broken]) == 0

@@ -1,6 +1,6 @@
-"""One module a subcommand of `mai-agent`; each has `main(arguments) -> exit status`."""
+"""The subcommands of `mai-agent`: functions from arguments to an exit status."""
 
-#: Subcommands, which are modules here, and what they do in a few words.
+#: Subcommands, and what they do in a few words.
 COMMANDS = {
     "run": "do what the instruction says (also without the word run)",
     "calibrate": "find out where a model clicks, before it clicks",
@@ -20,5 +20,13 @@ COMMANDS = {
     "fit": "print the size and tokens of an image as a model gets it",
 }
 
+#: Where a subcommand is if it is not the `main` of the module with its name.
+ELSEWHERE = {
+    "show": "runs:show_main",
+    "undo": "runs:undo_main",
+    "fit": "families:fit_main",
+    "parse": "exchanges:parse_main",
+    "prompt": "exchanges:prompt_main",
+}
 #: Names that scripts may rely on later; until then they must not be taken for an instruction.
 RESERVED = ("eval",)

@@ -148,7 +148,7 @@ def _open(path: Path) -> Frame:
 
 def _capture(monitor: int | None) -> _Seen:
     """This screen, without our own windows, and its elements, which are taken meanwhile."""
-    from agent.commands.own_desktop import open_own_desktop
+    from agent.commands.arguments import open_own_desktop
     from agent.desktop.guard.desktop import ProtectedDesktop
     from agent.run.observing.outliner import Outliner
     from agent.safety.stop import StopSwitch

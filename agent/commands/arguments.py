@@ -1,17 +1,21 @@
 """Argument types and options that several commands share."""
 
 import argparse
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.settings import OPTIONS
+from agent.settings import OPTIONS, load_settings
 from foundation.command_line import positive, positive_seconds
 from foundation.errors import UsageError
+from foundation.printing import remark
 
 if TYPE_CHECKING:
     from agent.core.geometry import Size
+    from agent.desktop.protocol.desktop import Desktop
     from agent.record.read import Bundle
+    from agent.safety.stop import StopSwitch
 
 
 def size(text: str) -> "Size":
@@ -26,7 +30,7 @@ def size(text: str) -> "Size":
 
 def sandbox_size(text: str) -> "Size":
     """The same for the screen of a sandbox. Raises UsageError: no desktop can be used at that size."""
-    from agent.sandbox.sizes import check_size
+    from agent.sandbox.display import check_size
 
     wanted = size(text)
     check_size(wanted)
@@ -39,6 +43,16 @@ _TYPES: dict[str, Callable[[str], Any]] = {
 }  # fmt: skip
 
 
+def open_own_desktop(stop: "StopSwitch", monitor: int | None = None) -> "Desktop":
+    """Open the person's own desktop in the way that is set; say first what it will ask the person."""
+    from agent.desktop import factory
+
+    kind = load_settings().desktop
+    if asks := factory.asks_first(os.environ, kind):
+        remark(asks)
+    return factory.open_desktop(stop, monitor, kind=kind)
+
+
 def add_recorded_run(parser: argparse.ArgumentParser) -> None:
     """The recorded run that a command is about, and where to look for it."""
     parser.add_argument("run", metavar="RUN", help='an id (or its beginning), a folder, or "last"')
@@ -48,7 +62,6 @@ def add_recorded_run(parser: argparse.ArgumentParser) -> None:
 def recorded_run(options: argparse.Namespace) -> "Bundle":
     """The run that was named. Raises UsageError."""
     from agent.record.read import find_bundle, runs_dir
-    from agent.settings import load_settings
 
     return find_bundle(runs_dir(options.runs, load_settings()), options.run)
 

@@ -84,7 +84,7 @@ def _captured(monitor: int | None) -> Size:
     """The size of this screen, as captured."""
     from contextlib import closing
 
-    from agent.commands.own_desktop import open_own_desktop
+    from agent.commands.arguments import open_own_desktop
     from agent.safety.stop import StopSwitch
 
     with closing(open_own_desktop(StopSwitch(), monitor).screen) as screen:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from agent.commands.arguments import add_options, check_sandbox
-from agent.commands.trying import DesktopDoctor, attempted, display
+from agent.commands.doctor_desktop import DesktopDoctor, attempted, display
 from agent.desktop.factory import needed_programs, wants_portal
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Finding
 from agent.safety.signals import stop_signals

@@ -1,15 +1,16 @@
-"""`mai-agent families`: every model family, what it counts on, and what proves that it is spoken to the letter."""
+"""`mai-agent families`: every model family, its numbers, and its proofs; `fit`: the size of an image as sent."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agent.commands.arguments import size
 from agent.core.geometry import Counted
 from agent.families.registry import DEFAULT_FAMILY, detect_folder, family_names, get_family
-from foundation.command_line import Parser
+from foundation.command_line import Parser, positive
 from foundation.errors import UsageError
-from foundation.families import family_data, family_folder
+from foundation.families import family_data, family_folder, image_rule
 from foundation.printing import put, put_json, remark
 
 
@@ -107,3 +108,16 @@ def _grid(counted: Counted) -> str:
 
 def _score(value: Any) -> str:
     return ", ".join(f"{size} {score}" for size, score in value.items()) if isinstance(value, dict) else str(value)
+
+
+def fit_main(argv: Sequence[str]) -> int:
+    """Print {"width", "height", "tokens"}."""
+    parser = Parser(prog="mai-agent fit", description="Print the size and tokens of an image as it is sent.")
+    parser.add_argument("--family", required=True, metavar="NAME", help="for example mai-ui, qwen3-vl, qwen2.5-vl")
+    parser.add_argument("size", metavar="WIDTHxHEIGHT", type=size)
+    parser.add_argument("--max-pixels", metavar="N", type=positive, help="a lower budget than the family's own")
+    options = parser.parse_args(argv)
+    rule = image_rule(options.family).capped(options.max_pixels)
+    width, height = rule.fit(options.size.width, options.size.height)
+    put_json({"width": width, "height": height, "tokens": rule.tokens(width, height)})
+    return 0

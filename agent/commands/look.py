@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.commands.own_desktop import open_own_desktop
+from agent.commands.arguments import open_own_desktop
 from agent.desktop.guard.desktop import ProtectedDesktop
 from agent.run.observing.outliner import Outliner
 from agent.safety.stop import StopSwitch

@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from agent.commands.arguments import add_recorded_run, recorded_run
-from agent.commands.own_desktop import open_own_desktop
-from agent.commands.show import receipt_lines
+from agent.commands.arguments import add_recorded_run, open_own_desktop, recorded_run
+from agent.commands.runs import receipt_lines
 from agent.console.terminal import Console
 from agent.core.actions import TOUCHING, Wait, describe
 from agent.core.actions import to_json as action_json

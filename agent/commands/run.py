@@ -1,16 +1,24 @@
-"""`mai-agent "INSTRUCTION"`: its command line. What it does is in `agent.commands.running`, imported when needed."""
+"""`mai-agent "INSTRUCTION"`: its command line, and a run without the terminal application, printed as it goes."""
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING
 
 import agent
 from agent.commands import COMMANDS
 from agent.commands.arguments import add_options, check_sandbox
 from foundation.command_line import Parser, plain_text
-from foundation.errors import UsageError
-from foundation.printing import is_terminal
+from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.printing import ask_for, close_output, is_terminal
+
+if TYPE_CHECKING:
+    from agent.events.run_events import Event
+    from agent.events.sink import Emit
+    from agent.options import RunOptions
 
 _EPILOG = """\
 exit status:
@@ -86,6 +94,55 @@ def main(argv: Sequence[str]) -> int:
         from agent.tui.start import run_application
 
         return run_application(options)
-    from agent.commands.running import execute
-
     return execute(options, as_json=given.json)
+
+
+def execute(options: "RunOptions", *, as_json: bool) -> int:
+    """Run it and print its events as they come; the exit status."""
+    import asyncio
+
+    from agent.console.printers import JsonPrinter, PlainPrinter
+    from agent.console.terminal import Console, say, terminal_ask
+    from agent.safety.signals import stop_signals
+    from agent.safety.stop import StopSwitch
+    from agent.workplace import Workplace
+    from foundation.stray_output import stray_output_kept
+
+    instruction = _instruction(options.instruction)
+    stop = StopSwitch()
+    with stray_output_kept(), stop_signals(stop), Workplace(options, say, terminal_ask()) as workplace:
+        job = workplace.job(instruction, stop)
+        with closing(job.recorder):
+            console, redactor = Console(stop), job.recorder.redactor
+            asked_here = console.interactive and is_terminal("output") and not options.dry_run
+            printer = (
+                JsonPrinter(redactor=redactor) if as_json else PlainPrinter(redactor=redactor, asked_here=asked_here)
+            )
+            try:
+                finished = asyncio.run(job.carry_out(console, stop, partial(_show, printer.handle)))
+            finally:
+                report = job.write_report(say)
+            workplace.tell_changes()
+            say(f"recorded in {job.recorder.path}{report}")
+            return finished.status
+
+
+def _instruction(given: str | None) -> str:
+    if given is None and sys.stdin is not None and sys.stdin.isatty():
+        ask_for("What shall I do? ")
+        given = sys.stdin.readline()
+    if given is not None and given.strip():
+        return given.strip()
+    raise UsageError("There is no instruction.", 'Say what to do: mai-agent "open settings and enable dark mode".')
+
+
+def _show(show: "Emit", event: "Event") -> None:
+    try:
+        show(event)
+    except BrokenPipeError:  # the reader went away, as `head` does: nothing to tell
+        raise
+    except OSError as error:
+        close_output()  # or the rest is written, and fails, once more at exit
+        raise EnvironmentLacksError(
+            f"The output cannot be written ({error.strerror or error}).", "Is there space where it goes?"
+        ) from error

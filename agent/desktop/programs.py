@@ -1,4 +1,4 @@
-"""The way into an isolated desktop: programs are started in there by its doorkeeper, as if they were started here.
+"""The way into an isolated desktop: programs are started inside by its launcher, as if they were started here.
 
 Who has a sandbox's environment has its door too; everywhere else, a program is simply started.
 """
@@ -17,9 +17,9 @@ from foundation.processes import number_here
 
 #: The variable that names the sandbox that a process belongs to.
 MARK = "MAI_AGENT_SANDBOX"
-#: The variable that names the socket at which the doorkeeper listens. Nothing inside has it, or could use it.
+#: The variable that names the socket at which the launcher listens. Nothing inside has it, or could use it.
 DOOR = "MAI_AGENT_SANDBOX_DOOR"
-#: Seconds for the doorkeeper to start a program: some milliseconds, unless the machine has no time for it.
+#: Seconds for the launcher to start a program: some milliseconds, unless the machine has no time for it.
 _PATIENCE = 20.0
 _FILES = ("stdin", "stdout", "stderr")
 
@@ -118,7 +118,7 @@ def _file(name: str, wanted: int, ours: dict[str, IO[bytes]]) -> int:
 
 
 def _line(door: socket.socket) -> dict[str, Any]:
-    """What the doorkeeper says next; nothing where it has ended. Raises OSError."""
+    """What the launcher says next; nothing where it has ended. Raises OSError."""
     text = b""
     while not text.endswith(b"\n"):
         piece = door.recv(1)  # not more: the next line may be there already

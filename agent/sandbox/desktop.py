@@ -20,12 +20,11 @@ from typing import Any
 
 from agent.core.geometry import Size
 from agent.desktop.programs import Inside, run_inside, start_inside
-from agent.sandbox.display import release
+from agent.sandbox.display import check_size, release
 from agent.sandbox.isolation import Network, open_sockets, why_not
 from agent.sandbox.locales import locale_environ
 from agent.sandbox.processes import MARK, end_marked, marked
 from agent.sandbox.sessions import install_line, load_session
-from agent.sandbox.sizes import check_size
 from agent.sandbox.start import apply, display_of, settings, start
 from foundation.errors import EnvironmentLacksError, MaiError
 

@@ -8,7 +8,8 @@ import struct
 from contextlib import closing, suppress
 from pathlib import Path
 
-from foundation.errors import EnvironmentLacksError
+from agent.core.geometry import Size
+from foundation.errors import EnvironmentLacksError, UsageError
 
 #: Where X servers have their sockets, by their numbers.
 SOCKETS = Path("/tmp/.X11-unix")  # noqa: S108 -- so all programs expect it
@@ -93,3 +94,17 @@ def write_cookie(path: Path, number: int) -> None:
 def _answers(number: int) -> bool:
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as one:
         return one.connect_ex(f"\0{SOCKETS}/X{number}") == 0
+
+
+#: Below it, dialogs of the common desktops have no room for their buttons.
+SMALLEST = Size(640, 480)
+#: 8K, also turned: 236 MB for the display, and as much for each picture that is being looked at.
+LONGEST = 7680
+
+
+def check_size(size: Size) -> None:
+    """Raise UsageError for a size that no desktop can be used at."""
+    if size.width < SMALLEST.width or size.height < SMALLEST.height:
+        raise UsageError(f"A sandbox of {size} is too small: its windows would not fit.", f"Take at least {SMALLEST}.")
+    if max(size.width, size.height) > LONGEST:
+        raise UsageError(f"A sandbox of {size} is too large.", f"Take at most {LONGEST} on a side.")

@@ -164,11 +164,11 @@ def _name_display(folder: Path, network: Network | None, owner: ExitStack | None
 def _open_door(
     folder: Path, environ: Environ, network: Network | None, owner: ExitStack | None, *, ordinary: bool
 ) -> Environ:
-    """Start the doorkeeper, who starts all else; gives the variable that names its door."""
+    """Start the launcher, which starts everything else; the variable that names its socket."""
     address = folder / "door"
     ours, theirs = os.pipe() if owner is not None else (-1, -1)
     program, needed = python_inside()
-    code = Path(__file__).with_name("doorkeeper.py").read_text(encoding="utf-8")
+    code = Path(__file__).with_name("launcher.py").read_text(encoding="utf-8")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door, (folder / "door.log").open("wb") as log:
         door.bind(os.fspath(address))
         door.listen(64)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stubs.events import finished, started, step
 
-from agent.commands import show
+from agent.commands import runs
 from agent.console.printers import PlainPrinter
 from agent.core.geometry import Region
 from agent.events.as_json import to_json
@@ -64,7 +64,7 @@ def test_a_step_keeps_what_its_actions_hit(tmp_path: Path) -> None:
 def test_what_was_hit_is_shown_in_every_view_without_what_turns_the_reading_round(tmp_path: Path, capsys) -> None:
     path = record(tmp_path, events())
     bundle = read_bundle(path)
-    show.main([str(path)])
+    runs.show_main([str(path)])
     printed = io.StringIO()
     printer = PlainPrinter(printed)
     for event in events():

@@ -11,7 +11,7 @@ import pytest
 from stubs.endpoint import act
 from stubs.events import finished, started, step
 
-from agent.commands import show
+from agent.commands import runs
 from agent.console.printers import JsonPrinter, PlainPrinter
 from agent.core.actions import Action, KeyDown, KeyUp, PressKeys, TypeText, describe
 from agent.core.geometry import DesktopPoint, Region
@@ -89,7 +89,7 @@ def test_letters_that_are_pressed_into_a_password_field_are_not_on_the_disk(tmp_
     assert kept[0].note == "You did: press [redacted 1 chars]."
     assert "letter [redacted 1 chars] comes" in kept[0].answers[0].raw
     assert all((path / image.file).is_file() for one in kept for image in one.images)
-    show.main([str(path)])
+    runs.show_main([str(path)])
     report = "".join(str(view_step(one, number)) for number, one in enumerate(kept, 1))
     for text in (lines, capsys.readouterr().out, report):
         assert not letters_in(text) & set("huntr")

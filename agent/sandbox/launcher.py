@@ -23,7 +23,7 @@ from typing import Any
 _LARGEST = 1_000_000
 
 
-class Doorkeeper:
+class Launcher:
     """Listens, starts, and tells how what it started has ended."""
 
     def __init__(self, door: int, owner: int, *, isolated: bool) -> None:
@@ -172,10 +172,10 @@ def main() -> None:
     """Take up the work that the arguments name."""
     door, owner, network = sys.argv[1:]
     with suppress(OSError):
-        Path("/proc/self/comm").write_text("mai-doorkeeper")
+        Path("/proc/self/comm").write_text("mai-launcher")
     if network == "host":
         leave_abstract_sockets()
-    Doorkeeper(int(door), int(owner), isolated=bool(network)).serve()
+    Launcher(int(door), int(owner), isolated=bool(network)).serve()
 
 
 if __name__ == "__main__":
