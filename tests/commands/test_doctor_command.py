@@ -15,7 +15,7 @@ from PIL import Image
 from stubs.display import PlainDisplay
 from stubs.sway import PlainSway
 
-from agent.commands import trying
+from agent.commands import doctor_desktop
 from agent.desktop.linux import portals, session
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.trial import seeing
@@ -35,7 +35,7 @@ def on_display(display: PlainDisplay, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setenv("DISPLAY", display.name)
     monkeypatch.setenv("XAUTHORITY", os.devnull)
-    monkeypatch.setattr(trying, "COUNTDOWN", 0)
+    monkeypatch.setattr(doctor_desktop, "COUNTDOWN", 0)
 
 
 def told(out: str) -> dict[str, dict[str, Any]]:
