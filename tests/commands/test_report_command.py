@@ -100,8 +100,8 @@ def test_the_browser_is_asked_to_open_it(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_run_is_shown_with_every_action_of_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     actions = [
-        {"target": {"type": "wait", "seconds": 1.0}, "executed": True},
-        {"target": None, "error": "it went away"},
+        {"target": {"type": "wait", "seconds": 1.0}, "executed": True, "fate": "done"},
+        {"target": None, "error": "it went away", "fate": "failed"},
     ]
     bundle = a_bundle(tmp_path / "run", [a_step(1, actions=actions)])
     assert main(["show", str(bundle.path)]) == 0
