@@ -4,8 +4,8 @@ A new family is a folder with
 
 - `family.toml`: its name, models, image rule, grid, history, sampling, published scores, and the names by which a
   served model is recognised;
-- `family.py`: a `Family`, made by its function `create()`; not needed where `made_by` in `family.toml` names a module
-  of this package whose `create(name)` makes it; without either, only the image rule is known;
+- `made_by` in `family.toml`: the class that reads it, as a path below this package; without it, only the image rule is
+  known. Code of the family's own lies in its folder;
 - `prompt.toml`: the words of its prompts, our own around the published format;
 - `samples/*.jsonl`: answers as its models write them, each with what it must be read as (tests/families/samples.py);
   at least 40, 30 of them malformed ("failure", or "malformed" for those that are read all the same);

@@ -1,10 +1,12 @@
 """What a model family is to the rest of the program, and the plain values that cross its border."""
 
+import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self, TypeAlias
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from agent.core.actions import Action
 from agent.core.changes import Change
@@ -15,7 +17,7 @@ from agent.screen.encode import EncodedImage, ImageFormat
 from agent.screen.outline import Outline, See
 from foundation.chat_stream import Answer
 from foundation.errors import UsageError
-from foundation.families import family_data, image_rule
+from foundation.families import family_data, family_folder, image_rule
 from foundation.images import ImageRule
 
 FailureKind: TypeAlias = Literal[
@@ -73,6 +75,9 @@ class ParseFailure:
     kind: FailureKind
     message: str
     thought: str = ""
+
+
+_FEEDBACK = "That answer cannot be carried out: {message}. Nothing was done. Answer again."
 
 
 class ArgumentError(ValueError):
@@ -216,18 +221,22 @@ class FamilyFacts:
 class Family(ABC):
     """A model family: how it is asked and what its answers mean. Everything in it is pure.
 
-    Its folder's `family.py` has a function `create()` that gives it. What it counts on it reads from its `facts` with
-    every answer: see `counting`.
+    `made_by` in its `family.toml` names its class. What it counts on it reads from its `facts` with every answer: see
+    `counting`.
     """
 
     #: whether its models decide what to do; others only find places
     acts = True
+    #: a file of texts that several families share; a family's own `prompt.toml` replaces what it names again
+    shared_texts: ClassVar[Path | None] = None
 
     def __init__(self, name: str) -> None:
         self.facts = FamilyFacts.of(name)
+        self.data: Mapping[str, Any] = family_data(name)
+        self.texts = _texts(self.shared_texts, family_folder(name) / "prompt.toml")
 
     def counting(self, grid: Grid) -> Self:
-        """The same family for a model or a server that turned out to count on another grid."""
+        """Return the same family for a model or a server that turned out to count on another grid."""
         facts = self.facts
         fractions = facts.navigation == 1 != facts.grounding  # then one says nothing of the other
         same = copy(self)
@@ -236,24 +245,24 @@ class Family(ABC):
 
     @abstractmethod
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked."""
+        """Return the request for the next action."""
 
     @abstractmethod
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The decision in an answer. Total: any answer gives a decision or a failure, never an exception.
+        """Read the decision in an answer. Total: any answer gives a decision or a failure, never an exception.
 
         `sent` are the sizes of the images the model saw last (families with absolute points need them); at least one.
         """
 
     def parse_seen(self, answer: Answer, sent: Sequence[Size], outline: Outline | None) -> Decision | ParseFailure:  # noqa: ARG002
-        """The same, of an answer to a request that told this outline: for families whose answers name its elements."""
+        """Read an answer to a request that told this outline: for families whose answers name its elements."""
         return self.parse(answer, sent)
 
     @abstractmethod
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer as its models write it, of this reasoning and these calls.
+        """Write an answer of this reasoning and these calls as the family's models do; `parse` reads it back.
 
-        What stands for a past answer that is not known to the letter; `parse` reads it back as the same.
+        It replaces a past answer whose text is unknown.
         """
 
     @property
@@ -262,17 +271,27 @@ class Family(ABC):
         return type(self).grounding_request is not Family.grounding_request
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:  # noqa: ARG002
-        """What the model is asked for one point. Raises UsageError where the family cannot give one."""
+        """Return the request for one point. Raises UsageError where the family cannot give one."""
         raise UsageError(f"The family {self.facts.name!r} has no grounding mode.", "Choose another --family.")
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
-        """The point in a grounding answer, as a click. Total, like `parse`."""
+        """Read the point in a grounding answer, as a click. Total, like `parse`."""
         return ParseFailure("no_action", f"the family {self.facts.name} has no grounding mode")
 
     def feedback(self, failure: ParseFailure) -> str:
-        """What to tell the model after an answer that gave no action."""
-        return f"That answer cannot be carried out: {failure.message}. Nothing was done. Answer again."
+        """Return what to tell the model after an answer that gave no action: "feedback" of its texts."""
+        return str(self.texts.get("feedback", _FEEDBACK)).replace("{message}", failure.message)
 
     def constraint(self, options: Mapping[str, Any]) -> str | None:  # noqa: ARG002
-        """A regular expression that valid answers match, for servers with constrained decoding; None for none."""
+        """Return a regular expression that valid answers match, for servers with constrained decoding."""
         return None
+
+
+def _texts(*paths: Path | None) -> dict[str, Any]:
+    """Read files of texts; a table of a later file adds to the same table of an earlier one."""
+    texts: dict[str, Any] = {}
+    for path in paths:
+        if path is not None and path.is_file():
+            for key, value in tomllib.loads(path.read_text(encoding="utf-8")).items():
+                texts[key] = {**texts.get(key, {}), **value} if isinstance(value, dict) else value
+    return texts

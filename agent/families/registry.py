@@ -14,12 +14,12 @@ DEFAULT_FAMILY = "generic"
 
 
 def family_names() -> list[str]:
-    """Families that can drive a desktop: by a `family.py` of their own, or by the module that their data names."""
-    return [name for name in families.family_names() if _module(name) is not None]
+    """Return the families that can drive a desktop: those whose data names a class."""
+    return [name for name in families.family_names() if "made_by" in families.family_data(name)]
 
 
 def get_family(name: str) -> Family:
-    """The family of that name, or of a model of that name.
+    """Return the family of that name, or of a model of that name.
 
     Raises UsageError: there is none, or only its image rule is known.
     """
@@ -36,22 +36,9 @@ def get_family(name: str) -> Family:
 
 @cache
 def _made(name: str) -> Family:
-    own = _has_code(name)
-    module = import_module(f"agent.families.{_module(name)}")
-    family: Family = module.create() if own else module.create(name)
+    module, _, kind = families.family_data(name)["made_by"].rpartition(".")
+    family: Family = getattr(import_module(f"agent.families.{module}"), kind)(name)
     return family
-
-
-def _has_code(name: str) -> bool:
-    return (families.family_folder(name) / "family.py").is_file()
-
-
-def _module(name: str) -> str | None:
-    """The module below `agent.families` that makes a family; None where only its image rule is known."""
-    if _has_code(name):
-        return f"{families.family_folder(name).name}.family"
-    made_by: str | None = families.family_data(name).get("made_by")
-    return made_by
 
 
 def forget() -> None:

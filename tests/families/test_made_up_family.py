@@ -25,6 +25,7 @@ from foundation.errors import UsageError
 
 DATA = """
 name = "made-up"
+made_by = "made_up.family.MadeUp"
 
 [image]
 factor = 28
@@ -49,7 +50,7 @@ import re
 
 from agent.families.base import Call, Family, ParseFailure, decide
 from agent.families.shared.computer_use import Vocabulary, read_call
-from agent.families.shared.layouts import in_turn
+from agent.families.shared.text_family import in_turn
 from agent.families.shared.points import grid_of
 from agent.families.shared.json_calls import tool_calls
 from agent.model.request import Message, TextPart
@@ -92,10 +93,6 @@ def _lines(text):
     if not all(found):
         return ParseFailure("bad_argument", "a line is >> action at x,y")
     return [Call("computer_use", {"action": match[1], "coordinate": match[2], "text": match[3]}) for match in found]
-
-
-def create():
-    return MadeUp("made-up")
 '''
 
 SAMPLES = [

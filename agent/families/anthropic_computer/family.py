@@ -3,16 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.core.actions import Action, Button, ButtonDown, ButtonUp
+from agent.core.actions import Action, ButtonDown, ButtonUp
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PastStep, PromptRequest
-from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action
 from agent.families.shared.peer_family import LOOK, ComputerTools
 
-_CLICKS: Mapping[str, tuple[Button, int]] = {
-    "left_click": ("left", 1), "right_click": ("right", 1), "middle_click": ("middle", 1),
-    "double_click": ("left", 2), "triple_click": ("left", 3),
-}  # fmt: skip
+_CLICKS = {name: click for name, click in CLICKS.items() if name != "click"}
 #: Every action of the tools of all versions; in the toolset, each is a tool by itself.
 _ACTIONS = frozenset(
     [*_CLICKS, "key", "type", "mouse_move", "left_click_drag", "screenshot", "cursor_position", "scroll", "wait",
@@ -92,8 +89,3 @@ def _repeats(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_REPEATS:
         raise ArgumentError("bad_argument", f'"repeat" is a whole number from 1 to {_MOST_REPEATS}')
     return value
-
-
-def create() -> AnthropicComputer:
-    """The family, as the registry asks for it."""
-    return AnthropicComputer("anthropic-computer")

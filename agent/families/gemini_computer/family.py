@@ -144,8 +144,3 @@ def _is(told: Told, name: str, *, usual: bool) -> bool:
     if not isinstance(value, bool):
         raise ArgumentError("bad_argument", f'"{name}" is true or false')
     return value
-
-
-def create() -> GeminiComputer:
-    """The family, as the registry asks for it."""
-    return GeminiComputer("gemini-computer")

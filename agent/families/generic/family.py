@@ -1,44 +1,34 @@
 """The generic family: asks any instructed model for one JSON object an answer, with an element's number for a place."""
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from agent.core import actions
-from agent.core.actions import Action, Button
+from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint, Size
-from agent.families.base import ArgumentError, Call, Decision, FailureKind, Family, ParseFailure, PromptRequest, decide
+from agent.families.base import ArgumentError, Call, Decision, FailureKind, ParseFailure, PromptRequest, decide
 from agent.families.generic.schema import answer_schema
 from agent.families.shared.answer_parts import AnswerParts, take_apart
-from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action
 from agent.families.shared.lenient_json import only_object
-from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import PointError, grid_of, read_point
+from agent.families.shared.text_family import Read, ReadCall, TextFamily, thought_in
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Outline, See
 from agent.screen.outline_text import MOST_CHARS, OutlineText, is_seen, write_outline
 from foundation.chat_stream import Answer
 
-_TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompt.toml").read_text(encoding="utf-8"))
-_CLICKS: Mapping[str, tuple[Button, int]] = {
-    "click": ("left", 1), "left_click": ("left", 1), "double_click": ("left", 2), "triple_click": ("left", 3),
-    "right_click": ("right", 1), "middle_click": ("middle", 1),
-}  # fmt: skip
 _MOVES = frozenset({"move", "hover", "mouse_move"})
 #: Arguments that name a place by its element, or by its point.
 _ELEMENT = ("element", "element_id", "id", "number")
 _POINT = ("point", "coordinate", "position")
 
 
-class Generic(Family):
+class Generic(TextFamily):
     """The family. Its option "see" says how the model is shown the screen: `marks`, `outline` or `screenshot`."""
-
-    def __init__(self) -> None:
-        super().__init__("generic")
 
     @property
     def _words(self) -> Vocabulary:
@@ -51,16 +41,18 @@ class Generic(Family):
         if prompt.outline is not None and see != "screenshot":
             most = prompt.options.get("outline_chars", MOST_CHARS)
             told = write_outline(prompt.outline, self._words.grid, most)
-        messages = [Message.text("system", _system(see) if prompt.system_prompt is None else prompt.system_prompt)]
-        turn = [_TEXTS["turns"]["task"].replace("{instruction}", prompt.instruction)]
+        messages = [
+            Message.text("system", _system(self.texts, see) if prompt.system_prompt is None else prompt.system_prompt)
+        ]
+        turn = [self.texts["turns"]["task"].replace("{instruction}", prompt.instruction)]
         if prompt.apps:
-            turn.append(_TEXTS["turns"]["apps"].replace("{apps}", ", ".join(prompt.apps)))
+            turn.append(self.texts["turns"]["apps"].replace("{apps}", ", ".join(prompt.apps)))
         if prompt.skipped:
-            turn.append(_TEXTS["turns"]["skipped"].replace("{skipped}", str(prompt.skipped)))
+            turn.append(self.texts["turns"]["skipped"].replace("{skipped}", str(prompt.skipped)))
         for step in prompt.steps:
             messages += [_user(turn), Message.text("assistant", self.written(step.thought, step.calls))]
-            turn = step.replies or [_TEXTS["turns"]["done"]]
-        messages.append(_user([*turn, _screen(told, see)], prompt.images))
+            turn = step.replies or [self.texts["turns"]["done"]]
+        messages.append(_user([*turn, _screen(self.texts["turns"], told, see)], prompt.images))
         numbers = None if told is None else [element.id for element in told.elements]
         return ChatRequest(messages, self.facts.sampling, schema=answer_schema(see, numbers))
 
@@ -70,35 +62,41 @@ class Generic(Family):
 
     def parse_seen(self, answer: Answer, sent: Sequence[Size], outline: Outline | None) -> Decision | ParseFailure:  # noqa: ARG002
         """The decision in an answer: one action, its elements those of the outline."""
-        told = take_apart(answer)
-        thought, calls = _call(told, self.facts.function)
+        thought, calls, _ = self.calls_in(take_apart(answer))
         places = _Places(outline, self._words)
         result = decide(thought, calls, lambda call: _read(call.arguments, places), most=1)
         named = isinstance(result, Decision) and any(name in result.calls[0].arguments for name in _ELEMENT)
         return replace(result, exact=True) if isinstance(result, Decision) and named else result
+
+    def reader(self, grid: Grid) -> ReadCall:
+        """Return what reads a call where no elements were told."""
+        places = _Places(None, Vocabulary(grid))
+        return lambda call: _read(call.arguments, places)
+
+    def calls_in(self, parts: AnswerParts) -> Read:
+        """Read the calls of an answer, under one name."""
+        thought, calls, most = super().calls_in(parts)
+        if parts.calls and not isinstance(calls, ParseFailure):
+            calls = [Call(self.facts.function, _flat(call)) for call in calls]
+        return thought, calls, most
+
+    def read_text(self, parts: AnswerParts) -> Read:
+        """Read the one object of an answer."""
+        try:
+            value = only_object(parts.text, lambda one: "action" in one or "arguments" in one)
+        except ArgumentError as error:
+            return parts.thought, ParseFailure(error.kind, str(error)), 1
+        arguments = _flat(Call(str(value.get("name", "")), value))
+        thought = thought_in({"thought": arguments.pop("thought", None)}, parts)
+        return thought, [Call(self.facts.function, arguments)], 1
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
         """One JSON object."""
         return json.dumps({"thought": thought, **calls[0].arguments}, ensure_ascii=False)
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """What the model is asked for one point."""
-        system = Message.text("system", _TEXTS["grounding"]["system"].strip())
-        asked = Message("user", (TextPart(instruction), ImagePart(image)))
-        return ChatRequest([system, asked], self.facts.sampling)
-
-    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The point in a grounding answer, as a click."""
-        return pointed(answer, grid_of(self.facts.grounding, sent))
-
-    def feedback(self, failure: ParseFailure) -> str:
-        """What to tell the model after an answer that gave no action."""
-        return str(_TEXTS["feedback"]["text"]).replace("{message}", failure.message)
-
-
-def create() -> Generic:
-    """The family, as the registry asks for it."""
-    return Generic()
+        """Return the request for one point."""
+        return self.asking(TextPart(instruction), ImagePart(image), system=self.texts["grounding"]["system"].strip())
 
 
 def _seen(prompt: PromptRequest) -> See:
@@ -109,39 +107,19 @@ def _seen(prompt: PromptRequest) -> See:
     return "screenshot" if prompt.outline is None or see == "outline" else see
 
 
-def _system(see: See) -> str:
-    text: str = _TEXTS["system"].strip().replace("{sees}", _TEXTS[see])
-    return text.replace("{places}", _TEXTS["places"][see])
+def _system(texts: Mapping[str, Any], see: See) -> str:
+    text: str = texts["system"].strip().replace("{sees}", texts[see])
+    return text.replace("{places}", texts["places"][see])
 
 
 def _user(texts: Sequence[str], images: Sequence[EncodedImage | None] = ()) -> Message:
     return Message("user", (TextPart("\n".join(texts)), *map(ImagePart, images)))
 
 
-def _screen(told: OutlineText | None, see: See) -> str:
-    turns = _TEXTS["turns"]
+def _screen(turns: Mapping[str, str], told: OutlineText | None, see: See) -> str:
     if see == "screenshot":
         return str(turns["picture"])
     return str(turns["screen"]).replace("{outline}", turns["unknown"] if told is None else told.text)
-
-
-def _call(told: AnswerParts, function: str) -> tuple[str, Sequence[Call] | ParseFailure]:
-    """The thought, and the call: the first that a server read, or the object in the text."""
-    if isinstance(told.calls, ParseFailure):
-        return told.thought, told.calls
-    if told.calls:
-        return told.thought, [Call(function, _flat(call)) for call in told.calls]
-    if told.cut:
-        return told.thought, ParseFailure("truncated", "the answer ends inside the thinking")
-    if not told.text.strip():
-        return told.thought, ParseFailure("empty", "the answer is empty")
-    try:
-        value = only_object(told.text, lambda one: "action" in one or "arguments" in one)
-    except ArgumentError as error:
-        return told.thought, ParseFailure(error.kind, str(error))
-    arguments = _flat(Call(str(value.get("name", "")), value))
-    said = arguments.pop("thought", None)
-    return said.strip() if isinstance(said, str) and said.strip() else told.thought, [Call(function, arguments)]
 
 
 def _flat(call: Call) -> dict[str, Any]:
@@ -208,8 +186,8 @@ def _read(arguments: Mapping[str, Any], places: _Places) -> list[Action[GridPoin
     """The actions of one answer, in order. Raises ArgumentError."""
     written = arguments.get("action")
     name = written.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(written, str) else ""
-    if name in _CLICKS:
-        return [actions.Click(_at(places.of(arguments, name)), *_CLICKS[name])]
+    if name in CLICKS:
+        return [actions.Click(_at(places.of(arguments, name)), *CLICKS[name])]
     if name in _MOVES:
         return [actions.Move(_at(places.of(arguments, name)))]
     if name == "drag":

@@ -1,25 +1,18 @@
 """GLM-V as a `Family`: one user message of text and screenshots in turn, the model's own memory in it."""
 
 import re
-import tomllib
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from agent.core.actions import Action
-from agent.core.geometry import GridPoint, Size
-from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.shared.answer_parts import take_apart
+from agent.core.geometry import Grid, GridPoint
+from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.families.shared.answer_parts import AnswerParts
 from agent.families.shared.named_calls import as_named, named_calls
 from agent.families.shared.own_names import OwnNames, named
-from agent.families.shared.point_answers import pointed
-from agent.families.shared.points import grid_of
-from agent.model.request import ChatRequest, ImagePart, Message, TextPart
+from agent.families.shared.text_family import Read, ReadCall, TextFamily, all_calls, joined
+from agent.model.request import ChatRequest, ImagePart, TextPart
 from agent.screen.encode import EncodedImage
-from foundation.chat_stream import Answer
-from foundation.families import family_data
 
-_TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompt.toml").read_text(encoding="utf-8"))
 _BOX = re.compile(r"<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)", re.DOTALL)
 _MEMORY = re.compile(r"Memory\s*[:：]", re.IGNORECASE)
 _NOISE = re.compile(r"</?answer>|<\|(?:begin_of_box|end_of_box|user|endoftext|assistant)\|>|```\w*")
@@ -27,17 +20,13 @@ _NOISE = re.compile(r"</?answer>|<\|(?:begin_of_box|end_of_box|user|endoftext|as
 _BARE = re.compile(r"WAIT|DONE|FAIL")
 
 
-class GlmV(Family):
+class GlmV(TextFamily):
     """The GLM-V family. Its option: "style" (`reference` or `desktop`)."""
 
-    def __init__(self) -> None:
-        super().__init__("glm-v")
-        names = "|".join(sorted(map(re.escape, self._names.calls), key=len, reverse=True))
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        names = "|".join(sorted(map(re.escape, self.data["calls"]), key=len, reverse=True))
         self._call = re.compile(rf"\b(?:{names})\s*\(", re.IGNORECASE)
-
-    @property
-    def _names(self) -> OwnNames:
-        return OwnNames.of(family_data(self.facts.name), grid_of(self.facts.navigation, ()))
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked for one action: one message, and its box tokens wanted back."""
@@ -49,23 +38,23 @@ class GlmV(Family):
                 parts += [TextPart(text), *map(ImagePart, step.images)]
                 text = ""
             else:
-                text += _TEXTS["omitted" if prompt.reference else "desktop_omitted"]
+                text += self.texts["omitted" if prompt.reference else "desktop_omitted"]
             thought, action = self._told(step)
             text += f" Thought: {thought}\nAction: {action}"
             # Its client has no place for replies: they stand with the step that they came to.
             text += "".join(f"\nResult: {reply}" for reply in step.replies)
-        notes = _TEXTS["notes"] + ([] if prompt.reference else _TEXTS["desktop_notes"])
-        tail = _TEXTS["tail"].format(memory=_memory(prompt.steps), notes="\n".join(f"- {note}" for note in notes))
+        notes = self.texts["notes"] + ([] if prompt.reference else self.texts["desktop_notes"])
+        tail = self.texts["tail"].format(memory=_memory(prompt.steps), notes="\n".join(f"- {note}" for note in notes))
         parts += [TextPart(text + tail), *map(ImagePart, prompt.images)]
-        return ChatRequest([Message("user", tuple(parts))], self.facts.sampling, skip_special_tokens=False)
+        return self.asking(*parts, skip_special_tokens=False)
 
     def _head(self, prompt: PromptRequest) -> str:
         if prompt.system_prompt is not None:
-            return str(_TEXTS["own_head"].format(own=prompt.system_prompt, task=prompt.instruction))
-        platform = _TEXTS["platform" if prompt.reference else "desktop_platform"]
+            return str(self.texts["own_head"].format(own=prompt.system_prompt, task=prompt.instruction))
+        platform = self.texts["platform" if prompt.reference else "desktop_platform"]
         if prompt.apps and not prompt.reference:
             platform += f"\nInstalled applications: {', '.join(prompt.apps)}"
-        return str(_TEXTS["head"].format(task=prompt.instruction, platform=platform, actions=_TEXTS["actions"]))
+        return str(self.texts["head"].format(task=prompt.instruction, platform=platform, actions=self.texts["actions"]))
 
     def _told(self, step: PastStep) -> tuple[str, str]:
         """The thought and the action of a past step, as the client tells them apart in a whole answer."""
@@ -81,23 +70,29 @@ class GlmV(Family):
         action = as_named(named(calls[0]), "[]")
         return f"{thought}\n<|begin_of_box|>{action}<|end_of_box|>\nMemory:\n[]".lstrip()
 
-    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
-        """The decision in an answer: one action."""
-        said = take_apart(answer)
-        if said.calls is not None:
-            return decide(said.thought, said.calls, self._read, most=1)
-        if said.cut:
-            return ParseFailure("truncated", "the answer ends inside the thinking", said.thought)
-        boxes = [box[1] for box in _BOX.finditer(said.text)]
-        spoken = _NOISE.sub("", _MEMORY.split(_BOX.sub("", said.text))[0]).strip()
+    def reader(self, grid: Grid) -> ReadCall:
+        """Return what reads a call; `hold_keys` may be "none"."""
+        names = OwnNames.of(self.data, grid)
+
+        def read(call: Call) -> Action[GridPoint]:
+            held = call.arguments.get("hold_keys")
+            if isinstance(held, str) and held.strip().lower() == "none":
+                left = {name: value for name, value in call.arguments.items() if name != "hold_keys"}
+                call = Call(call.name, left, call.id)
+            return names.read(call)
+
+        return read
+
+    def read_text(self, parts: AnswerParts) -> Read:
+        """Read one call between box tokens, or at the end of the text where a server left these out."""
+        boxes = [box[1] for box in _BOX.finditer(parts.text)]
+        spoken = _NOISE.sub("", _MEMORY.split(_BOX.sub("", parts.text))[0]).strip()
+        calls: Sequence[Call] | ParseFailure
         if boxes:
-            thought = "\n".join(part for part in (said.thought, spoken) if part)
-            read = [_calls(box) for box in boxes]
-            further = [call for calls in read[1:] if isinstance(calls, list) for call in calls]
-            return decide(thought, [*read[0], *further] if isinstance(read[0], list) else read[0], self._read, most=1)
-        spoken, calls = self._unboxed(spoken)
-        thought = "\n".join(part for part in (said.thought, spoken) if part)
-        return decide(thought, calls, self._read, most=1)
+            calls = all_calls(map(_calls, boxes))
+        else:
+            spoken, calls = self._unboxed(spoken)
+        return joined(parts.thought, spoken), calls, 1
 
     def _unboxed(self, text: str) -> tuple[str, list[Call] | ParseFailure]:
         """The thought, and the calls at the end of a text whose box tokens a server left out."""
@@ -114,30 +109,10 @@ class GlmV(Family):
             return "", ParseFailure("empty", "the answer is empty")
         return text, first or ParseFailure("no_action", "there is no action between box tokens in the answer")
 
-    def _read(self, call: Call) -> Action[GridPoint]:
-        held = call.arguments.get("hold_keys")
-        if isinstance(held, str) and held.strip().lower() == "none":
-            call = Call(
-                call.name, {name: value for name, value in call.arguments.items() if name != "hold_keys"}, call.id
-            )
-        return self._names.read(call)
-
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """What the model is asked for one point."""
-        text = TextPart(_TEXTS["grounding"].format(instruction=instruction))
-        message = Message("user", (ImagePart(image), text))
-        return ChatRequest([message], self.facts.sampling, skip_special_tokens=False)
-
-    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The point in a grounding answer, as a click."""
-        return pointed(answer, grid_of(self.facts.grounding, sent))
-
-    def feedback(self, failure: ParseFailure) -> str:
-        """What to tell the model after an answer that gave no action."""
-        return (
-            f"That answer cannot be carried out: {failure.message}. Nothing was done. Answer again with one action of "
-            "the Action Space between <|begin_of_box|> and <|end_of_box|>, then Memory."
-        )
+        """Return the request for one point."""
+        text = TextPart(self.texts["grounding"].format(instruction=instruction))
+        return self.asking(ImagePart(image), text, skip_special_tokens=False)
 
 
 def _calls(box: str) -> list[Call] | ParseFailure:
@@ -150,8 +125,3 @@ def _memory(steps: Sequence[PastStep]) -> str:
     answer = steps[-1].answer if steps else None
     kept = _MEMORY.split(answer.content, maxsplit=1)[1:] if answer is not None else []
     return _NOISE.sub("", kept[0]).strip() if kept and kept[0].strip() else "[]"
-
-
-def create() -> GlmV:
-    """The family, as the registry asks for it."""
-    return GlmV()

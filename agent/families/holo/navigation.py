@@ -5,36 +5,27 @@ hcompai/hai-cookbook, which the style `reference` follows). The style `desktop` 
 """
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agent.core.actions import Action
-from agent.core.geometry import GridPoint, Size
-from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
+from agent.core.geometry import Grid, GridPoint
+from agent.families.base import ArgumentError, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.holo import tools
 from agent.families.holo.localisation import localisation_request
-from agent.families.shared.answer_parts import AnswerParts, take_apart
+from agent.families.shared.answer_parts import AnswerParts
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.lenient_json import only_object
-from agent.families.shared.point_answers import pointed
-from agent.families.shared.points import grid_of
+from agent.families.shared.text_family import Read, ReadCall, TextFamily, thought_in
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
-from foundation.chat_stream import Answer
-from foundation.families import family_data
-
-_DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-class HoloNavigation(Family):
+class HoloNavigation(TextFamily):
     """A family of Holo's first generations; its `family.toml` says how it is asked for a point (`[localisation]`)."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self._data = family_data(name)
-        self._unit = "in pixels of the image" if self.facts.navigation == "pixels" else "from 0 to 1000"
+    shared_texts = Path(__file__).with_suffix(".toml")
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked for one action."""
@@ -42,12 +33,12 @@ class HoloNavigation(Family):
         schema = self._schema(desktop=desktop)
         system = prompt.system_prompt
         if system is None:
-            system = _DATA["system"].strip().replace("{schema}", json.dumps(schema))
+            system = self.texts["system"].strip().replace("{schema}", json.dumps(schema))
             if desktop and prompt.apps:
-                apps = _DATA["apps"].replace("{apps}", ", ".join(prompt.apps))
+                apps = self.texts["apps"].replace("{apps}", ", ".join(prompt.apps))
                 system = system.replace("\n\n# <output", f"\n{apps}\n\n# <output")
         number = prompt.skipped + len(prompt.steps) + 1
-        memory = _memory(prompt) if desktop else ""
+        memory = _memory(prompt, self.texts) if desktop else ""
         parts: tuple[TextPart | ImagePart, ...] = (
             TextPart(f"<task>\n{prompt.instruction}\n</task>\n"),
             *([TextPart(memory)] if memory else []),
@@ -60,12 +51,23 @@ class HoloNavigation(Family):
         messages = [Message.text("system", system), Message("user", parts)]
         return ChatRequest(messages, self.facts.sampling, schema=schema)
 
-    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The decision in an answer: one action, which may be several of ours."""
-        told = take_apart(answer)
-        thought, calls = _read(told)
-        words = Vocabulary(grid_of(self.facts.navigation, sent), wait_seconds=_DATA["wait_seconds"])
-        return decide(thought, calls, lambda call: _actions(call, words), most=1)
+    def reader(self, grid: Grid) -> ReadCall:
+        """Return what reads an action, which may be several of ours."""
+        words = Vocabulary(grid, wait_seconds=self.texts["wait_seconds"])
+        return lambda call: _actions(call, words, self.texts["tools"])
+
+    def read_text(self, parts: AnswerParts) -> Read:
+        """Read the one action of an object."""
+        try:
+            value = only_object(parts.text, lambda one: "action" in one)
+            action = value["action"]
+            flat = dict(action) if isinstance(action, Mapping) else {k: v for k, v in value.items() if k != "thought"}
+            name = flat.pop("action", None)
+            if not isinstance(name, str) or not name.strip():
+                raise ArgumentError("bad_argument", 'the action has no name in "action"')
+        except ArgumentError as error:
+            return parts.thought, ParseFailure(error.kind, str(error)), 1
+        return thought_in(value, parts), [Call(name.strip()[:200], flat)], 1
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
         """An answer in the published form."""
@@ -73,17 +75,9 @@ class HoloNavigation(Family):
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
         """What the model is asked for one point."""
-        form = self._data["localisation"]
-        text = _DATA["localisation"]["text" if form.get("text") else "json"]
+        form = self.data["localisation"]
+        text = self.texts["localisation"]["text" if form.get("text") else "json"]
         return localisation_request(text.lstrip("\n"), instruction, image, self._point_schema(form))
-
-    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The point in a grounding answer, as a click."""
-        return pointed(answer, grid_of(self.facts.grounding, sent))
-
-    def feedback(self, failure: ParseFailure) -> str:
-        """What to tell the model after an answer that gave no action."""
-        return str(_DATA["feedback"]).replace("{message}", failure.message)
 
     def _point_schema(self, form: Mapping[str, Any]) -> dict[str, Any] | None:
         """The schema of an answer with a point; None where that is plain text."""
@@ -95,7 +89,7 @@ class HoloNavigation(Family):
         return {"type": "object", "properties": {**action, **place}, "required": [*action, *place]}
 
     def _schema(self, *, desktop: bool) -> dict[str, Any]:
-        offered = [one for one in _DATA["actions"] if not one.get("published_only" if desktop else "ours", False)]
+        offered = [one for one in self.texts["actions"] if not one.get("published_only" if desktop else "ours", False)]
         fields = {
             "note": {
                 "type": "string",
@@ -116,20 +110,21 @@ class HoloNavigation(Family):
         }
 
     def _parameter(self, name: str) -> dict[str, Any]:
-        values: dict[str, Any] = dict(_DATA["parameters"][name])
+        values: dict[str, Any] = dict(self.texts["parameters"][name])
+        unit = "in pixels of the image" if self.facts.navigation == "pixels" else "from 0 to 1000"
         if "description" in values:
-            values["description"] = values["description"].replace("{unit}", self._unit)
+            values["description"] = values["description"].replace("{unit}", unit)
         return values
 
 
-def _memory(prompt: PromptRequest) -> str:
+def _memory(prompt: PromptRequest, texts: Mapping[str, Any]) -> str:
     """What was done before, and what came of it; "" for nothing."""
-    lines = [_DATA["skipped"].replace("{skipped}", str(prompt.skipped))] if prompt.skipped else []
-    lines += list(_lines(prompt.steps, prompt.skipped + 1))
-    return _DATA["memory"].replace("{lines}", "\n".join(lines)) if lines else ""
+    lines = [texts["skipped"].replace("{skipped}", str(prompt.skipped))] if prompt.skipped else []
+    lines += list(_lines(prompt.steps, prompt.skipped + 1, texts["memory_line"]))
+    return texts["memory"].replace("{lines}", "\n".join(lines)) if lines else ""
 
 
-def _lines(steps: Sequence[PastStep], first: int) -> Iterator[str]:
+def _lines(steps: Sequence[PastStep], first: int, form: str) -> Iterator[str]:
     for number, step in enumerate(steps, first):
         told = " ".join(step.replies)
         words = {
@@ -138,7 +133,7 @@ def _lines(steps: Sequence[PastStep], first: int) -> Iterator[str]:
             "action": json.dumps(_flat(step.calls[0]), ensure_ascii=False),
             "note": f" {told}" if told else "",
         }
-        line: str = _DATA["memory_line"]
+        line = form
         for name, value in words.items():
             line = line.replace(f"{{{name}}}", value, 1)
         yield line
@@ -148,38 +143,11 @@ def _flat(call: Call) -> dict[str, Any]:
     return dict(call.arguments) if "action" in call.arguments else {"action": call.name, **call.arguments}
 
 
-def _read(told: AnswerParts) -> tuple[str, Sequence[Call] | ParseFailure]:
-    """The thought and the call of an answer."""
-    if told.calls is not None:
-        return told.thought, told.calls
-    if told.cut:
-        return told.thought, ParseFailure("truncated", "the answer ends inside the thinking")
-    if not told.text.strip():
-        return told.thought, ParseFailure("empty", "the answer is empty")
-    try:
-        value = only_object(told.text, lambda one: "action" in one)
-        action = value["action"]
-        flat = dict(action) if isinstance(action, Mapping) else {k: v for k, v in value.items() if k != "thought"}
-        name = flat.pop("action", None)
-        if not isinstance(name, str) or not name.strip():
-            raise ArgumentError("bad_argument", 'the action has no name in "action"')
-    except ArgumentError as error:
-        return told.thought, ParseFailure(error.kind, str(error))
-    said = value.get("thought")
-    thought = said.strip() if isinstance(said, str) and said.strip() else told.thought
-    return thought, [Call(name.strip()[:200], flat)]
-
-
-def _actions(call: Call, words: Vocabulary) -> list[Action[GridPoint]]:
+def _actions(call: Call, words: Vocabulary, names: Mapping[str, str]) -> list[Action[GridPoint]]:
     """What an action does. Writing presses Enter, as the published client does it. Raises ArgumentError."""
     whole = _flat(call)
     name = str(whole.pop("action"))
-    tool = _DATA["tools"].get(name.lower(), name)
+    tool = names.get(name.lower(), name)
     if tool == "write_at":
         whole = {"overwrite": False, "press_enter": True, **whole}
     return tools.read_tool(Call(tool, whole), words)
-
-
-def create(name: str) -> HoloNavigation:
-    """The family of that name, which is data alone."""
-    return HoloNavigation(name)

@@ -7,28 +7,23 @@ observation is a message of its own, whose wrapper stays when its screenshot goe
 """
 
 import json
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from agent.core.geometry import Size
-from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
+from agent.core.geometry import Grid
+from agent.families.base import ArgumentError, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.holo import tools
 from agent.families.holo.localisation import localisation_request
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import Vocabulary
-from agent.families.shared.layouts import in_turn
 from agent.families.shared.lenient_json import only_object
-from agent.families.shared.point_answers import pointed
-from agent.families.shared.points import grid_of
+from agent.families.shared.text_family import Read, ReadCall, TextFamily, in_turn, joined, thought_in
 from agent.families.shared.xml_calls import xml_calls
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
-from foundation.chat_stream import Answer, ToolCall
-from foundation.families import family_data
+from foundation.chat_stream import ToolCall
 
-_TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("prompt.toml").read_text(encoding="utf-8"))
 _EVICTED = "[screenshot evicted]"
 _POINT = {
     "type": "object",
@@ -39,23 +34,18 @@ _POINT = {
 _MOST_CALLS = 5
 
 
-class Holo3(Family):
+class Holo3(TextFamily):
     """The family. Its options: "format" (`structured` or `native`; else by the model's name), "batch", "thinking"."""
-
-    def __init__(self) -> None:
-        super().__init__("holo3")
-        self._data = family_data(self.facts.name)
-        self._native_names: list[str] = self._data["native"]["names"]
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked for one step."""
         native, desktop = self._is_native(prompt), prompt.options.get("style", "desktop") != "reference"
         declared = tools.declared(desktop=desktop)
         schema = step_schema(declared, batch=bool(prompt.options.get("batch")))
-        opening = [Message.text("system", _system(prompt, None if native else schema))]
+        opening = [Message.text("system", _system(self.texts, prompt, None if native else schema))]
         if prompt.skipped:
-            opening.append(Message.text("user", _TEXTS["skipped"].replace("{skipped}", str(prompt.skipped))))
-        quiet = _TEXTS["done"] if desktop else ""
+            opening.append(Message.text("user", self.texts["skipped"].replace("{skipped}", str(prompt.skipped))))
+        quiet = self.texts["done"] if desktop else ""
         messages = in_turn(opening, prompt, lambda step: (_called if native else _told)(step, quiet), _observation)
         return ChatRequest(
             messages,
@@ -71,14 +61,27 @@ class Holo3(Family):
         chosen = prompt.options.get("format")
         if chosen in ("structured", "native"):
             return bool(chosen == "native")
-        return any(name in prompt.model.lower() for name in self._native_names)
+        return any(name in prompt.model.lower() for name in self.data["native"]["names"])
 
-    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The decision in an answer of either format, its actions in order."""
-        told = take_apart(answer)
-        thought, calls = _read(told)
-        words = Vocabulary.of(self._data, grid_of(self.facts.navigation, sent))
-        return decide(thought, calls, lambda call: tools.read_tool(call, words))
+    def reader(self, grid: Grid) -> ReadCall:
+        """Return what reads a call of a tool."""
+        return partial(tools.read_tool, words=Vocabulary.of(self.data, grid))
+
+    def read_text(self, parts: AnswerParts) -> Read:
+        """Read the calls of either format, in order."""
+        text = parts.text
+        if "<function=" in text:  # a native call that the server did not read
+            before, _, _ = text.partition("<tool_call>" if "<tool_call>" in text else "<function=")
+            return joined(parts.thought, before.strip()), xml_calls(text), None
+        try:
+            value = only_object(text, _is_step, "tool call")
+            written = value.get("tool_calls", value.get("tool_call", value))
+            calls = [tools.unflat(one) for one in (written if isinstance(written, list) else [written])]
+        except ArgumentError as error:
+            return parts.thought, ParseFailure(error.kind, str(error)), None
+        if not calls:
+            return parts.thought, ParseFailure("no_action", "the list of tool calls is empty"), None
+        return thought_in(value, parts), calls, None
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
         """An answer of the structured format."""
@@ -86,20 +89,7 @@ class Holo3(Family):
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
         """What the model is asked for one point."""
-        return localisation_request(_TEXTS["localisation"].strip(), instruction, image, _POINT, thinking=False)
-
-    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The point in a grounding answer, as a click."""
-        return pointed(answer, grid_of(self.facts.grounding, sent))
-
-    def feedback(self, failure: ParseFailure) -> str:
-        """What to tell the model after an answer that gave no action."""
-        return _TEXTS["feedback"].replace("{message}", failure.message)
-
-
-def create() -> Holo3:
-    """The family, as the registry asks for it."""
-    return Holo3()
+        return localisation_request(self.texts["localisation"].strip(), instruction, image, _POINT, thinking=False)
 
 
 def step_schema(declared: Sequence[Mapping[str, Any]], *, batch: bool = False) -> dict[str, Any]:
@@ -120,15 +110,15 @@ def step_schema(declared: Sequence[Mapping[str, Any]], *, batch: bool = False) -
     }
 
 
-def _system(prompt: PromptRequest, schema: Mapping[str, Any] | None) -> str:
+def _system(texts: Mapping[str, str], prompt: PromptRequest, schema: Mapping[str, Any] | None) -> str:
     """The system text: what a person put in its place, or ours; then the task, and the schema of the answer."""
-    sections = [_TEXTS["role"].strip()] if prompt.system_prompt is None else [prompt.system_prompt]
+    sections = [texts["role"].strip()] if prompt.system_prompt is None else [prompt.system_prompt]
     if prompt.system_prompt is None:
         several = schema is not None and "tool_calls" in schema["properties"]
-        manner = _TEXTS["native" if schema is None else "structured"]
-        sections.append(manner.strip().replace("{calls}", _TEXTS["batch" if several else "one"]))
+        manner = texts["native" if schema is None else "structured"]
+        sections.append(manner.strip().replace("{calls}", texts["batch" if several else "one"]))
         if prompt.apps and prompt.options.get("style", "desktop") != "reference":
-            sections.append(_TEXTS["apps"].replace("{apps}", ", ".join(prompt.apps)))
+            sections.append(texts["apps"].replace("{apps}", ", ".join(prompt.apps)))
     if prompt.tools:
         sections.append("# Further tools\n" + "\n".join(json.dumps(tool, ensure_ascii=False) for tool in prompt.tools))
     sections.append(f"<task>\n{prompt.instruction}\n</task>")
@@ -198,26 +188,3 @@ def _is_step(value: Mapping[str, Any]) -> bool:
     return any(name in value for name in ("tool_call", "tool_calls", "tool_name")) or (
         "name" in value and "arguments" in value
     )
-
-
-def _read(told: AnswerParts) -> tuple[str, Sequence[Call] | ParseFailure]:
-    """The thought and the calls of an answer, whichever format it is in."""
-    if told.calls is not None:
-        return told.thought, told.calls
-    if told.cut:
-        return told.thought, ParseFailure("truncated", "the answer ends inside the thinking")
-    if not told.text.strip():
-        return told.thought, ParseFailure("empty", "the answer is empty")
-    if "<function=" in told.text:  # a native call that the server did not read
-        before, _, _ = told.text.partition("<tool_call>" if "<tool_call>" in told.text else "<function=")
-        return "\n".join(filter(None, (told.thought, before.strip()))), xml_calls(told.text)
-    try:
-        value = only_object(told.text, _is_step, "tool call")
-        written = value.get("tool_calls", value.get("tool_call", value))
-        calls = [tools.unflat(one) for one in (written if isinstance(written, list) else [written])]
-    except ArgumentError as error:
-        return told.thought, ParseFailure(error.kind, str(error))
-    thought = value.get("thought")
-    if not calls:
-        return told.thought, ParseFailure("no_action", "the list of tool calls is empty")
-    return thought.strip() if isinstance(thought, str) and thought.strip() else told.thought, calls

@@ -15,7 +15,6 @@ from agent.families.shared.lenient_json import clean_text
 from agent.families.shared.points import grid_of
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from foundation.chat_stream import Answer
-from foundation.families import family_data
 
 #: The name under which the engine calls actions.
 FUNCTION = "computer_use"
@@ -28,10 +27,6 @@ class LiteralFamily(Family):
 
     Its option "environ" is what the environment of the applications says of desktop and language.
     """
-
-    def __init__(self) -> None:
-        super().__init__("literal")
-        self._counted = family_data(self.facts.name)["grid"]["navigation"]
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the engine is asked: of past screens the text, of the screen now the picture too."""
@@ -51,16 +46,11 @@ class LiteralFamily(Family):
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The decision in an answer: one action."""
-        words = Vocabulary(grid_of(self._counted, sent))
+        words = Vocabulary(grid_of(self.data["grid"]["navigation"], sent))
         thought, rest = split_thought(clean_text(as_text(answer)))
         if rest is None:
             return ParseFailure("truncated", "the answer ends inside the thinking", thought)
         return decide(thought, json_call(rest, FUNCTION), lambda call: _read(call, words), most=1)
-
-
-def create() -> LiteralFamily:
-    """The family, as the registry asks for it."""
-    return LiteralFamily()
 
 
 def _replay(step: PastStep) -> str:

@@ -1,28 +1,25 @@
 """MAI-UI as a `Family`: its data from `family.toml`, its prompt and its parser together."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from agent.core.geometry import Size
-from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest, decide
+from agent.core.geometry import Grid, Size
+from agent.families.base import Call, Decision, ParseFailure, PromptRequest
 from agent.families.mai_ui.grounding import parse_grounding
 from agent.families.mai_ui.prompt import grounding_messages, is_reference, is_thinking, navigation_messages, written
-from agent.families.shared.answer_parts import calls_in, take_apart
+from agent.families.shared.answer_parts import AnswerParts, calls_in
 from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.json_calls import as_text
 from agent.families.shared.points import grid_of
+from agent.families.shared.text_family import Read, ReadCall, TextFamily
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
-from foundation.families import family_data
 
 
-class MaiUi(Family):
+class MaiUi(TextFamily):
     """The MAI-UI family, 2B to 32B. Its options: "style" (`reference` or `desktop`), and "thinking"."""
-
-    def __init__(self) -> None:
-        super().__init__("mai-ui")
-        self._data = family_data(self.facts.name)
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked for one action."""
@@ -36,25 +33,19 @@ class MaiUi(Family):
         """An answer in the published form."""
         return written(thought, calls[0])
 
-    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The decision in an answer: one action."""
-        told = take_apart(answer)
-        before, calls = calls_in(told, self.facts.function)
-        thought = told.thought.strip('"') or before
-        words = Vocabulary.of(self._data, grid_of(self.facts.navigation, sent))
-        return decide(thought, calls, lambda call: read_call(call, words), most=1)
+    def calls_in(self, parts: AnswerParts) -> Read:
+        """Read one call, wherever the server put it."""
+        before, calls = calls_in(parts, self.facts.function)
+        return parts.thought.strip('"') or before, calls, 1
+
+    def reader(self, grid: Grid) -> ReadCall:
+        """Return what reads a call."""
+        return partial(read_call, words=Vocabulary.of(self.data, grid))
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The point in a grounding answer, as a click."""
         return parse_grounding(
             as_text(answer), grid_of(self.facts.grounding, sent), cut=answer.finish_reason == "length"
-        )
-
-    def feedback(self, failure: ParseFailure) -> str:
-        """What to tell the model after an answer that gave no action."""
-        return (
-            f"That answer cannot be carried out: {failure.message}. Nothing was done. Answer again in the Output "
-            "Format, with exactly one complete <tool_call>."
         )
 
     def constraint(self, options: Mapping[str, Any]) -> str:
@@ -82,8 +73,3 @@ class MaiUi(Family):
         arguments = rf'\{{"action": ({"|".join(choices)})\}}'
         call = rf'<tool_call>\n\{{"name": "mobile_use", "arguments": {arguments}\}}\n</tool_call>'
         return (r"<thinking>\n[^<]{1,600}\n</thinking>\n" if thinking else "") + call
-
-
-def create() -> MaiUi:
-    """The family, as the registry asks for it."""
-    return MaiUi()

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from agent.families.base import Call, PastStep, PromptRequest
-from agent.families.shared.layouts import in_turn
 from agent.families.shared.points import PointError, read_pair
+from agent.families.shared.text_family import in_turn
 from agent.model.request import ImagePart, Message, TextPart
 
 _TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompt.toml").read_text(encoding="utf-8"))

@@ -115,8 +115,3 @@ def _scroll(told: Mapping[str, Any], point: Mapping[str, Any], words: Vocabulary
 def _checks(call: Call) -> list[dict[str, Any]]:
     checks = call.arguments.get(_CHECKS)
     return [check for check in checks if isinstance(check, dict)] if isinstance(checks, list) else []
-
-
-def create() -> OpenAiComputer:
-    """The family, as the registry asks for it."""
-    return OpenAiComputer("openai-computer")

@@ -1,9 +1,7 @@
 """A planner: any instructed model that says in words what to click; a grounder finds the places."""
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from agent.core import actions
@@ -11,17 +9,12 @@ from agent.core.actions import Action
 from agent.core.geometry import Grid, NamedPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, Plan, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts, take_apart
-from agent.families.shared.computer_use import Vocabulary, read_action
-from agent.families.shared.layouts import in_turn
+from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action
 from agent.families.shared.lenient_json import JsonFailure, first_object
+from agent.families.shared.text_family import in_turn
 from agent.model.request import ChatRequest, Message
 from foundation.chat_stream import Answer
 
-_TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("prompt.toml").read_text(encoding="utf-8"))
-_CLICKS: dict[str, tuple[actions.Button, int]] = {
-    "click": ("left", 1), "left_click": ("left", 1), "double_click": ("left", 2), "triple_click": ("left", 3),
-    "right_click": ("right", 1), "middle_click": ("middle", 1),
-}  # fmt: skip
 #: Arguments that name a place.
 _PLACES = ("target", "to", "element")
 _LONGEST = 300
@@ -30,15 +23,15 @@ _LONGEST = 300
 class Planner(Family):
     """Its answers name places in words (`plan`); those of them that name none are decisions like any other's."""
 
-    def __init__(self) -> None:
-        super().__init__("planner")
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self._words = Vocabulary(Grid.relative(1000))
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked: the next action, its place in words."""
-        system = prompt.system_prompt if prompt.system_prompt is not None else _TEXTS["system"]
+        system = prompt.system_prompt if prompt.system_prompt is not None else self.texts["system"]
         if prompt.apps and prompt.system_prompt is None:
-            system += "\n\n" + _TEXTS["apps"].replace("{apps}", ", ".join(prompt.apps))
+            system += "\n\n" + self.texts["apps"].replace("{apps}", ", ".join(prompt.apps))
         opening = [Message.text("system", system), Message.text("user", prompt.instruction)]
         return ChatRequest(in_turn(opening, prompt, self._replay), self.facts.sampling)
 
@@ -73,15 +66,11 @@ class Planner(Family):
             return ParseFailure("no_action", "it names a place, and no grounder is there to find it", plan.thought)
         return Decision(plan.thought, plan.actions, plan.calls)  # type: ignore[arg-type]  # they have no points
 
-    def feedback(self, failure: ParseFailure) -> str:
-        """What to tell the model after an answer that gave no action."""
-        return _TEXTS["feedback"].replace("{message}", failure.message)
-
     def _action(self, arguments: Mapping[str, Any]) -> Action[NamedPoint]:
         """The action, its places still in words. Raises ArgumentError."""
         name = str(arguments.get("action", "")).strip().lower().replace(" ", "_")
-        if name in _CLICKS:
-            return actions.Click(_place(arguments), *_CLICKS[name])
+        if name in CLICKS:
+            return actions.Click(_place(arguments), *CLICKS[name])
         if name in ("move", "hover", "mouse_move"):
             return actions.Move(_place(arguments))
         if name == "drag":
@@ -126,8 +115,3 @@ def _place(arguments: Mapping[str, Any], name: str = "target") -> NamedPoint:
     if not isinstance(words, str) or not words.strip():
         raise ArgumentError("bad_point", f'"{name}" must say in words what is meant')
     return NamedPoint(" ".join(words.split())[:_LONGEST])
-
-
-def create() -> Planner:
-    """The family, as the registry asks for it."""
-    return Planner()

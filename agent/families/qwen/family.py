@@ -4,23 +4,24 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from agent.core.actions import Absent, Action, Click, Finish, points_of
-from agent.core.geometry import GridPoint, Size
-from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.qwen.constraint import json_answers
+from agent.core.geometry import Grid, GridPoint, Size
+from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRequest, decide
+from agent.families.qwen.forms import json_answers
 from agent.families.qwen.prompt import Instructions, fill
 from agent.families.shared.answer_parts import AnswerParts, calls_in, in_json, take_apart
 from agent.families.shared.computer_use import Vocabulary
-from agent.families.shared.layouts import in_turn
 from agent.families.shared.point_answers import Which, pointed
 from agent.families.shared.points import grid_of
 from agent.families.shared.text_entry import read_typing
+from agent.families.shared.text_family import Read, ReadCall, TextFamily, in_turn, joined
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
-from foundation.families import family_data
 
 #: "Action:" before what an answer says that it does.
 _LABEL = re.compile(r"^[ \t]*(?:\*\*|1\)[ \t]*)?action(?:\*\*)?[ \t]*[:：][ \t]*", re.IGNORECASE | re.MULTILINE)
@@ -29,7 +30,7 @@ _LABEL = re.compile(r"^[ \t]*(?:\*\*|1\)[ \t]*)?action(?:\*\*)?[ \t]*[:：][ \t]
 _CALLED = re.compile(r"</\s*tool_call\s*>\s*(?:<conclusion>.*)?\Z", re.IGNORECASE | re.DOTALL)
 
 
-class QwenComputerUse(Family):
+class QwenComputerUse(TextFamily):
     """A family that calls `computer_use` with JSON in <tool_call> tags, after a line that begins with "Action:".
 
     Its requests: the system text; the instruction with the steps that are told in words only, beside the first
@@ -43,11 +44,11 @@ class QwenComputerUse(Family):
     #: Which point counts in an answer to a question for one, where it has several and no call.
     which: Which = "only"
 
+    shared_texts = Path(__file__).with_name("words.toml")
+
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.data: Mapping[str, Any] = family_data(name)
-        self.instructions = Instructions(name)
-        self.texts = self.instructions.texts
+        self.instructions = Instructions(self.data, self.texts)
 
     # asking
 
@@ -123,10 +124,6 @@ class QwenComputerUse(Family):
         said = plain(thought) if self.label else thought
         return "\n".join([*([f"{self.label}{said}"] if said else []), *map(written_call, calls)])
 
-    def feedback(self, failure: ParseFailure) -> str:
-        """What to tell the model after an answer that gave no action."""
-        return fill(self.texts["feedback"], message=failure.message)
-
     def constraint(self, options: Mapping[str, Any]) -> str | None:
         """A regular expression of valid answers, for constrained decoding."""
         return json_answers(self.label, self.takes(options))
@@ -143,22 +140,24 @@ class QwenComputerUse(Family):
     # reading
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The decision in an answer: one action, or those that its first call stands for."""
-        words = Vocabulary.of(self.data, grid_of(self.facts.navigation, sent))
-        thought, calls = self.said(take_apart(answer))
-        read = decide(thought, calls, lambda call: self.act(call, words), most=None if self.facts.several else 1)
+        """Read the decision in an answer: one action, or those that its first call stands for."""
+        read = super().parse(answer, sent)
         return self.finished(read) if isinstance(read, Decision) else read
 
-    def said(self, told: AnswerParts) -> tuple[str, list[Call] | ParseFailure]:
+    def reader(self, grid: Grid) -> ReadCall:
+        """Return what reads a call."""
+        return partial(self.act, words=Vocabulary.of(self.data, grid))
+
+    def calls_in(self, parts: AnswerParts) -> Read:
         """The reasoning of an answer, with what it says before its calls, and the calls.
 
         A call ends reasoning that has no end of its own, as vLLM's reader for Qwen3.5 has it, where it is the only one
         and nothing follows it: an answer that was cut off does not end with a whole call.
         """
-        if told.cut and _CALLED.search(told.thought):
-            told = AnswerParts("", told.thought, swallowed=True)
-        before, calls = calls_in(told, self.facts.function, self.written_calls)
-        return "\n".join(part for part in (plain(told.thought), plain(before)) if part), calls
+        if parts.cut and _CALLED.search(parts.thought):
+            parts = AnswerParts("", parts.thought, swallowed=True)
+        before, calls = calls_in(parts, self.facts.function, self.written_calls)
+        return joined(plain(parts.thought), plain(before)), calls, None if self.facts.several else 1
 
     def written_calls(self, text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
         """What is said before the calls in a text, and the calls."""
@@ -185,11 +184,9 @@ class QwenComputerUse(Family):
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The point in a grounding answer, as a click; `Absent` where the model says that it is not there."""
-        told = take_apart(answer)
         grid = grid_of(self.facts.grounding, sent)
-        thought, calls = self.said(told)
-        words = Vocabulary.of(self.data, grid)
-        read = decide(thought, calls, lambda call: self.act(call, words), most=1)
+        thought, calls, _ = self.calls_in(take_apart(answer))
+        read = decide(thought, calls, self.reader(grid), most=1)
         if isinstance(read, Decision):
             points = points_of(read.actions[0])
             if points:
@@ -208,8 +205,3 @@ def written_call(call: Call) -> str:
 def plain(thought: str) -> str:
     """What an answer says, without the label before it."""
     return _LABEL.sub("", thought).strip()
-
-
-def create(name: str) -> QwenComputerUse:
-    """The family of that name, which is data alone."""
-    return QwenComputerUse(name)

@@ -2,29 +2,16 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from agent.families.base import PastStep, PromptRequest
-from foundation.families import family_data, family_folder
 
-_WORDS = Path(__file__).with_name("words.toml")
 _MARK = re.compile(r"\{([a-z]+)\}")
 _CLICKS = ("left_click", "right_click", "middle_click", "double_click", "triple_click")
 _SCROLLS = ("scroll", "hscroll")
 #: Actions that only a desktop's own style offers: what the program can do beside what the models were trained with.
 _OPENING = "open"
-
-
-def texts_of(name: str) -> dict[str, Any]:
-    """The texts of a family's requests: the shared ones, and its own (`prompt.toml`) in their place."""
-    texts: dict[str, Any] = tomllib.loads(_WORDS.read_text(encoding="utf-8"))
-    own = family_folder(name) / "prompt.toml"
-    for key, value in (tomllib.loads(own.read_text(encoding="utf-8")) if own.is_file() else {}).items():
-        texts[key] = {**texts.get(key, {}), **value} if isinstance(value, dict) else value
-    return texts
 
 
 def fill(text: str, **values: str) -> str:
@@ -41,10 +28,10 @@ class Instructions:
     a desktop adds), `parts` (what the text is made of), `human` (whether the schema has the names for people).
     """
 
-    def __init__(self, name: str) -> None:
-        self.texts = texts_of(name)
-        self._data: Mapping[str, Any] = family_data(name)["prompt"]
-        self._held = family_data(name).get("call", {}).get("held_in_text", False)
+    def __init__(self, data: Mapping[str, Any], texts: Mapping[str, Any]) -> None:
+        self.texts = texts
+        self._data: Mapping[str, Any] = data["prompt"]
+        self._held = data.get("call", {}).get("held_in_text", False)
 
     def system(self, prompt: PromptRequest) -> str:
         """The system text of a request, in the style that is chosen."""

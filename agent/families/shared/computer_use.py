@@ -27,6 +27,12 @@ _WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_
 #: The function names under which actions are called.
 FUNCTIONS = frozenset(_WORDS["functions"])
 
+#: Clicks by their common names: button and count.
+CLICKS: Mapping[str, tuple[actions.Button, int]] = {
+    "click": ("left", 1), "left_click": ("left", 1), "double_click": ("left", 2), "triple_click": ("left", 3),
+    "right_click": ("right", 1), "middle_click": ("middle", 1),
+}  # fmt: skip
+
 _MAX_NOTCHES = 50
 _MAX_SECONDS = 60.0
 _MAX_ADDRESS = 4000

@@ -14,7 +14,6 @@ from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 from foundation.errors import UsageError
-from foundation.families import family_data
 
 _SHARED: Mapping[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 #: What an image is taken for where none is there, in `mai-agent prompt`.
@@ -35,7 +34,7 @@ class Grounder(Family):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        question: Mapping[str, Any] = family_data(name)["question"]
+        question: Mapping[str, Any] = self.data["question"]
         system = _SHARED[question["asked_with"]] if "asked_with" in question else question.get("system", "")
         self._system: str = system.strip()
         self._text: str = question.get("text", "{instruction}")
@@ -75,8 +74,3 @@ class Grounder(Family):
     def written(self, thought: str, calls: Sequence[Call]) -> str:  # noqa: ARG002
         """An answer: a point."""
         return json.dumps(calls[0].arguments)
-
-
-def create(name: str) -> Grounder:
-    """The family of that name, which is data alone."""
-    return Grounder(name)

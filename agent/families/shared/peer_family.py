@@ -6,7 +6,6 @@ published clients; two functions of ours say the rest, `ask_user` and `give_up`.
 """
 
 import json
-import tomllib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,9 +21,7 @@ from agent.families.shared.points import grid_of
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer, ToolCall
-from foundation.families import family_data
 
-_TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 #: What only looks: every answer is followed by a look anyway.
 LOOK = Wait(0.0)
 #: The longest text of a question, or of a reason.
@@ -34,9 +31,7 @@ _LONGEST = 4000
 class ComputerTools(Family):
     """A cloud peer's models."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.data = family_data(name)
+    shared_texts = Path(__file__).with_suffix(".toml")
 
     @abstractmethod
     def computer(self, prompt: PromptRequest) -> Mapping[str, Any]:
@@ -68,19 +63,20 @@ class ComputerTools(Family):
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked."""
-        system = _TEXTS["system"].strip() if prompt.system_prompt is None else prompt.system_prompt
+        system = self.texts["system"].strip() if prompt.system_prompt is None else prompt.system_prompt
         if prompt.apps and prompt.system_prompt is None:
-            system += f"\n{_TEXTS['apps']}{', '.join(prompt.apps)}"
+            system += f"\n{self.texts['apps']}{', '.join(prompt.apps)}"
         messages = [Message.text("system", system)]
-        words = [prompt.instruction, *([_TEXTS["skipped"].format(prompt.skipped)] if prompt.skipped else [])]
+        words = [prompt.instruction, *([self.texts["skipped"].format(prompt.skipped)] if prompt.skipped else [])]
+        done = TextPart(self.texts["done"])
         awaited: Sequence[Message] = ()  # the results that the calls before await, still without what they show
         for number, step in enumerate(prompt.steps):
-            messages += _observed(awaited, words, step.images if step.shown else ())
+            messages += _observed(awaited, words, step.images if step.shown else (), done)
             answer, awaited = self._replay(step, prompt, number)
             messages.append(answer)
             words = step.replies
-        messages += _observed(awaited, words, prompt.images)
-        ours = [_function(name, told) for name, told in _TEXTS["functions"].items()]
+        messages += _observed(awaited, words, prompt.images, done)
+        ours = [_function(name, told) for name, told in self.texts["functions"].items()]
         theirs = [{"type": "function", "function": dict(tool)} for tool in prompt.tools]
         tools = [self.computer(prompt), *ours, *theirs]
         return ChatRequest(messages, self.facts.sampling, tools=tools, native=self.native(prompt))
@@ -88,7 +84,7 @@ class ComputerTools(Family):
     def _replay(self, step: PastStep, prompt: PromptRequest, number: int) -> tuple[Message, list[Message]]:
         """A past answer, and the results that it awaits; the words alone where nobody agreed to it."""
         if any(map(self.objection, step.calls)) and not step.agreed:
-            return Message.text("assistant", "\n".join(filter(None, (step.thought, _TEXTS["not_agreed"])))), []
+            return Message.text("assistant", "\n".join(filter(None, (step.thought, self.texts["not_agreed"])))), []
         named = [(call, call.id or f"call_{number}_{index}") for index, call in enumerate(step.calls)]
         calls = [ToolCall(name, call.name, _json(dict(call.arguments))) for call, name in named]
         said = step.thought if step.answer is None else step.answer.content
@@ -131,10 +127,6 @@ class ComputerTools(Family):
                 return (Finish(False, _text(call, "reason")),)
         return (CallTool(call.name, dict(call.arguments)),)
 
-    def feedback(self, failure: ParseFailure) -> str:
-        """What to tell the model after an answer that gave no action."""
-        return f"That cannot be carried out: {failure.message}. Nothing of it was done. Call your tools again."
-
 
 def wheel(
     direction: str, pixels: Any, point: Mapping[str, Any], words: Vocabulary, held: Any = None
@@ -173,16 +165,15 @@ def _without_calls(answer: Answer, told: AnswerParts, thought: str) -> Decision 
 
 
 def _observed(
-    awaited: Sequence[Message], words: Sequence[str], images: Sequence[EncodedImage | None]
+    awaited: Sequence[Message], words: Sequence[str], images: Sequence[EncodedImage | None], done: TextPart
 ) -> Sequence[Message]:
     """What is said and seen after an answer: as the result of its last call, or by itself."""
     parts: tuple[TextPart | ImagePart, ...] = (*map(TextPart, words), *map(ImagePart, images))
     if not awaited:
         return [Message("user", parts)] if parts else []
     *before, last = awaited
-    done = (TextPart(_TEXTS["done"]),)
-    results = [Message("tool", done, call_id=one.call_id, told=one.told) for one in before]
-    return [*results, Message("tool", parts or done, call_id=last.call_id, told=last.told)]
+    results = [Message("tool", (done,), call_id=one.call_id, told=one.told) for one in before]
+    return [*results, Message("tool", parts or (done,), call_id=last.call_id, told=last.told)]
 
 
 def _function(name: str, told: Mapping[str, Any]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class Conversation:
 
 def read_conversation(messages: Sequence[Message]) -> Conversation:
     """The conversation in a chat request. Raises BadRequestError without an instruction or a readable screenshot."""
-    family = LiteralFamily()
+    family = LiteralFamily("literal")
     conversation = Conversation()
     pending: ScreenText | None = None
     for message in messages:

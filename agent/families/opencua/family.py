@@ -5,27 +5,22 @@ task stands at the newest screenshot.
 """
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agent.core.actions import Action
-from agent.core.geometry import Grid, GridPoint, Size
-from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.shared.answer_parts import take_apart
+from agent.core.geometry import Grid, GridPoint
+from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.code_calls import as_code, code_calls, last_block, read_code_call
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.own_names import named
-from agent.families.shared.point_answers import pointed
-from agent.families.shared.points import grid_of
+from agent.families.shared.text_family import Read, ReadCall, TextFamily
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
-from foundation.chat_stream import Answer
-from foundation.families import family_data, family_folder
 
-_SKELETON: dict[str, Any] = tomllib.loads(Path(__file__).with_name("skeleton.toml").read_text(encoding="utf-8"))
 _HEADING = re.compile(
     r"^[ \t]*(?=#|[A-Z]\w+[ \t]*[:：])(?:#+[ \t]*)?(Step|Observation|Thought|Action|Code)\b[^\n:：]*[:：]?[ \t]*",
     re.MULTILINE,
@@ -50,20 +45,14 @@ class Said:
         return cls("\n".join(part for part in (thought, spoken) if part), told.get("Action", ""))
 
 
-class CodeFamily(Family):
+class CodeFamily(TextFamily):
     """A family that answers in sections, the last one a block of code. Its options: "style", and "thinking".
 
-    Args:
-        name: of the family. In its folder lies a `prompt.toml` with "system" and "past", how a past step is told; in
-            its table "plain" the same without thinking, where its models can do without.
+    Texts of each version: "system" and "past", how a past step is told; in the table "plain" the same without
+    thinking, where its models can do without.
     """
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        texts = (family_folder(name) / "prompt.toml").read_text(encoding="utf-8")
-        self._texts: dict[str, Any] = _SKELETON | tomllib.loads(texts)
-        #: Whether points that are fractions of the screen are read as such, beside the family's own grid.
-        self._fractions = bool(family_data(name).get("fractions"))
+    shared_texts = Path(__file__).with_name("skeleton.toml")
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked for one step."""
@@ -80,22 +69,22 @@ class CodeFamily(Family):
                 older.append(told)
                 # Its client has no place for replies: they go before the next screenshot that is shown.
                 remarks += step.replies
-        task = self._texts["task"].format(instruction=prompt.instruction)
+        task = self.texts["task"].format(instruction=prompt.instruction)
         messages += [*_joined(older), _seen(prompt.images, [*remarks, task])]
-        plain = texts is not self._texts
+        plain = texts is not self.texts
         return ChatRequest(messages, self.facts.sampling, template_arguments={"thinking": False} if plain else {})
 
     def _texts_for(self, prompt: PromptRequest) -> dict[str, Any]:
-        if prompt.options.get("thinking", True) or "plain" not in self._texts:
-            return self._texts
-        return {**self._texts, **self._texts["plain"]}
+        if prompt.options.get("thinking", True) or "plain" not in self.texts:
+            return self.texts
+        return {**self.texts, **self.texts["plain"]}
 
     def _system(self, prompt: PromptRequest) -> str:
         if prompt.system_prompt is not None:
             return prompt.system_prompt
-        functions = [self._texts["functions"], *([] if prompt.reference else [self._texts["desktop_functions"]])]
+        functions = [self.texts["functions"], *([] if prompt.reference else [self.texts["desktop_functions"]])]
         text = str(self._texts_for(prompt)["system"]).replace("{functions}", "\n".join(functions))
-        return text if prompt.reference else text + self._texts["desktop_notes"]
+        return text if prompt.reference else text + self.texts["desktop_notes"]
 
     def _past(self, step: PastStep, form: str) -> str:
         """A past step as it is told again: in words, without its code."""
@@ -111,43 +100,27 @@ class CodeFamily(Family):
         action = "; ".join(_in_words(call) for call in calls)
         return f"## Thought:\n{thought}\n\n## Action:\n{action}\n\n## Code:\n{as_code([named(call) for call in calls])}"
 
-    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The decision in an answer: the calls in its last block of code."""
-        words = Vocabulary(grid_of(self.facts.navigation, sent))
-        fractions = Vocabulary(Grid.relative(1)) if self._fractions else None
+    def reader(self, grid: Grid) -> ReadCall:
+        """Return what reads a call; points may be fractions of the screen beside the family's own grid."""
+        words = Vocabulary(grid)
+        fractions = Vocabulary(Grid.relative(1)) if self.data.get("fractions") else None
 
         def read(call: Call) -> list[Action[GridPoint]]:
             point = [call.arguments.get(axis) for axis in "xy"]
             return read_code_call(call, fractions if fractions is not None and _are_fractions(point) else words)
 
-        told = take_apart(answer)
-        if told.calls is not None:
-            return decide(told.thought, told.calls, read)
-        if told.cut:
-            return ParseFailure("truncated", "the answer ends inside the thinking", told.thought)
-        said = Said.of(told.thought, told.text)
-        if not told.text.strip():
-            return ParseFailure("empty", "the answer is empty", said.thought)
-        code = last_block(told.text)
+        return read
+
+    def read_text(self, parts: AnswerParts) -> Read:
+        """Read the calls in the last block of code."""
+        said = Said.of(parts.thought, parts.text)
+        code = last_block(parts.text)
         calls = code_calls(code) if isinstance(code, str) else code
-        calls = calls if isinstance(calls, ParseFailure) else _at_the_pointer(calls)
-        return decide(said.thought or said.action, calls, read)
+        return said.thought or said.action, calls if isinstance(calls, ParseFailure) else _at_the_pointer(calls), None
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """What the model is asked for one point."""
-        asked = Message("user", (ImagePart(image), TextPart(instruction)))
-        return ChatRequest([Message.text("system", self._texts["grounding"]), asked], self.facts.sampling)
-
-    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The point in a grounding answer, as a click."""
-        return pointed(answer, grid_of(self.facts.grounding, sent))
-
-    def feedback(self, failure: ParseFailure) -> str:
-        """What to tell the model after an answer that gave no action."""
-        return (
-            f"That answer cannot be carried out: {failure.message}. Nothing was done. Answer again with `## Action:` "
-            "and `## Code:`, one block of code with single calls and plain values."
-        )
+        """Return the request for one point."""
+        return self.asking(ImagePart(image), TextPart(instruction), system=self.texts["grounding"])
 
 
 def _joined(older: Sequence[str]) -> list[Message]:
@@ -180,8 +153,3 @@ def _at_the_pointer(calls: Sequence[Call]) -> list[Call]:
 def _are_fractions(point: Sequence[Any]) -> bool:
     numbers = [value for value in point if isinstance(value, int | float) and not isinstance(value, bool)]
     return len(numbers) == 2 and all(0 <= value <= 1 for value in numbers) and any(value % 1 for value in numbers)
-
-
-def create(name: str) -> CodeFamily:
-    """The family of that name, which is data alone."""
-    return CodeFamily(name)

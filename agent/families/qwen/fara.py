@@ -1,12 +1,14 @@
-"""`Fara`: what Fara-7B and Fara 1.5 share, which work in a web browser."""
+"""Fara-7B and Fara 1.5, which work in a web browser."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from agent.core.actions import Action, CallTool
+from agent.core.actions import Action, CallTool, Finish
 from agent.core.geometry import GridPoint
-from agent.families.base import ArgumentError, Call, PastStep, PromptRequest
+from agent.families.base import ArgumentError, Call, Decision, PastStep, PromptRequest
 from agent.families.qwen.family import QwenComputerUse
 from agent.families.shared.computer_use import FUNCTIONS, Vocabulary
+from agent.families.shared.text_entry import read_typing
 from agent.model.request import ImagePart, Message, TextPart
 
 #: Characters of what came back: of more, the published client cuts the middle out (max_observation_chars).
@@ -63,3 +65,30 @@ def _shortened(text: str) -> str:
         return text
     half = _MOST_TOLD // 2
     return f"{text[:half]}\n... ({len(text) - _MOST_TOLD} characters left out) ...\n{text[-half:]}"
+
+
+class Fara7(Fara):
+    """Fara-7B."""
+
+    def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
+        """What one call stands for; Enter follows a text unless the call says otherwise."""
+        return read_typing(call, words, enter=True)
+
+    def finished(self, decision: Decision) -> Decision:
+        """What it thought as it ended the task is what it has to say."""
+        last = decision.actions[-1]
+        if not isinstance(last, Finish) or last.message:
+            return decision
+        return replace(decision, actions=(*decision.actions[:-1], replace(last, message=decision.thought[:4000])))
+
+
+class Fara15(Fara):
+    """Fara 1.5, 4B to 27B."""
+
+    def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
+        """What one call stands for; a task is not ended without the answer."""
+        arguments = call.arguments
+        ends = str(arguments.get("action", "")).strip().lower() == "terminate"
+        if ends and not str(arguments.get("answer") or "").strip() and not arguments.get("status"):
+            raise ArgumentError("bad_argument", 'terminate needs an "answer"')
+        return super().act(call, words)

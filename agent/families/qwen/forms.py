@@ -1,6 +1,10 @@
-"""Regular expressions of valid answers, for servers that can hold a model to one."""
+"""The forms of calls that Qwen-VL models write: nested tags, and regular expressions of valid answers."""
 
+import json
 from collections.abc import Mapping, Sequence
+
+from agent.families.base import Call, ParseFailure
+from agent.families.shared.xml_calls import xml_calls
 
 _THOUGHT = r"[^<\n]{1,300}"
 _NUMBER = "(0|[1-9][0-9]{0,3})"
@@ -48,3 +52,22 @@ def _json(key: str) -> str:
 
 def _bare(key: str) -> str:
     return _VALUES.get(key) or _TEXTS.get(key, _WORDS)
+
+
+#: Parameters whose values are texts, also where they look like JSON.
+_ALWAYS_TEXT = ("text", "answer", "question", "fact", "query", "url", "app_name")
+
+
+def nested_call(call: Call) -> str:
+    """A call in the published form: texts as they are, everything else as JSON."""
+    values = [
+        f"<parameter={key}>\n{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}\n</parameter>"
+        for key, value in call.arguments.items()
+    ]
+    return "\n".join(["<tool_call>", f"<function={call.name}>", *values, "</function>", "</tool_call>"])
+
+
+def nested_calls(text: str) -> tuple[str, list[Call] | ParseFailure]:
+    """What is said before the calls in a text, and the calls."""
+    begins = [place for mark in ("<tool_call>", "<function=") if (place := text.find(mark)) >= 0]
+    return text[: min(begins, default=len(text))].strip(), xml_calls(text, _ALWAYS_TEXT, whole=False)

@@ -1,1 +1,0 @@
-"""EvoCUA (Meituan, Apache-2.0)."""

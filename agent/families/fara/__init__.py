@@ -1,1 +1,0 @@
-"""Fara-7B (Microsoft, MIT)."""

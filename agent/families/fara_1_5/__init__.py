@@ -1,1 +1,0 @@
-"""Fara 1.5 (Microsoft, MIT)."""

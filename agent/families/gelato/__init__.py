@@ -1,1 +1,0 @@
-"""Gelato: finds places."""

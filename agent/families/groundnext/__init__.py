@@ -1,1 +1,0 @@
-"""GroundNext: finds places."""

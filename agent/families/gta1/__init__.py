@@ -1,1 +1,0 @@
-"""GTA1: finds places."""

@@ -1,1 +1,0 @@
-"""GUI-Owl 7B and 32B (X-PLUG)."""

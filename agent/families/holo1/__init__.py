@@ -1,1 +1,0 @@
-"""Holo1 (H Company)."""

@@ -1,1 +1,0 @@
-"""Holo2 (H Company)."""

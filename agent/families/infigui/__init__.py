@@ -1,1 +1,0 @@
-"""InfiGUI-G1: finds places."""

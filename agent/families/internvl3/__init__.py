@@ -1,1 +1,0 @@
-"""InternVL3: finds places."""

@@ -1,1 +1,0 @@
-"""Jedi: finds places."""

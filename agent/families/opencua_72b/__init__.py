@@ -1,1 +1,0 @@
-"""OpenCUA 72B: the second version of the prompt."""

@@ -1,1 +1,0 @@
-"""Qwen3-VL (Qwen, Apache-2.0)."""

@@ -1,0 +1,114 @@
+"""UI-TARS 1.0, 1.5 and Doubao's: one prompt in the user's turn, answers of `Thought:` and `Action:`."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.core.geometry import Grid
+from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.families.shared.answer_parts import AnswerParts
+from agent.families.shared.named_calls import as_named, thought_and_calls
+from agent.families.shared.own_names import OwnNames, named, unrepeated
+from agent.families.shared.text_family import Read, ReadCall, TextFamily, in_turn, joined
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
+from agent.screen.encode import EncodedImage
+
+#: The calls of every version.
+CALLS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("calls.toml").read_text(encoding="utf-8"))
+_BOX = re.compile(r"(start_box|end_box)='(\([0-9]+,[0-9]+\))'")
+
+
+class UiTars(TextFamily):
+    """A version of UI-TARS. Its options: "style" (`reference` or `desktop`), and "language" (of its thoughts).
+
+    Texts of each version: "actions" and "desktop_actions", the lines of its action space; "grounding_action".
+    """
+
+    shared_texts = Path(__file__).with_name("skeleton.toml")
+
+    def request(self, prompt: PromptRequest) -> ChatRequest:
+        """Return the request for one action, or several."""
+        text = self._prompt(prompt) if prompt.system_prompt is None else prompt.system_prompt
+        opening = [
+            *([Message.text("system", self.texts["system"])] if self.texts["system"] else []),
+            Message.text("user", text + self.texts["task"].format(instruction=prompt.instruction)),
+        ]
+        if prompt.skipped and not prompt.reference:
+            opening.append(Message.text("user", f"({prompt.skipped} earlier steps are left out here.)"))
+        return ChatRequest(in_turn(opening, prompt, self._replay), self.facts.sampling)
+
+    def _prompt(self, prompt: PromptRequest) -> str:
+        actions, notes = [self.texts["actions"]], list(self.texts["notes"])
+        if not prompt.reference:
+            actions.append(self.texts["desktop_actions"])
+            notes += self.texts["desktop_notes"]
+            if prompt.apps:
+                actions.append(self.texts["desktop_action"].format(apps=", ".join(prompt.apps)))
+        listed = "\n".join(f"- {note}" for note in notes).format(language=prompt.options.get("language", "English"))
+        return str(self.texts["prompt"]).format(actions="\n".join(filter(None, actions)), notes=listed)
+
+    def _replay(self, step: PastStep) -> list[Message]:
+        answer = (step.answer and step.answer.content) or self.written(step.thought, step.calls)
+        # The published client has no place for notes: they stand where a person would reply.
+        replies = [Message.text("user", reply) for reply in step.replies]
+        return [Message.text("assistant", self.replayed(answer)), *replies]
+
+    def replayed(self, answer: str) -> str:
+        """Return an answer as it is shown to the model again."""
+        return answer
+
+    def written(self, thought: str, calls: Sequence[Call]) -> str:
+        """Write an answer in the published form, further calls after a blank line."""
+        return f"Thought: {thought}\nAction: " + "\n\n".join(as_named(named(call)) for call in calls)
+
+    def reader(self, grid: Grid) -> ReadCall:
+        """Return what reads a call of the action space."""
+        return OwnNames.of(CALLS, grid).read
+
+    def read_text(self, parts: AnswerParts) -> Read:
+        """Read a thought, then one call or several."""
+        spoken, calls, counted = thought_and_calls(parts.text)
+        most = None if isinstance(calls, ParseFailure) else min(counted, unrepeated(calls))
+        return joined(parts.thought, spoken), calls, most
+
+    def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
+        """Return the request for one point."""
+        text = self.texts["grounding"].format(actions=self.texts["grounding_action"], instruction=instruction)
+        return self.asking(TextPart(text), ImagePart(image), system=self.texts["system"])
+
+    def constraint(self, options: Mapping[str, Any]) -> str | None:
+        """Return a regular expression of answers with one action, where the version tells how it writes points."""
+        if (written := self.texts.get("constraint")) is None:
+            return None
+        point = rf"'{written['point']}'"
+        at, start, end = (rf"{written[name]}={point}" for name in ("at", "start", "end"))
+        text = r"[^'\\\n]{1,300}"
+        calls = [
+            rf"(click|left_double|right_single)\({at}\)",
+            rf"drag\({start}, {end}\)",
+            rf"scroll\({at}, direction='(up|down|left|right)'\)",
+            r"hotkey\(key='[a-z0-9_]{1,12}( [a-z0-9_]{1,12}){0,2}'\)",
+            rf"type\(content='{text}(\\n)?'\)",
+            r"wait\(\)",
+            rf"finished\((content='{text}')?\)",
+            *([] if options.get("style") == "reference" else [r"call_user\(\)"]),
+        ]
+        return rf"Thought: [^\n]{{1,600}}\nAction: ({'|'.join(calls)})"
+
+
+class UiTars15(UiTars):
+    """UI-TARS 1.5: points in pixels of the image, and box tokens in answers that are replayed."""
+
+    def replayed(self, answer: str) -> str:
+        """Return an answer with the box tokens that servers leave out.
+
+        That is `add_box_token` of codes/ui_tars/action_parser.py: only boxes of two numbers without a space get them,
+        and a second `Action: ` becomes a blank line.
+        """
+        before, mark, rest = answer.partition("Action: ")
+        if not mark or "start_box=" not in answer:
+            return answer
+        actions = "\n\n".join(action.strip() for action in rest.split(mark))
+        return before + mark + _BOX.sub(r"\1='<|box_start|>\2<|box_end|>'", actions)

@@ -1,1 +1,0 @@
-"""ui_tars_1_5: see `family.toml`."""

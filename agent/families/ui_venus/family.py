@@ -1,0 +1,106 @@
+"""What UI-Venus 1 and 1.5 share: one user message, the past as text, answers in three tags."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.core.actions import Absent, Action
+from agent.core.geometry import Grid, GridPoint
+from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.families.shared.answer_parts import AnswerParts, take_apart
+from agent.families.shared.computer_use import read_action
+from agent.families.shared.named_calls import as_named, named_calls
+from agent.families.shared.own_names import OwnNames, named
+from agent.families.shared.point_answers import NOWHERE
+from agent.families.shared.points import PointError, read_pair
+from agent.families.shared.text_family import Read, ReadCall, TextFamily, all_calls, joined
+from agent.model.request import ChatRequest, ImagePart, TextPart
+from agent.screen.encode import EncodedImage
+
+_CALLS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("calls.toml").read_text(encoding="utf-8"))
+_ACTION = re.compile(r"<\s*action\s*>(.*?)(?:<\s*/\s*action\s*>|(?=<\s*conclusion)|\Z)", re.DOTALL | re.IGNORECASE)
+_CONCLUSION = re.compile(r"<\s*conclusion\s*>.*", re.DOTALL | re.IGNORECASE)
+_NOISE = re.compile(r"```\w*|<\|im_end\|>")
+
+
+class UiVenus(TextFamily):
+    """A version of UI-Venus. Its option: "style" (`reference` or `desktop`).
+
+    Texts of each version: "actions" and "grounding".
+    """
+
+    shared_texts = Path(__file__).with_name("skeleton.toml")
+
+    def request(self, prompt: PromptRequest) -> ChatRequest:
+        """What the model is asked for one action: one message, the text first."""
+        return self.asking(TextPart(self._prompt(prompt)), *map(ImagePart, prompt.images), system=self.texts["role"])
+
+    def _prompt(self, prompt: PromptRequest) -> str:
+        past = [self._past(number, step) for number, step in enumerate(prompt.steps, prompt.skipped)]
+        told = {"task": prompt.instruction, "previous": "\n".join(past)}
+        if prompt.system_prompt is not None:
+            return str(self.texts["own_prompt"].format(own=prompt.system_prompt, **told))
+        actions, notes = [self.texts["actions"]], list(self.texts["notes"])
+        if not prompt.reference:
+            notes += self.texts["desktop_notes"]
+            if prompt.apps:
+                actions.append(self.texts["desktop_action"].format(apps=", ".join(prompt.apps)))
+        listed = "\n".join(f"- {note}" for note in notes)
+        return str(self.texts["prompt"].format(actions="\n".join(actions), notes=listed, **told))
+
+    def _past(self, number: int, step: PastStep) -> str:
+        action = "\n".join(as_named(named(call), bare=True) for call in step.calls)
+        thought = step.thought
+        if step.answer is not None and step.answer.content:
+            said = take_apart(step.answer)
+            written = _ACTION.search(said.text)
+            thought, action = said.thought or thought, written[1].strip("\n") if written else action
+        line = self.texts["step"].format(number=number, thought=thought, action=action)
+        # Its client has no place for replies: they stand behind the step that they came to.
+        return "\n".join([line, *(f"Result: {reply}" for reply in step.replies)])
+
+    def written(self, thought: str, calls: Sequence[Call]) -> str:
+        """An answer in the published form."""
+        return f"<think>{thought}</think>\n<action>{as_named(named(calls[0]), bare=True)}</action>"
+
+    def reader(self, grid: Grid) -> ReadCall:
+        """Return what reads a call."""
+        names = OwnNames.of(_CALLS, grid)
+        return lambda call: self._read(call, names)
+
+    def read_text(self, parts: AnswerParts) -> Read:
+        """Read one call in each pair of tags; without tags the whole answer is one."""
+        marks = list(_ACTION.finditer(parts.text))
+        written = [_NOISE.sub("", mark[1]).strip() for mark in marks]
+        if not written:
+            rest = _NOISE.sub("", _CONCLUSION.sub("", parts.text)).strip()
+            if not rest:
+                return parts.thought, ParseFailure("empty", "there is no action in the answer"), 1
+            written = [rest]
+        thought = joined(parts.thought, parts.text[: marks[0].start()].strip() if marks else "")
+        return thought, all_calls(map(named_calls, written)), 1
+
+    def _read(self, call: Call, names: OwnNames) -> Action[GridPoint]:
+        if _is_nowhere(call.arguments.get("box")):
+            return Absent()
+        arguments = names.said(call)
+        if arguments["action"] == "scroll" and "start" in arguments and "end" in arguments:
+            ends = {"coordinate": arguments["start"], "coordinate2": arguments["end"]}
+            return read_action({"action": "swipe", **ends}, names.words)
+        if arguments["action"] == "open" and arguments.get("url"):
+            return read_action({"action": "visit_url", "url": arguments["url"]}, names.words)
+        return read_action(arguments, names.words)
+
+    def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
+        """Return the request for one point: the screenshot, then the words."""
+        text = self.texts["grounding"].format(instruction=instruction.removesuffix("."))
+        return self.asking(ImagePart(image), TextPart(text))
+
+
+def _is_nowhere(written: Any) -> bool:
+    try:
+        return read_pair(written) == NOWHERE
+    except PointError:
+        return False
