@@ -1,21 +1,25 @@
 """MAI-UI as a `Family`: its data from `family.toml`, its prompt and its parser together."""
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from agent.core.geometry import Grid, Size
 from agent.families.base import Call, Decision, ParseFailure, PromptRequest
-from agent.families.mai_ui.grounding import parse_grounding
-from agent.families.mai_ui.prompt import grounding_messages, is_reference, is_thinking, navigation_messages, written
-from agent.families.shared.answer_parts import AnswerParts, calls_in
+from agent.families.mai_ui.prompt import is_reference, is_thinking, navigation_messages, written
+from agent.families.shared.answer_parts import AnswerParts, calls_in, take_apart
 from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.json_calls import as_text
-from agent.families.shared.points import grid_of
 from agent.families.shared.text_family import Read, ReadCall, TextFamily
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
+
+_ANSWER = re.compile(r"<\s*answer\s*>", re.IGNORECASE)
+_CLOSING = re.compile(r"<\s*/\s*answer", re.IGNORECASE)
+_END = re.compile(r"<\s*/\s*answer\s*>?\s*\Z", re.IGNORECASE)
 
 
 class MaiUi(TextFamily):
@@ -27,7 +31,7 @@ class MaiUi(TextFamily):
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
         """What the model is asked for one point."""
-        return ChatRequest(grounding_messages(instruction, image), self.facts.sampling)
+        return self.asking(TextPart(instruction + "\n"), ImagePart(image), system=self.texts["grounding"])
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
         """An answer in the published form."""
@@ -43,10 +47,28 @@ class MaiUi(TextFamily):
         return partial(read_call, words=Vocabulary.of(self.data, grid))
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The point in a grounding answer, as a click."""
-        return parse_grounding(
-            as_text(answer), grid_of(self.facts.grounding, sent), cut=answer.finish_reason == "length"
-        )
+        """Read the point in the first <answer>, as a click.
+
+        An answer in its tags at the very end counts although the reasoning has no closing tag, unless the token limit
+        cut it off just there: points that are named in reasoning without an end are no answer.
+        """
+        parts = take_apart(replace(answer, content=as_text(answer), reasoning="", tool_calls=()))
+        thought, text = parts.thought, parts.text
+        if parts.cut:
+            opening = _ANSWER.search(thought)
+            if opening is None or answer.finish_reason == "length" or not _END.search(thought):
+                return ParseFailure("truncated", "the answer ends inside the thinking", thought)
+            thought, text = thought[: opening.start()].strip(), thought[opening.start() :]
+        before, *answered = _ANSWER.split(text, maxsplit=1)
+        end = _CLOSING.search(answered[0]) if answered else None
+        body = (answered or [text])[0][: None if end is None else end.end()]
+        read = super().parse_grounding(Answer(body), sent)
+        if isinstance(read, ParseFailure):
+            if read.kind in ("empty", "truncated") and end is not None:
+                read = ParseFailure("no_action", "there is no point in the answer")
+            elif read.kind == "empty" and (thought or answered):
+                read = ParseFailure("truncated", "the answer ends before the point does")
+        return replace(read, thought=thought or before.strip())
 
     def constraint(self, options: Mapping[str, Any]) -> str:
         """A regular expression of valid answers, for constrained decoding."""

@@ -16,7 +16,7 @@ from typing import Any
 from agent.families.base import Call, PastStep, PromptRequest
 from agent.families.shared.points import PointError, read_pair
 from agent.families.shared.text_family import in_turn
-from agent.model.request import ImagePart, Message, TextPart
+from agent.model.request import Message
 
 _TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompt.toml").read_text(encoding="utf-8"))
 #: The published client's scale; see `_as_reference_replays`.
@@ -47,12 +47,6 @@ def navigation_messages(prompt: PromptRequest) -> list[Message]:
         return [Message.text("assistant", answer), *(Message.text("user", text) for text in step.replies)]
 
     return in_turn(opening, prompt, replay)
-
-
-def grounding_messages(instruction: str, image: Any) -> list[Message]:
-    """The messages that ask for one point: system text, then text and screenshot in one user message."""
-    asked = Message("user", (TextPart(instruction + "\n"), ImagePart(image)))
-    return [Message.text("system", _TEXTS["grounding"]), asked]
 
 
 def _system_text(prompt: PromptRequest) -> str:
