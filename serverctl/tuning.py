@@ -12,15 +12,14 @@ from typing import Any
 
 from foundation.errors import MaiError
 from foundation.printing import remark
+from serverctl.load.bench.measure import measure
 from serverctl.load.bench.report import Report
-from serverctl.load.bench.run import measure
 from serverctl.load.bench.workload import Workload
 from serverctl.load.client import Endpoint
-from serverctl.load.snapshots import Snapshot, take_snapshot
 from serverctl.load.tune.advice import Advice, Reading
 from serverctl.load.tune.bottleneck import enough
 from serverctl.load.tune.trial import Verdict, bounds, judge, workload_like
-from serverctl.load.tune.window import Window, last_load, since_start
+from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
 from serverctl.process import control, gate, good_plans, probe
 from serverctl.process.in_vllm.mai_gate import OURS
 from serverctl.process.load_record import read_record
@@ -116,7 +115,7 @@ def _looking(port: int, key: str) -> Iterator[list[Snapshot]]:
 def _bench(state: State, folder: Folder, workload: Workload) -> Report:
     assert state.url is not None
     endpoint = Endpoint(state.url, folder.key(), state.model, {OURS: "1"})
-    return asyncio.run(measure(endpoint, workload, max_seconds=bounds()["most_seconds"]))
+    return asyncio.run(measure({"server": endpoint}, workload, max_seconds=bounds()["most_seconds"]))[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,11 @@ from serverctl.load.client import MOST_CONNECTIONS, connect
 
 if TYPE_CHECKING:  # pydantic, which they bring, is not needed for --help
     from serverctl.load.batch.answers import AnswersFile
-    from serverctl.load.batch.ask import Asker
     from serverctl.load.batch.lines import Index
+    from serverctl.load.batch.offline import OfflineAsker
     from serverctl.load.batch.prepare import Fit
     from serverctl.load.batch.progress import Progress
-    from serverctl.load.batch.run import Batch, Outcome
+    from serverctl.load.batch.run import Batch, HttpAsker, Outcome
 
 #: Seconds that requests under way have after the first Ctrl-C.
 _FINISH_S = 30.0
@@ -131,11 +131,10 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _answer_all(options: argparse.Namespace, index: "Index", answers: "AnswersFile", progress: "Progress") -> "Outcome":
-    """Find out who answers, and let them."""
-    from serverctl.load.batch.ask import HttpAsker
+    """Ask the server or the engine that the options mean."""
     from serverctl.load.batch.offline import OfflineAsker
     from serverctl.load.batch.prepare import Defaults
-    from serverctl.load.batch.run import Batch
+    from serverctl.load.batch.run import Batch, HttpAsker
 
     defaults = Defaults(options.system, options.max_tokens, options.temperature)
     batch = Batch(options.requests, index, answers, defaults, progress)
@@ -163,9 +162,9 @@ def _answer_all(options: argparse.Namespace, index: "Index", answers: "AnswersFi
 
 
 async def _run(
-    batch: "Batch", asker: "AbstractAsyncContextManager[Asker]", concurrency: int, *, finish_s: float
+    batch: "Batch", asker: "AbstractAsyncContextManager[HttpAsker | OfflineAsker]", concurrency: int, *, finish_s: float
 ) -> "Outcome":
-    """Run the batch; the first Ctrl-C lets what is under way finish for so many seconds, the second one does not."""
+    """Run the batch; the first Ctrl-C gives running requests `finish_s` seconds, the second one none."""
     from serverctl.load.batch.run import Stop
 
     stop = Stop()
@@ -186,7 +185,7 @@ async def _run(
     try:
         async with asker as ready:
             batch.begin()
-            return await batch.run(ready, concurrency, stop)
+            return await batch.run(ready.ask, concurrency, stop)
     except MaiError:
         done = batch.outcome
         batch.progress.say(f"{done.before + done.answered} of {done.total} have an answer.")

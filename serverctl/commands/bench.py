@@ -20,8 +20,8 @@ from serverctl.load.bench.workload import Workload
 from serverctl.load.client import Endpoint
 
 if TYPE_CHECKING:
+    from serverctl.load.bench.measure import OnProgress, Progress
     from serverctl.load.bench.report import Report
-    from serverctl.load.bench.run import OnProgress, Progress
     from serverctl.load.bench.workload import Load
 
     #: Measures some servers, block after block.
@@ -247,7 +247,7 @@ def _measured(
     run_name: str,
 ) -> "list[Report]":
     """Measure servers in turn; Ctrl-C ends the run, a second one ends it without a report."""
-    from serverctl.load.bench.run import measure_together
+    from serverctl.load.bench.measure import measure
 
     async def run(progress: "OnProgress") -> "list[Report]":
         stop = asyncio.Event()
@@ -259,7 +259,7 @@ def _measured(
 
         loop.add_signal_handler(signal.SIGINT, interrupt)
         loop.add_signal_handler(signal.SIGTERM, stop.set)
-        return await measure_together(
+        return await measure(
             targets, workload, progress=progress, stop=stop, max_seconds=options.max_seconds,
             allow_remote=options.allow_remote, part=part, run_name=run_name,
         )  # fmt: skip

@@ -13,7 +13,7 @@ from serverctl.commands.progress import StartProgress
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
 from serverctl.load.tune.arithmetic import unseen_images, vision_share
 from serverctl.load.tune.bottleneck import NAMES, find_bottleneck
-from serverctl.load.tune.window import Window
+from serverctl.load.window import Window
 from serverctl.plan.user_flags import absorbed
 from serverctl.process import control, probe
 from serverctl.process.request import ServerRequest, prepare, read_request

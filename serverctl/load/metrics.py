@@ -1,12 +1,12 @@
-"""What a running server really has and does: its /metrics as plain values. Missing means unknown, not zero.
+"""The /metrics of a running server as plain values. A missing metric is unknown, not zero.
 
-Names are those of vLLM 0.33; earlier ones are tried where they changed. Counters are since the server's start. What is
-no number (NaN, infinity) is as good as missing.
+Names are those of vLLM 0.33; earlier names are tried where they changed (kv_cache_usage_perc was gpu_cache_usage_perc).
+Counters are since the server's start. NaN and infinity count as missing.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -35,9 +35,9 @@ class ServerMetrics:
     waiting_for_capacity: int | None = None  # of the waiting, those that wait for room in the KV cache
     preemptions: int | None = None  # requests that had to give their room back
     prefix_queries: int | None = None  # tokens looked up in the prefix cache
-    prefix_hits: int | None = None  # and found there
+    prefix_hits: int | None = None  # found there
     image_queries: int | None = None  # images looked up in the multimodal cache
-    image_hits: int | None = None  # and found there
+    image_hits: int | None = None  # found there
     prompt_tokens: int | None = None  # processed so far, as the next
     generation_tokens: int | None = None
     requests: Mapping[str, int] | None = None  # finished, by reason
@@ -190,7 +190,7 @@ def _numbers(info: list[Mapping[str, str]], label: str) -> list[float]:
 
 
 def _sum(values: list[float]) -> float | None:
-    """The sum; None of nothing, and where it is beyond every number."""
+    """The sum; None of nothing, and if it overflows."""
     whole = sum(values)
     return whole if values and math.isfinite(whole) else None
 
@@ -210,7 +210,6 @@ def _kv_tokens(info: list[Mapping[str, str]]) -> int | None:
 
 
 def _latency(samples: Samples, name: str) -> Latency | None:
-    """Percentiles of a histogram over all engines, linear within a bucket as Prometheus' histogram_quantile."""
     buckets: dict[float, float] = defaultdict(float)
     for labels, count in samples[f"{name}_bucket"]:
         bound = math.inf if labels.get("le") == "+Inf" else _number(labels.get("le"))
@@ -219,11 +218,12 @@ def _latency(samples: Samples, name: str) -> Latency | None:
     ordered = sorted(buckets.items())
     if not ordered or ordered[-1][1] <= 0 or not all(math.isfinite(count) for _, count in ordered):
         return None
-    p50, p95, p99 = (_quantile(ordered, share) for share in (0.5, 0.95, 0.99))
+    p50, p95, p99 = (quantile(ordered, share) for share in (0.5, 0.95, 0.99))
     return Latency(p50, p95, p99, round(ordered[-1][1]))
 
 
-def _quantile(buckets: list[tuple[float, float]], share: float) -> float:
+def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:
+    """A quantile of cumulative buckets (bound, count), linear within a bucket as Prometheus' histogram_quantile."""
     rank = share * buckets[-1][1]
     bounds = pairwise([(0.0, 0.0), *buckets])
     (lower, below), (bound, count) = next(pair for pair in bounds if pair[1][1] >= rank)

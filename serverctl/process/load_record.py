@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from foundation.files import write_atomically
-from serverctl.load.snapshots import Snapshot, take_snapshot
+from serverctl.load.window import Snapshot, take_snapshot
 from serverctl.process.state import Folder
 
 #: Seconds between snapshots: a load of half a minute has some.

@@ -1,4 +1,7 @@
-"""Answers requests without a server: vLLM's own engine in a child process, which runs `engine.py`."""
+"""Answers requests without a server: vLLM's own engine in a child process, which runs `engine.py`.
+
+vLLM's `run-batch` reads the whole file, and writes all answers at its end: a stop or a crash loses them.
+"""
 
 import asyncio
 import json
@@ -18,7 +21,7 @@ from serverctl.plan.goal import Plan
 
 SCRIPT = Path(__file__).resolve().with_name("engine.py")
 
-#: The longest line that is read from the engine: an answer of a whole context is well below.
+#: Bytes of the longest line that is read from the engine: an answer of a whole context is well below.
 _LONGEST_LINE = 64 * 1024 * 1024
 #: Seconds that the engine has to end by itself before its process group is killed.
 _GRACE_S = 10.0
@@ -31,7 +34,7 @@ _SAME = (
 
 
 def engine_arguments(plan: Plan) -> dict[str, Any]:
-    """A plan's settings as arguments of vLLM's `LLM` class: with the limits of a server of the same preset."""
+    """A plan's settings as arguments of vLLM's `LLM` class, with the limits of a server of the same preset."""
     settings = plan.settings
     arguments = {name: value for name, value in settings.given().items() if name in _SAME}
     arguments |= {"model": plan.model.source, "max_model_len": plan.context, "generation_config": "vllm"}
@@ -45,11 +48,11 @@ def engine_arguments(plan: Plan) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class OfflineAsker:
-    """Asks an engine of its own; an async context manager that starts it and ends it with all its processes."""
+    """Starts an engine and asks it; an async context manager that ends the engine with all its processes."""
 
     python: Path  # of an environment that has vLLM
     engine: Mapping[str, Any]  # arguments of `vllm.LLM`, "model" among them
-    log: Path  # where everything goes that vLLM prints
+    log: Path  # for everything that vLLM prints
     chunk: int = 64  # requests that the engine gets at once; answers come when a whole chunk is done
     say: Callable[[str], None] = lambda _: None  # told when the engine is ready
     _child: asyncio.subprocess.Process = field(init=False)
@@ -58,7 +61,7 @@ class OfflineAsker:
     _writing: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     _problem: ServerGoneError | None = field(init=False, default=None)
     _fatal: str = field(init=False, default="")
-    _unanswered: int = field(init=False, default=0)  # by the engine, also what nobody waits for any more
+    _unanswered: int = field(init=False, default=0)  # by the engine, abandoned requests included
 
     async def __aenter__(self) -> Self:
         engine, chunk = json.dumps(dict(self.engine)), str(self.chunk)
@@ -99,7 +102,7 @@ class OfflineAsker:
             os.killpg(self._child.pid, number)
 
     async def ask(self, prepared: Prepared) -> Answer:
-        """As `Asker.ask`."""
+        """The answer or the failure. Raises ServerGoneError if the engine has ended."""
         if self._problem is not None:
             raise self._problem
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -118,7 +121,7 @@ class OfflineAsker:
             self._waiting.pop(prepared.id, None)
 
     async def _read(self) -> None:
-        """Hand out answers as they come; when the engine ends, tell everybody who waits."""
+        """Hand out answers as they come; if the engine ends, raise in every task that waits."""
         assert self._child.stdout is not None
         with suppress(ValueError):  # a line beyond any sense
             async for raw in self._child.stdout:
@@ -156,7 +159,6 @@ def _engine_env(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _answer(document: dict[str, Any]) -> Answer:
-    """As `engine.py` wrote it."""
     if not document.pop("ok"):
         return Answer(document["id"], **document["error"])
     return Answer(**document)

@@ -1,4 +1,4 @@
-"""How far a batch is, on standard error: a bar on a terminal, an occasional line elsewhere."""
+"""The progress of a batch on standard error: a bar on a terminal, an occasional line elsewhere."""
 
 import time
 from typing import TYPE_CHECKING
@@ -13,24 +13,24 @@ _EVERY_S = 15.0
 
 
 def make_progress() -> "Progress":
-    """What fits standard error."""
+    """The progress that fits standard error."""
     return BarProgress() if is_terminal("error") else Progress()
 
 
 class Progress:
-    """Is told how far a batch is, and shows it: a line at the beginning, and then one every 15 seconds at most."""
+    """Shows a line at the beginning, and then one every 15 seconds at most."""
 
     def __init__(self) -> None:
         self._total = self._before = self._done = self._failed = 0
         self._first = 0.0  # when the first request was over: what loads before it is no measure of the rest
 
     def start(self, total: int, before: int) -> None:
-        """The batch begins: so many requests, so many of them answered in earlier runs."""
+        """Begin with this many requests; earlier runs answered `before` of them."""
         self._total, self._before = total, before
         self._begin()
 
     def step(self, *, ok: bool) -> None:
-        """One more is over."""
+        """Count one more request."""
         self._done += 1
         self._failed += not ok
         if self._done == 1:
@@ -38,11 +38,11 @@ class Progress:
         self._show()
 
     def say(self, text: str) -> None:
-        """One sentence for the person."""
+        """Tell the person one sentence."""
         remark(f"mai-server batch: {text}")
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """End it."""
 
     def _begin(self) -> None:
         self._told = time.monotonic()
@@ -51,8 +51,7 @@ class Progress:
     def _show(self) -> None:
         if time.monotonic() - self._told >= _EVERY_S:
             self._told = time.monotonic()
-            done = f"{self._before + self._done} of {self._total}"
-            self.say(", ".join(filter(None, (done, self._state()))))
+            self.say(", ".join(filter(None, (f"{self._before + self._done} of {self._total}", self._state()))))
 
     def _state(self) -> str:
         """Failures, rate and time left, as far as they are known."""
@@ -60,13 +59,15 @@ class Progress:
         passed = time.monotonic() - self._first
         if self._done > 1 and passed > 0:
             rate = (self._done - 1) / passed
-            left = (self._total - self._before - self._done) / rate
-            parts.append(f"{rate:.2f} a second, about {_duration(left)} left")
+            minutes, seconds = divmod(round((self._total - self._before - self._done) / rate), 60)
+            hours, minutes = divmod(minutes, 60)
+            left = f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+            parts.append(f"{rate:.2f} a second, about {left} left")
         return ", ".join(parts)
 
 
 class BarProgress(Progress):
-    """A bar with rate and time left."""
+    """Shows a bar with rate and time left."""
 
     _bar: "Bar | None" = None
 
@@ -76,12 +77,8 @@ class BarProgress(Progress):
 
         from foundation.rich_console import GatedConsole
 
-        columns = (
-            TextColumn("answers"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[state]}", markup=False),
-        )
+        state = TextColumn("{task.fields[state]}", markup=False)
+        columns = (TextColumn("answers"), BarColumn(), MofNCompleteColumn(), state)
         self._bar = Bar(*columns, console=GatedConsole(stderr=True))
         self._task = self._bar.add_task("", total=self._total, completed=self._before, state="")
         self._bar.start()
@@ -91,19 +88,13 @@ class BarProgress(Progress):
             self._bar.update(self._task, advance=1, state=self._state())
 
     def say(self, text: str) -> None:
-        """As `Progress.say`."""
+        """Tell the person one sentence, above the bar."""
         if self._bar is None:
             remark(text)
         else:
             self._bar.console.print(text, highlight=False, markup=False)
 
     def close(self) -> None:
-        """As `Progress.close`."""
+        """Take the bar away."""
         if self._bar is not None:
             self._bar.stop()
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,20 +1,102 @@
-"""Carries a batch out: so many requests at once, each read when its turn comes, each answer on disk at once."""
+"""Runs a batch: several requests at once, each read when its turn comes, each answer on disk at once.
+
+This is the only place of a batch where a request is retried.
+"""
 
 import asyncio
+import random
+import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-from foundation.errors import UsageError
+from foundation.chat_stream import AnswerReader
+from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.load.batch.answers import Answer, AnswersFile
-from serverctl.load.batch.ask import Asker
 from serverctl.load.batch.lines import Entry, Index, LineError, Request, parse_request
-from serverctl.load.batch.prepare import Defaults, Fit, ImageError, prepare
+from serverctl.load.batch.prepare import Defaults, Fit, ImageError, Prepared, prepare
 from serverctl.load.batch.progress import Progress
+from serverctl.load.client import TRANSIENT, Endpoint, Failure, ServerGoneError, explain, is_alive
 from serverctl.load.tasks import EndedEarlyError, together, unless_stopped
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+#: Pause before the first retry, in seconds; doubled each time, up to the most.
+_BACKOFF_S = 0.5
+_MOST_BACKOFF_S = 30.0
+
+#: Answers a request; a failure is an answer, too. Raises EnvironmentLacksError if every other request would fail alike.
+Ask: TypeAlias = Callable[[Prepared], Awaitable[Answer]]
+
+
+@dataclass(slots=True)
+class HttpAsker:
+    """Asks an OpenAI-compatible server, many requests at once."""
+
+    client: "AsyncOpenAI"
+    endpoint: Endpoint
+    retries: int  # after transient failures: a lost connection, no room, a server's own error
+    say: Callable[[str], None]  # told when the server is waited for
+    waiting: bool = False
+
+    async def ask(self, prepared: Prepared) -> Answer:
+        """The answer or the failure. Raises EnvironmentLacksError if every request would fail alike."""
+        for attempt in range(self.retries + 1):
+            began = time.monotonic()
+            try:
+                completion = await self.client.chat.completions.create(**_request(prepared, self.endpoint.model))
+                answer = _answer(prepared.id, completion, time.monotonic() - began)
+                self.waiting = False
+                return answer
+            except Exception as error:  # whatever the transport or the JSON reader raises
+                failure = explain(error)
+            if failure.kind not in TRANSIENT or attempt == self.retries:
+                break
+            if failure.kind == "unreachable" and not self.waiting:
+                self.waiting = True
+                self.say(f"{failure.message} Trying again.")
+            pause = min(_BACKOFF_S * 2**attempt, _MOST_BACKOFF_S)
+            await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311  # so that not all come back at once
+        await self._check_server(failure)
+        return Answer(prepared.id, kind=failure.kind, message=failure.message)
+
+    async def _check_server(self, failure: Failure) -> None:
+        """Raise if the failure is every request's."""
+        if failure.kind in ("bad_key", "unknown_model"):
+            raise EnvironmentLacksError(failure.message, "Name the right --api-key and --model.")
+        if failure.kind in TRANSIENT and not await is_alive(self.client, self.endpoint):
+            raise ServerGoneError(
+                f"The server at {self.endpoint.base_url} is gone ({failure.message})",
+                "Start it again (`mai-server up`), then run the same command: it goes on where it stopped.",
+            )
+
+
+def _request(prepared: Prepared, model: str) -> dict[str, Any]:
+    request: dict[str, Any] = {"model": model, "messages": prepared.messages}
+    request |= {"max_tokens": prepared.max_tokens, "temperature": prepared.temperature}
+    if prepared.schema is not None:
+        schema = {"name": "answer", "schema": prepared.schema}
+        request["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if prepared.regex is not None:
+        request["extra_body"] = {"structured_outputs": {"regex": prepared.regex}}
+    return request
+
+
+def _answer(name: str, completion: Any, seconds: float) -> Answer:
+    """Read an answer out of a completion. Raises ValueError if it holds none."""
+    reader = AnswerReader(max_chars=sys.maxsize)  # all of it is here already
+    reader.take(completion)
+    said = reader.answer()
+    if not (said.content or said.reasoning or said.finish_reason):
+        raise ValueError("there is no answer in it")
+    counted = said.usage
+    usage = {"prompt_tokens": counted.prompt, "completion_tokens": counted.completion, "cached_tokens": counted.cached}
+    return Answer(name, said.content, said.reasoning or None, said.finish_reason, usage, seconds)
 
 
 @dataclass(slots=True)
@@ -27,14 +109,14 @@ class Stop:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a batch."""
+    """The result of a batch."""
 
     total: int  # requests of the file, broken lines included
-    before: int  # of these, answered in earlier runs
+    before: int  # answered in earlier runs
     answered: int = 0  # in this run
-    cut_off: int = 0  # of these, answers that the token limit cut off
+    cut_off: int = 0  # answers of this run that the token limit cut off
     errors: Counter[str] = field(default_factory=Counter)  # failures of this run, by kind
-    stopped: bool = False  # whether it ended early, by a person
+    stopped: bool = False  # whether a person ended it early
 
     @property
     def failed(self) -> int:
@@ -71,8 +153,8 @@ class Batch:
         for broken, name in named:
             self._keep(Answer(name, kind="line", message=f"{broken.name}: {broken.message}."))
 
-    async def run(self, asker: Asker, concurrency: int, stop: Stop) -> Outcome:
-        """Send what is not answered yet, so many at once; as many images are in memory.
+    async def run(self, ask: Ask, concurrency: int, stop: Stop) -> Outcome:
+        """Send what is not answered yet, `concurrency` requests at once; as many images are in memory.
 
         Raises:
             MaiError: the server is gone, the disk is full, or the request file was changed meanwhile; what was
@@ -80,14 +162,14 @@ class Batch:
         """
         with self.requests.open("rb") as file:
             left = iter(self.todo)
-            workers = [self._work(left, file, asker, stop) for _ in range(min(concurrency, len(self.todo)))]
+            workers = [self._work(left, file, ask, stop) for _ in range(min(concurrency, len(self.todo)))]
             with suppress(EndedEarlyError):
                 await unless_stopped(stop.now, together(workers))
         done_now = self.outcome.answered + self.outcome.failed - len(self.index.broken)
         self.outcome.stopped = done_now < len(self.todo)
         return self.outcome
 
-    async def _work(self, left: Iterator[Entry], file: BinaryIO, asker: Asker, stop: Stop) -> None:
+    async def _work(self, left: Iterator[Entry], file: BinaryIO, ask: Ask, stop: Stop) -> None:
         for entry in left:  # shared: every worker takes the next one
             if stop.soon.is_set() or stop.now.is_set():
                 return
@@ -97,10 +179,10 @@ class Batch:
             except ImageError as error:
                 self._keep(Answer(entry.id, kind="image", message=f"{error}."))
             else:
-                self._keep(await asker.ask(prepared))
+                self._keep(await ask(prepared))
 
     def _read(self, entry: Entry, file: BinaryIO) -> Request:
-        """The request at an entry. Raises UsageError where the file is no longer what was checked."""
+        """The request at an entry. Raises UsageError if the file is no longer what was checked."""
         file.seek(entry.offset)
         with suppress(LineError):
             request = parse_request(file.readline(), entry.line)

@@ -1,4 +1,4 @@
-"""Several servers side by side, each against the first: the ratio of every number, and which of them is better."""
+"""Compares several servers with the first: the ratio of every number, and which server is better."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -33,7 +33,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a comparison comes to for one server: by the whole time of the same requests."""
+    """The result for one server, by the whole time of the same requests."""
 
     name: str
     judgement: Judgement  # against the first
@@ -42,7 +42,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Reports of the same workload, the first of which is what the others are measured against."""
+    """Reports of the same workload; the others are compared with the first."""
 
     reports: tuple[Report, ...]
 
@@ -67,7 +67,7 @@ class Comparison:
             yield Row(base.setting, rate, rates, (None,) * len(rates), (None, *shares))
 
     def verdicts(self) -> list[Verdict]:
-        """Whether each of the others is better than the first, or whether that cannot be told."""
+        """Whether each of the other servers is better than the first."""
         rows = [row for row in self.rows() if row.quantity == _JUDGED]
         return [
             _verdict(report.name, self.reports[0].name, [(row.setting, row.differences[place]) for row in rows])
@@ -75,7 +75,7 @@ class Comparison:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object: the verdicts, the reports whole, and the rows."""
+        """The verdicts, the rows and the whole reports as a JSON object."""
         names = [report.name for report in self.reports]
         return {
             "names": names,
@@ -97,7 +97,7 @@ class Comparison:
         }
 
 
-#: What a person waits for.
+#: The quantity that verdicts are made by: the time a person waits for.
 _JUDGED = "total_ms"
 
 
@@ -106,7 +106,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _verdict(name: str, first: str, differences: Sequence[tuple[Setting, Difference | None]]) -> Verdict:
-    """By all settings together: better is better somewhere and worse nowhere."""
+    """The verdict over all settings: "better" is better in one setting and worse in none."""
     said = {one.verdict for _, one in differences if one is not None}
     judgement: Judgement = "cannot tell"
     if {"lower", "higher"} <= said:
@@ -131,7 +131,7 @@ def _verdict(name: str, first: str, differences: Sequence[tuple[Setting, Differe
 def _judged(
     first: Measurement, other: Measurement | None, difference: Difference | None, latency: str
 ) -> Difference | None:
-    """The difference, without a verdict where one of the two was disturbed by as much."""
+    """The difference, without a verdict if one of the two was disturbed by as much."""
     if difference is None or other is None or not (first.disturbed or other.disturbed):
         return difference
     means = [_mean(one.values(latency)) or 0.0 for one in (first, other)]

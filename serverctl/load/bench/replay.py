@@ -1,21 +1,21 @@
-"""Recorded runs of an agent as a workload: real screenshots, real histories, real answers' lengths, real pauses.
+"""Recorded runs of an agent as a workload: their screenshots, histories, lengths of answers and pauses.
 
 A run bundle is read by its documented files (docs/records.md: `run.json`, `steps.jsonl`, `screens/`).
 The prompts are ours, in the shape of an agent's: system text, task, history of screenshots and answers, newest
-screenshot. So servers are compared by the work that a run makes, not by what a model would answer.
+screenshot. Servers are compared by the work that a run makes, not by what a model would answer.
 """
 
 import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foundation.errors import UsageError
 from foundation.files import read_json_object
-from serverctl.load.bench.workload import Setting, filler
+from serverctl.load.bench.workload import Load, Setting, filler
 from serverctl.load.images import data_url, png
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as far as it can be sent again."""
+    """The part of a run that can be sent again."""
 
     name: str
     instruction: str
@@ -46,7 +46,7 @@ class Run:
 
 
 def read_run(folder: Path) -> Run:
-    """A run from its bundle. Raises UsageError where it holds no step with a screenshot."""
+    """Read a run from its bundle. Raises UsageError if no step has a screenshot."""
     document = read_json_object(folder / "run.json")
     try:
         lines = (folder / "steps.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -70,7 +70,7 @@ def _entry(line: str) -> dict[str, Any] | None:
 
 
 def _step(folder: Path, entries: Sequence[dict[str, Any]]) -> Step | None:
-    """The first entry as a step; the one after it says when the next request came."""
+    """Read the first entry as a step; the second entry tells when the next request came."""
     entry = entries[0]
     images = entry.get("images") or [entry.get("image")]
     names = [image.get("file") for image in images if isinstance(image, dict)] if isinstance(images, list) else []
@@ -90,7 +90,7 @@ def _step(folder: Path, entries: Sequence[dict[str, Any]]) -> Step | None:
 
 
 def _number(holder: Any, name: str) -> float:
-    """A number of an entry; 0 where it is none, or beyond all that can be."""
+    """A number of an entry; 0 if it is missing, not a number, or infinite."""
     value = holder.get(name) if isinstance(holder, dict) else None
     try:
         number = float(value) if isinstance(value, int | float) else 0.0
@@ -99,18 +99,18 @@ def _number(holder: Any, name: str) -> float:
     return number if math.isfinite(number) else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """Runs that are sent again, each as one client that waits for its answers. Raises UsageError for none.
+@dataclass(frozen=True)
+class Replay(Load):
+    """Runs that are sent again, each by one client that waits for its answers. Raises UsageError for none.
 
-    The same interface as a `Workload`. Each repetition is new to the server from its first word and its first pixel on,
-    as a new run is; within a run the history is as warm as it was.
+    Each repetition is new to the server from its first word and its first pixel on, as a new run is; within a run the
+    history is as warm as it was.
     """
 
     runs: tuple[Run, ...]
-    requests: int  # measured requests: whole runs, as many as make at least so many
+    requests: int  # measured requests, rounded up to whole runs
     concurrency: tuple[int, ...] = (1,)  # runs under way at once
-    images: int = 3  # screenshots in a request at the most; half of them stay when the oldest are dropped
+    images: int = 3  # the most screenshots in a request; half of them stay when the oldest are dropped
     text_tokens: int = 1500  # of the system text, roughly
     pause_s: float = 5.0  # the longest pause between two steps of a run, in seconds
     seed: int = 0
@@ -119,7 +119,7 @@ class Replay:
         if self.images < 1 or min(self.concurrency, default=0) < 1:
             raise UsageError("There is nothing to replay.", "Name a recorded run, --images 1 or more, --concurrency 1.")
 
-    @property
+    @cached_property
     def groups(self) -> list[tuple[int, ...]]:
         """The numbers of the requests of each run, in order; runs are repeated until there are enough."""
         found: list[tuple[int, ...]] = []
@@ -131,29 +131,20 @@ class Replay:
         return found
 
     @property
-    def measured(self) -> int:
-        """Measured requests of each setting."""
-        return self.groups[-1][-1] + 1
-
-    @property
-    def total(self) -> int:
-        """Measured requests of all settings together."""
-        return self.measured * len(self.concurrency)
-
-    @property
-    def max_tokens(self) -> int:
+    def max_tokens(self) -> int:  # type: ignore[override]
         """The longest answer."""
         return max(step.answer_tokens for run in self.runs for step in run.steps)
 
     def settings(self) -> Iterator[Setting]:
-        """One for each number of runs at once; the size is that of the first screenshot, in pixels."""
+        """A setting for each number of runs at once; the size is that of the first screenshot, in pixels."""
         width, height = _opened(self.runs[0].steps[0].screenshots[0]).size
         for concurrency in self.concurrency:
             yield Setting(width, height, self.images, concurrency, "replayed")
 
     def answer_tokens(self, number: int) -> int:
-        """How long the answer to a request was."""
-        return max(2, self._place(number)[0].steps[self._place(number)[1]].answer_tokens)
+        """The length of the recorded answer to a request."""
+        run, place, _ = self._place(number)
+        return max(2, run.steps[place].answer_tokens)
 
     def pause_after(self, number: int) -> float:
         """Seconds until the next request of the same run."""
@@ -161,13 +152,11 @@ class Replay:
         return min(self.pause_s, run.steps[place].pause_s) if place + 1 < len(run.steps) else 0.0
 
     def _place(self, number: int) -> tuple[Run, int, int]:
-        """The run of a request, its place in that, and which repetition it is; -1 is the one that is not measured."""
+        """The run of a request, its place in the run, and which repetition it is; -1 is the one not measured."""
         if number < 0:
             return self.runs[0], 0, -1
-        for count, group in enumerate(self.groups):
-            if number in group:
-                return self.runs[count % len(self.runs)], group.index(number), count
-        raise ValueError(f"no request {number}")
+        count, group = next((count, group) for count, group in enumerate(self.groups) if number in group)
+        return self.runs[count % len(self.runs)], group.index(number), count
 
     def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
         """The chat of one request by its number."""
@@ -187,7 +176,7 @@ class Replay:
         return chat
 
     def _first_shown(self, place: int) -> int:
-        """The first step whose screenshot is shown: all but half go at once when they are too many (history block)."""
+        """The first step whose screenshot is shown: half of them are dropped at once, as by --history block."""
         first = 0
         for step in range(place + 1):
             if step - first + 1 > self.images:
@@ -198,11 +187,11 @@ class Replay:
         """What is replayed, as JSON values; screenshots by their names."""
         own = ("concurrency", "images", "text_tokens", "pause_s", "seed")
         runs = [{"name": run.name, "instruction": run.instruction, "steps": len(run.steps)} for run in self.runs]
-        return {"runs": runs, "requests": self.measured, **{name: getattr(self, name) for name in own}}
+        return {"runs": runs, "requests": self.groups[-1][-1] + 1, **{name: getattr(self, name) for name in own}}
 
 
 def _opened(file: Path) -> "Image":
-    """A screenshot, RGB. Raises UsageError where it is none: a bundle may come from elsewhere."""
+    """A screenshot, RGB. Raises UsageError if it is no picture: a bundle may come from elsewhere."""
     from PIL import Image
 
     try:
@@ -214,7 +203,7 @@ def _opened(file: Path) -> "Image":
 
 @lru_cache(maxsize=256)
 def _picture(file: Path, key: str) -> str:
-    """A screenshot as it was, but for one pixel: no cache of images is to know it from another repetition."""
+    """A screenshot with one pixel changed, so that no image cache knows it from another repetition."""
     import hashlib
 
     image = _opened(file)

@@ -1,42 +1,94 @@
-"""What was measured, as data: samples and their summaries for each setting, and what limits their meaning."""
+"""The results of a bench as data: samples and their summaries for each setting, and what limits their meaning."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from statistics import fmean
 from typing import Any, Literal
 
 from foundation.errors import EnvironmentLacksError
-from serverctl.load.bench.counters import ServerSide
-from serverctl.load.bench.sample import Sample
 from serverctl.load.bench.stats import PERCENTILES, Summary, summarize
 from serverctl.load.bench.workload import Load, Setting
+from serverctl.load.client import Failure
+from serverctl.load.window import Snapshot, Window
 
-#: The latencies of a sample, in milliseconds, and how people call them.
+#: The latencies of a sample, in milliseconds, and their names for people.
 LATENCIES: dict[str, str] = {
     "ttft_ms": "time to first token",
     "tpot_ms": "time per output token",
     "total_ms": "end to end",
 }
 
-#: Numbers that exist once in a setting, and how people call them.
+#: Numbers that exist once in a setting, and their names for people.
 RATES: dict[str, str] = {
     "requests_per_s": "requests/s",
     "output_tokens_per_s": "output tokens/s",
     "prompt_tokens_per_s": "prompt tokens/s",
 }
 
-#: More of a cold prompt than this from a cache is not the chat format's first words any more, less of a warm one no
-#: cache at work.
+#: Cached shares of the prompt that need a note: the chat format's first words are under 2 % of a cold prompt, and a
+#: warm prompt should come from the cache for the most part.
 _COLD_ENOUGH, _WARM_ENOUGH = 0.02, 0.5
-#: Writing a request with a screenshot takes the program 10 to 20 ms, several of them at once that many times as much.
-#: So it counts as a disturbance from so many milliseconds and such a part of the mean latency on.
+#: Writing a request with a screenshot takes this program 10 to 20 ms, several at once as many times longer. A delay
+#: counts as a disturbance from this many milliseconds and this share of the mean latency on.
 _MUCH_LAG_MS, _MUCH_OF_LATENCY = 50.0, 0.1
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """What one request took. Times are in milliseconds; None is what the server did not tell or do."""
+
+    sent_ms: float  # from the beginning of its setting
+    ttft_ms: float | None  # from sending to the first piece with text
+    total_ms: float  # from sending to the end of the answer, or to the failure
+    # Between pieces with text. A piece may hold several tokens (speculative decoding, characters of many bytes), so the
+    # time per token is `tpot_ms`.
+    gaps_ms: tuple[float, ...] = ()
+    prompt_tokens: int | None = None  # as the server counts them, image tokens included
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None  # prompt tokens from the prefix cache
+    failure: Failure | None = None  # why there is no answer
+    number: int = 0  # of the request in its setting
+
+    @property
+    def tpot_ms(self) -> float | None:
+        """Time per output token after the first, in milliseconds: (total - first) / (tokens - 1)."""
+        if self.ttft_ms is None or self.completion_tokens is None or self.completion_tokens < 2:
+            return None
+        return (self.total_ms - self.ttft_ms) / (self.completion_tokens - 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """The sample as a JSON object."""
+        document = asdict(self) | {"tpot_ms": self.tpot_ms, "gaps_ms": [round(gap, 2) for gap in self.gaps_ms]}
+        return {key: round(value, 3) if isinstance(value, float) else value for key, value in document.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSide:
+    """What the server counted during one setting; None is unknown."""
+
+    prefix_hit_rate: float | None = None  # 0 to 1, of the prompt tokens looked up in the prefix cache
+    mm_hit_rate: float | None = None  # 0 to 1, of the images looked up in the multimodal cache
+    preemptions: float | None = None  # requests that were thrown out of the KV cache and computed again
+    queue_ms: float | None = None  # mean time that a request waited to be scheduled, in milliseconds
+    requests: float | None = None  # finished requests, those of other clients included
+
+
+def server_side(before: Snapshot | None, after: Snapshot | None) -> ServerSide:
+    """The difference of two readings. A counter that went down was started anew and is unknown."""
+    if before is None or after is None:
+        return ServerSide()
+    window = Window((before, after))
+    waited = window.ratio("queue_s", "queued")
+    return ServerSide(
+        window.prefix_hits, window.image_hits, window.grown("preemptions"),
+        None if waited is None else waited * 1000, window.grown("finished"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
-    """Why a bench ended before its end."""
+    """Why a bench ended early."""
 
     kind: Literal["stopped", "time", "server"]
     message: str
@@ -52,7 +104,7 @@ class Measurement:
     server: ServerSide  # what the server counted meanwhile
     asked: int  # answer length that was asked for, in tokens
     lag_ms: float = 0.0  # longest time that the measuring program itself was held up, in milliseconds
-    complete: bool = True  # False where the bench was cut off in it
+    complete: bool = True  # False if the bench was cut off in it
 
     @property
     def good(self) -> tuple[Sample, ...]:
@@ -64,7 +116,7 @@ class Measurement:
         return [value for sample in self.good if (value := getattr(sample, latency)) is not None]
 
     def by_number(self, latency: str) -> list[float | None]:
-        """One latency of every request by its number, in milliseconds; None where it has no answer."""
+        """One latency of every request by its number, in milliseconds; None without an answer."""
         found: dict[int, float | None] = {one.number: getattr(one, latency) for one in self.good}
         return [found.get(number) for number in range(max((one.number + 1 for one in self.samples), default=0))]
 
@@ -87,36 +139,23 @@ class Measurement:
         total = self.summary("total_ms")
         return total is not None and self.lag_ms > max(_MUCH_LAG_MS, _MUCH_OF_LATENCY * total.mean)
 
-    def _total(self, tokens: str) -> int | None:
-        """A sum of tokens over the answered requests; None as soon as the server did not tell one of them."""
-        counts = [getattr(sample, tokens) for sample in self.good]
+    def tokens(self, kind: str) -> int | None:
+        """The sum of a sample's "prompt_tokens" (and the like) over the answered requests; None if any is unknown."""
+        counts = [getattr(sample, kind) for sample in self.good]
         return None if None in counts or not counts else sum(counts)
 
     @property
-    def prompt_tokens(self) -> int | None:
-        """Prompt tokens of all answered requests."""
-        return self._total("prompt_tokens")
-
-    @property
-    def completion_tokens(self) -> int | None:
-        """Output tokens of all answered requests."""
-        return self._total("completion_tokens")
-
-    @property
     def cached_ratio(self) -> float | None:
-        """0 to 1: the part of the prompts that came from the prefix cache, by the answers' usage, else by /metrics."""
-        cached, prompt = self._total("cached_tokens"), self.prompt_tokens
+        """The share of the prompts from the prefix cache, 0 to 1: by the answers' usage, else by /metrics."""
+        cached, prompt = self.tokens("cached_tokens"), self.tokens("prompt_tokens")
         return cached / prompt if cached is not None and prompt else self.server.prefix_hit_rate
-
-    def per_second(self, amount: int | None) -> float | None:
-        """An amount by the seconds that the setting took."""
-        return None if amount is None or self.seconds <= 0 else amount / self.seconds
 
     @property
     def rates(self) -> dict[str, float | None]:
         """A number for each of RATES."""
-        amounts = (len(self.good), self.completion_tokens, self.prompt_tokens)
-        return dict(zip(RATES, map(self.per_second, amounts), strict=True))
+        amounts = (len(self.good), self.tokens("completion_tokens"), self.tokens("prompt_tokens"))
+        rates = [None if amount is None or self.seconds <= 0 else amount / self.seconds for amount in amounts]
+        return dict(zip(RATES, rates, strict=True))
 
     def notes(self) -> list[str]:
         """What a reader must know before believing the numbers."""
@@ -142,14 +181,9 @@ class Measurement:
         return [f"{self.setting}: {note}" for note in found]
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object; milliseconds and tokens, null for what is unknown."""
-
-        def short(summary: Summary | None) -> dict[str, float] | None:
-            return None if summary is None else summary.to_json()
-
-        def rounded(value: float | None) -> float | None:
-            return None if value is None else round(value, 4)
-
+        """The measurement as a JSON object; milliseconds and tokens, null for what is unknown."""
+        summaries = {**{latency: self.summary(latency) for latency in LATENCIES}, "inter_token_ms": self.gaps()}
+        ratios = {**self.rates, "cached_ratio": self.cached_ratio}
         return {
             "setting": asdict(self.setting),
             "complete": self.complete,
@@ -157,22 +191,14 @@ class Measurement:
             "answered": len(self.good),
             "errors": self.errors,
             "seconds": round(self.seconds, 3),
-            **{latency: short(self.summary(latency)) for latency in LATENCIES},
-            "inter_token_ms": short(self.gaps()),
-            **{name: rounded(rate) for name, rate in self.rates.items()},
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "cached_ratio": rounded(self.cached_ratio),
+            **{name: None if one is None else one.to_json() for name, one in summaries.items()},
+            **{name: None if value is None else round(value, 4) for name, value in ratios.items()},
+            "prompt_tokens": self.tokens("prompt_tokens"),
+            "completion_tokens": self.tokens("completion_tokens"),
             "server": asdict(self.server),
             "lag_ms": round(self.lag_ms, 1),
-            "samples": [_sample_json(sample) for sample in self.samples],
+            "samples": [sample.to_json() for sample in self.samples],
         }
-
-
-def _sample_json(sample: Sample) -> dict[str, Any]:
-    document = asdict(sample) | {"tpot_ms": sample.tpot_ms}
-    document["gaps_ms"] = [round(gap, 2) for gap in sample.gaps_ms]
-    return {key: round(value, 3) if isinstance(value, float) else value for key, value in document.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +211,7 @@ class Report:
     workload: Load  # what was sent
     run: str  # the name of this run that made its cold requests new
     measurements: tuple[Measurement, ...]  # one for each setting, in order
-    notes: tuple[str, ...] = ()  # what holds for all of them
+    notes: tuple[str, ...] = ()  # for all of them
     cut: Cut | None = None  # why it ended early
 
     @property
@@ -204,7 +230,7 @@ class Report:
         return sum(len(measurement.samples) for measurement in self.measurements)
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object; units are in the names."""
+        """The report as a JSON object; units are in the names."""
         return {
             "name": self.name,
             "model": self.model,
@@ -226,53 +252,35 @@ class Report:
 class ServerDiedError(EnvironmentLacksError):
     """The server died while it was measured; `report` holds what was measured until then."""
 
-    def __init__(self, report: Report, reports: Sequence[Report] = ()) -> None:
+    def __init__(self, report: Report, reports: Sequence[Report]) -> None:
         assert report.cut is not None, "a report of a server that died says so"
         super().__init__(report.cut.message, "`mai-server logs` says why; its numbers until then are kept.")
         self.report = report
-        self.reports = tuple(reports) or (report,)  # of all that were measured in turn, this one included
+        self.reports = tuple(reports)  # of all servers that were measured in turn, this one included
 
 
 def merged(reports: Sequence[Report]) -> Report:
-    """Blocks of the same server's run as one report: each setting once, with the requests of all blocks."""
-    first = reports[0]
+    """Join the blocks of one server: each setting once, with the requests of all blocks."""
     measured: dict[Setting, list[Measurement]] = {}
     for report in reports:
         for one in report.measurements:
             measured.setdefault(one.setting, []).append(one)
     notes = tuple(dict.fromkeys(note for report in reports for note in report.notes))
     cut = next((report.cut for report in reports if report.cut is not None), None)
-    return replace(first, measurements=tuple(map(_joined, measured.values())), notes=notes, cut=cut)
+    return replace(reports[0], measurements=tuple(map(_joined, measured.values())), notes=notes, cut=cut)
 
 
 def _joined(blocks: Sequence[Measurement]) -> Measurement:
-    if len(blocks) == 1:
-        return blocks[0]
+    counts = {}
+    for name in (field.name for field in fields(ServerSide)):
+        values = [getattr(block.server, name) for block in blocks]
+        join = sum if name in ("preemptions", "requests") else fmean
+        counts[name] = None if None in values else join(values)
     return replace(
         blocks[0],
         samples=tuple(sample for block in blocks for sample in block.samples),
         seconds=sum(block.seconds for block in blocks),
-        server=_joined_counts([block.server for block in blocks]),
+        server=ServerSide(**counts),
         lag_ms=max(block.lag_ms for block in blocks),
         complete=all(block.complete for block in blocks),
-    )
-
-
-def _joined_counts(sides: Sequence[ServerSide]) -> ServerSide:
-    """Sums of what is counted, means of what is a rate; unknown as soon as it is in one block."""
-
-    def values(name: str) -> list[float] | None:
-        found = [getattr(side, name) for side in sides]
-        return None if None in found else found
-
-    def mean(name: str) -> float | None:
-        found = values(name)
-        return None if found is None else fmean(found)
-
-    def whole(name: str) -> float | None:
-        found = values(name)
-        return None if found is None else sum(found)
-
-    return ServerSide(
-        mean("prefix_hit_rate"), mean("mm_hit_rate"), whole("preemptions"), mean("queue_ms"), whole("requests")
     )

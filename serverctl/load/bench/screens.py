@@ -1,7 +1,7 @@
-"""Synthetic screenshots: windows, text, icons and a photographic ground, with about the entropy of real ones.
+"""Synthetic screenshots: windows, text, icons and a photographic background, with about the entropy of real ones.
 
-A plain rectangle would flatter a server: it compresses to nothing and is read in no time. Nothing here is measured by
-its looks; what counts is that decoding, resizing and hashing cost what a real screenshot costs.
+A plain rectangle would flatter a server, because it compresses to nothing. Decoding, resizing and hashing these costs
+what a real screenshot costs.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ def screenshot(key: str, width: int, height: int) -> "Image":
     draw.rectangle((0, height - 40, width, height), fill=_DARK)
     for left in range(12, width - 40, 52):
         _icon(draw, dice, left, height - 36, 32)
-    # Whatever the dice said, no two keys make the same picture.
+    # Different keys must never make the same picture.
     digest = hashlib.blake2b(key.encode(), digest_size=16).digest()
     for number, byte in enumerate(digest):
         image.putpixel((number, 0), (byte, 255 - byte, 128))
@@ -41,7 +41,7 @@ def screenshot(key: str, width: int, height: int) -> "Image":
 
 
 def _ground(dice: random.Random, width: int, height: int) -> "Image":
-    """A soft coloured ground with a photograph's grain."""
+    """A soft coloured background with a photograph's grain."""
     import numpy as np
     from PIL import Image
     from PIL.Image import Resampling
@@ -54,7 +54,6 @@ def _ground(dice: random.Random, width: int, height: int) -> "Image":
 
 
 def _window(image: "Image", draw: "ImageDraw", dice: random.Random, box: tuple[int, int, int, int]) -> None:
-    """A window: title bar, a side bar with icons, lines of text, a picture in a corner."""
     left, top, right, bottom = box
     body, ink = (_LIGHT, (25, 25, 25)) if dice.random() < 0.6 else (_DARK, (220, 220, 220))
     draw.rectangle(box, fill=body, outline=(120, 120, 120))

@@ -1,4 +1,4 @@
-"""The few statistics of a bench: percentiles, and whether two sets of samples differ at all."""
+"""The statistics of a bench: percentiles, and whether two sets of samples differ at all."""
 
 import math
 from collections.abc import Sequence
@@ -14,20 +14,11 @@ INTERVAL = "95 % of the ratio of means of the same requests, by the spread betwe
 LEAST_SAMPLES = 5
 #: Groups of requests whose spread is taken: fewer than these are made smaller.
 _LEAST_GROUPS = 4
-#: Of the normal distribution, what 95 % lie within.
+#: 95 % of the normal distribution lie within this many standard deviations.
 _Z = 1.959964
 
-#: "disturbed": one of the two was not measured in peace.
+#: "disturbed": the measuring program was held up during one of the two.
 Verdict: TypeAlias = Literal["lower", "higher", "within noise", "too few samples", "disturbed"]
-
-
-def percentile(values: Sequence[float], percent: float) -> float:
-    """A percentile (0 to 100) of values in any order. Raises ValueError where there are none."""
-    import numpy as np
-
-    if not values:
-        raise ValueError("a percentile of no values")
-    return float(np.percentile(values, percent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,36 +34,37 @@ class Summary:
     most: float
 
     def to_json(self) -> dict[str, float]:
-        """As a JSON object."""
+        """The summary as a JSON object."""
         names = {"least": "min", "most": "max"}
         return {names.get(name, name): round(value, 3) for name, value in asdict(self).items()}
 
 
 def summarize(values: Sequence[float]) -> Summary | None:
-    """Values in short; None where there are none."""
+    """Values in short; None if there are none."""
+    import numpy as np
+
     if not values:
         return None
-    p50, p95, p99 = (percentile(values, percent) for percent in (50, 95, 99))
+    p50, p95, p99 = (float(found) for found in np.percentile(values, (50, 95, 99)))
     return Summary(len(values), fmean(values), p50, p95, p99, min(values), max(values))
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How one set of values stands to another."""
+    """How one set of values compares with another."""
 
     ratio: float  # its mean over the other's
     low: float | None  # lower end of the 95 % interval of the ratio; None with too few samples
     high: float | None  # upper end
-    verdict: Verdict  # "within noise" where the interval holds 1
+    verdict: Verdict  # "within noise" if the interval holds 1
 
 
 def compare_pairs(first: Sequence[float | None], other: Sequence[float | None], together: int = 1) -> Difference | None:
-    """How `other` stands to `first` where both hold the same requests in the same places; None is no answer.
+    """Compare `other` with `first`; both hold the same requests in the same places, None for no answer.
 
-    A request that one of them did not answer is left out of both. What makes one request longer than another (its
-    screenshots, its answer) is no noise, as pairs are compared. So many requests as were under way `together` are one
-    observation: what disturbs one of them, another program or a neighbour's prompt, disturbs them all. None where fewer
-    than one pair is left.
+    Pairs are compared, so that long and short requests add no noise; a request without both answers is left out. The
+    requests that were under way `together` are one observation, because another program disturbs them all. Returns
+    None without any pair.
     """
     pairs = [(a, b) for a, b in zip(first, other, strict=False) if a is not None and b is not None]
     whole = sum(a for a, _ in pairs)
@@ -86,7 +78,7 @@ def compare_pairs(first: Sequence[float | None], other: Sequence[float | None], 
     beside = [sum(b - ratio * a for a, b in pairs[begin:end]) for begin, end in pairwise(cuts)]
     spread = math.sqrt(count / (count - 1) * sum(one**2 for one in beside)) / whole
     half = _student(count - 1) * spread
-    # A ratio's spread is a factor: half as long and twice as long are equally far from alike.
+    # A ratio's spread is a factor: half as long and twice as long are equally far from equal.
     factor = math.exp(min(half / ratio, 20.0)) if ratio > 0 else 1.0
     low, high = ratio / factor, ratio * factor
     verdict: Verdict = "within noise" if low <= 1 <= high else ("lower" if high < 1 else "higher")
@@ -94,7 +86,7 @@ def compare_pairs(first: Sequence[float | None], other: Sequence[float | None], 
 
 
 def _student(freedom: int) -> float:
-    """What 95 % of Student's distribution lie within: Fisher's expansion, within 1 % from 3 degrees of freedom on."""
+    """The 95 % quantile of Student's distribution: Fisher's expansion, within 1 % from 3 degrees of freedom on."""
     z, d = _Z, 4.0 * freedom
     return (
         z

@@ -1,11 +1,11 @@
-"""What is sent: how many requests, with which screenshots and how much text, and what may come from a cache."""
+"""What a bench sends: how many requests, with which screenshots and how much text, and what a cache may hold."""
 
 import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from foundation.errors import UsageError
 from serverctl.load.bench.screens import screenshot
@@ -16,15 +16,70 @@ from serverctl.load.images import data_url, png
 #: "replayed": as a recorded run: its beginning is new, its history is what the server has just seen.
 Cache: TypeAlias = Literal["cold", "warm", "replayed"]
 
-#: Screenshots are drawn before a setting is measured, not while: about 0.85 bytes a pixel as base64, so 3.4 GB here.
+#: Screenshots are drawn before a setting is measured: about 0.85 bytes a pixel as base64, so 3.4 GB at this limit.
 _MOST_PIXELS = 4_000_000_000
 
 #: Words of about one token each in the vocabularies of the Qwen models.
-_WORDS = (
-    "the a to of and in on with for from by click open close window button menu text field icon page list item next "
-    "previous step action result screen pointer scroll type wait answer note plan task file folder name search bar "
-    "left right top bottom first last new old same other dark light mode settings save copy"
-)
+_WORDS = [
+    "the",
+    "a",
+    "to",
+    "of",
+    "and",
+    "in",
+    "on",
+    "with",
+    "for",
+    "from",
+    "by",
+    "click",
+    "open",
+    "close",
+    "window",
+    "button",
+    "menu",
+    "text",
+    "field",
+    "icon",
+    "page",
+    "list",
+    "item",
+    "next",
+    "previous",
+    "step",
+    "action",
+    "result",
+    "screen",
+    "pointer",
+    "scroll",
+    "type",
+    "wait",
+    "answer",
+    "note",
+    "plan",
+    "task",
+    "file",
+    "folder",
+    "name",
+    "search",
+    "bar",
+    "left",
+    "right",
+    "top",
+    "bottom",
+    "first",
+    "last",
+    "new",
+    "old",
+    "same",
+    "other",
+    "dark",
+    "light",
+    "mode",
+    "settings",
+    "save",
+    "copy",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,61 +96,58 @@ class Setting:
         return f"{self.images} x {self.width}x{self.height}, {self.concurrency} at once, {self.cache}"
 
 
-class Load(Protocol):
+class Load:
     """What a bench sends: made up (`Workload`) or recorded (`replay.Replay`)."""
+
+    max_tokens: int  # of the longest answer
+
+    def settings(self) -> Iterator[Setting]:
+        """Every setting, in the order in which they are measured."""
+        raise NotImplementedError
+
+    @property
+    def groups(self) -> Sequence[tuple[int, ...]]:
+        """The numbers of a setting's requests: one client sends those of a group, one after the other."""
+        raise NotImplementedError
+
+    def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
+        """The chat of one request by its number; -1 is the one that is not measured."""
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Any]:
+        """The workload as JSON values."""
+        raise NotImplementedError
+
+    def answer_tokens(self, number: int) -> int:  # noqa: ARG002  # a recorded answer has its own
+        """The length of the answer to a request, in tokens."""
+        return self.max_tokens
+
+    def pause_after(self, number: int) -> float:  # noqa: ARG002
+        """Seconds that the client waits after a request's answer."""
+        return 0.0
 
     @property
     def total(self) -> int:
         """Measured requests of all settings together."""
-        ...
-
-    @property
-    def max_tokens(self) -> int:
-        """The longest answer, in tokens."""
-        ...
-
-    @property
-    def groups(self) -> Sequence[tuple[int, ...]]:
-        """The numbers of the requests of a setting: those of a group are sent one after the other, by one client."""
-        ...
-
-    def settings(self) -> Iterator[Setting]:
-        """Every setting."""
-        ...
-
-    def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
-        """The chat of one request by its number; -1 is the one that is not measured."""
-        ...
-
-    def answer_tokens(self, number: int) -> int:
-        """How long the answer to a request is to be."""
-        ...
-
-    def pause_after(self, number: int) -> float:
-        """Seconds that its client lets pass after a request's answer."""
-        ...
-
-    def to_json(self) -> dict[str, Any]:
-        """What it is, as JSON values."""
-        ...
+        return sum(map(len, self.groups)) * sum(1 for _ in self.settings())
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """What a bench sends. Raises UsageError where a number makes no sense."""
+@dataclass(frozen=True)
+class Workload(Load):
+    """A made-up load. Raises UsageError if a number makes no sense."""
 
     sizes: tuple[tuple[int, int], ...] = ((1920, 1080),)  # of the screenshots, width and height in pixels
     images: int = 1  # screenshots in a request
     requests: int = 20  # measured requests of each setting
     concurrency: tuple[int, ...] = (1,)  # requests under way at once; one setting for each number
-    # Length of every answer in tokens (the end-of-text token is ignored where the server can): a thought and one
-    # action. MAI-UI's own limit of 2048 would measure runaway answers.
+    # Length of every answer in tokens (the end-of-text token is ignored if the server can): a thought and one action.
+    # MAI-UI's own limit of 2048 would measure runaway answers.
     max_tokens: int = 128
-    # Length of the prompt's text in tokens, roughly; the server's own count is in the report. That of an agent's: the
-    # system text with its actions, the task, and the calls of the steps before.
+    # Length of the prompt's text in tokens, roughly; the server's own count is in the report. An agent's text has about
+    # this length: the system text with its actions, the task, and the calls of the steps before.
     text_tokens: int = 1500
     cache: Literal["warm", "cold", "both"] = "both"  # which caches to measure
-    # 0 to 1: how much of each request's text, from its beginning, and of its screenshots every other request has, too.
+    # 0 to 1: how much of each request's text, from its beginning, and of its screenshots every other request repeats.
     # Only with cold caches: the whole is new to the server with every run.
     repeated_text: float = 0.0
     repeated_images: float = 0.0
@@ -143,25 +195,12 @@ class Workload:
 
     @property
     def groups(self) -> list[tuple[int, ...]]:
-        """Each request for itself."""
+        """A group for each request."""
         return [(number,) for number in range(self.requests)]
 
-    def answer_tokens(self, number: int) -> int:  # noqa: ARG002  # all are alike
-        """The same for every request, in tokens."""
-        return self.max_tokens
-
-    def pause_after(self, number: int) -> float:  # noqa: ARG002
-        """None."""
-        return 0.0
-
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """All fields as JSON values."""
         return asdict(self)
-
-    @property
-    def total(self) -> int:
-        """Measured requests of all settings together."""
-        return self.requests * sum(1 for _ in self.settings())
 
     def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
         """The chat of one request by its number; -1 is the one that is not measured.
@@ -189,11 +228,10 @@ class Workload:
 
 
 def filler(key: str, tokens: int) -> str:
-    """About so many tokens of text, that differ from another key's in the very first words.
+    """A text of about this many tokens, which differs from another key's in the first words.
 
     Prefix caches work in blocks of 16 tokens and more, and a block is known by all that comes before it.
     """
     digest = hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
-    known = _WORDS.split()
-    words = random.Random(key)  # noqa: S311  # filler text, not a secret
-    return " ".join([digest, *(words.choice(known) for _ in range(max(0, tokens - 12)))])
+    dice = random.Random(key)  # noqa: S311  # filler text, not a secret
+    return " ".join([digest, *(dice.choice(_WORDS) for _ in range(max(0, tokens - 12)))])

@@ -17,7 +17,7 @@ from typing import Any
 from foundation.configs import load_config
 from serverctl.load.metrics import ServerMetrics
 from serverctl.load.tune.bottleneck import Bottleneck, Kind, Limits
-from serverctl.load.tune.window import Window
+from serverctl.load.window import Window
 from serverctl.plan.settings import KNOBS
 
 #: Hit rates of the prefix cache below this are worth a look: a growing history reaches 0.7 to 0.85 (docs/serving.md).

@@ -9,7 +9,7 @@ larger part, not to the percent.
 from collections.abc import Mapping
 from typing import Any
 
-from serverctl.load.tune.window import Window
+from serverctl.load.window import Window
 from serverctl.models.model import Model
 from serverctl.models.shape import TextShape, VisionShape
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from foundation.configs import load_config
-from serverctl.load.tune.window import Parts, Window
+from serverctl.load.window import Parts, Window
 
 #: "client": the server waits for its clients. "unknown": there is nothing to judge by.
 Kind: TypeAlias = Literal["slots", "kv", "prefill", "decode", "images", "client", "unknown"]

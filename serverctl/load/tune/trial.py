@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from foundation.configs import load_config
 from serverctl.load.bench.stats import Difference, compare_pairs
 from serverctl.load.bench.workload import Workload
-from serverctl.load.tune.window import Window
+from serverctl.load.window import Window
 from serverctl.models.model import Model
 
 if TYPE_CHECKING:

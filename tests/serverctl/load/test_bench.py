@@ -27,16 +27,15 @@ from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, Usage
 from serverctl.commands import bench as command
 from serverctl.commands.contenders import Contender
 from serverctl.load.bench.compare import Comparison
-from serverctl.load.bench.counters import ServerSide, parse_counters, read_counters, server_side
+from serverctl.load.bench.measure import Progress, measure
 from serverctl.load.bench.render import print_comparison, print_report
-from serverctl.load.bench.report import Measurement, Report, ServerDiedError
-from serverctl.load.bench.run import Progress, measure
-from serverctl.load.bench.sample import Sample
+from serverctl.load.bench.report import Measurement, Report, Sample, ServerDiedError, ServerSide, server_side
 from serverctl.load.bench.screens import screenshot
-from serverctl.load.bench.stats import compare_pairs, percentile, summarize
+from serverctl.load.bench.stats import compare_pairs, summarize
 from serverctl.load.bench.workload import Setting, Workload
 from serverctl.load.client import Endpoint, Failure
 from serverctl.load.images import png
+from serverctl.load.window import Snapshot
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +49,8 @@ def target_of(server: TokenServer) -> Endpoint:
 
 async def bench(server: TokenServer, **changes: Any) -> Report:
     options = {name: changes.pop(name) for name in ("stop", "max_seconds", "progress") if name in changes}
-    return await measure(target_of(server), Workload(**{**SMALL, **changes}), **options)
+    (report,) = await measure({"server": target_of(server)}, Workload(**{**SMALL, **changes}), **options)
+    return report
 
 
 def prefix(text: str) -> str:
@@ -60,9 +60,11 @@ def prefix(text: str) -> str:
 # ------------------------------------------------------------------------------------------------------ statistics
 
 
-@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50), st.floats(0, 100))
-def test_percentiles_are_numpys(values: list[float], percent: float) -> None:
-    assert percentile(values, percent) == pytest.approx(float(np.percentile(values, percent)))
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50))
+def test_percentiles_are_numpys(values: list[float]) -> None:
+    summary = summarize(values)
+    assert summary is not None
+    assert (summary.p50, summary.p95, summary.p99) == pytest.approx(tuple(np.percentile(values, (50, 95, 99))))
 
 
 def test_a_summary_says_how_many_values_it_has() -> None:
@@ -70,8 +72,6 @@ def test_a_summary_says_how_many_values_it_has() -> None:
     assert summary is not None
     assert (summary.n, summary.mean, summary.p50, summary.least, summary.most) == (3, 2.0, 2.0, 1.0, 3.0)
     assert summarize([]) is None
-    with pytest.raises(ValueError, match="no values"):
-        percentile([], 50)
 
 
 def test_the_same_samples_differ_within_noise() -> None:
@@ -262,11 +262,11 @@ async def test_tokens_are_the_servers_own_count_and_rates_are_by_the_time_the_se
     with TokenServer(traits=Traits(ttft_s=0.02)) as server:
         report = await bench(server, cache="warm")
     one = report.measurements[0]
-    assert one.completion_tokens == 6 * 4
-    assert one.prompt_tokens == sum(sample.prompt_tokens or 0 for sample in one.samples)
+    assert one.tokens("completion_tokens") == 6 * 4
+    assert one.tokens("prompt_tokens") == sum(sample.prompt_tokens or 0 for sample in one.samples)
     assert one.seconds > 0
-    assert one.per_second(len(one.good)) == pytest.approx(6 / one.seconds)
-    assert one.per_second(one.completion_tokens) == pytest.approx(24 / one.seconds)
+    assert one.rates["requests_per_s"] == pytest.approx(6 / one.seconds)
+    assert one.rates["output_tokens_per_s"] == pytest.approx(24 / one.seconds)
 
 
 async def test_cold_is_cold_and_warm_is_warm_by_the_servers_own_count() -> None:
@@ -306,7 +306,7 @@ async def test_what_the_server_does_not_tell_is_unknown_and_not_zero() -> None:
         report = await bench(server, cache="cold")
     one = report.measurements[0]
     assert one.server == ServerSide()
-    assert (one.prompt_tokens, one.completion_tokens, one.cached_ratio) == (None, None, None)
+    assert (one.tokens("prompt_tokens"), one.tokens("completion_tokens"), one.cached_ratio) == (None, None, None)
     assert one.values("tpot_ms") == []
     assert len(one.values("ttft_ms")) == 6
     assert any("token counts" in note for note in report.notes)
@@ -325,26 +325,17 @@ async def test_without_details_in_the_answers_the_cached_part_comes_from_the_met
 
 
 def test_a_missing_metric_is_unknown_and_so_is_one_that_went_down() -> None:
-    hits, queries = "vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"
-    before = {hits: 10.0, queries: 100.0, "vllm:num_preemptions_total": 5.0}
+    def counted(**counters: float) -> Snapshot:
+        return Snapshot(0, counters)
+
+    before = counted(prefix_hits=10, prefix_queries=100, preemptions=5)
     assert server_side(None, before) == ServerSide()
     assert server_side(before, None) == ServerSide()
-    assert server_side(before, {hits: 20.0}).prefix_hit_rate is None
-    assert server_side(before, {hits: 20.0, queries: 200.0}).prefix_hit_rate == pytest.approx(0.1)
+    assert server_side(before, counted(prefix_hits=20)).prefix_hit_rate is None
+    assert server_side(before, counted(prefix_hits=20, prefix_queries=200)).prefix_hit_rate == pytest.approx(0.1)
     assert server_side(before, before).prefix_hit_rate is None  # nothing was looked up
-    restarted = {hits: 1.0, queries: 2.0, "vllm:num_preemptions_total": 0.0}
-    assert server_side(before, restarted) == ServerSide()
-
-
-def test_counters_of_several_engines_are_added_up() -> None:
-    page = '# TYPE vllm:x counter\nvllm:x_total{engine="0"} 2\nvllm:x_total{engine="1"} 3\n'
-    assert parse_counters(page)["vllm:x_total"] == 5
-
-
-def test_a_server_without_metrics_or_without_anything_has_unknown_counters() -> None:
-    with TokenServer(traits=Traits(metrics=False)) as server:
-        assert read_counters(target_of(server)) is None
-    assert read_counters(Endpoint("http://127.0.0.1:9/v1", "", "m")) is None
+    restarted = replace(server_side(before, counted(prefix_hits=1, prefix_queries=2, preemptions=0)), requests=None)
+    assert restarted == ServerSide()
 
 
 # ------------------------------------------------------------------------------------------------------- trouble
@@ -355,7 +346,7 @@ async def test_a_server_that_refuses_options_is_measured_without_them_and_the_re
         report = await bench(server, cache="warm")
     assert report.failed == 0
     assert len(report.measurements[0].good) == 6
-    assert report.measurements[0].completion_tokens == 24  # usage is still asked for
+    assert report.measurements[0].tokens("completion_tokens") == 24  # usage is still asked for
     assert any("differ in length" in note for note in report.notes)
 
 
@@ -363,7 +354,7 @@ async def test_a_server_that_refuses_usage_too_is_measured_without_counts() -> N
     with TokenServer(traits=Traits(unknown=("ignore_eos", "stream_options"))) as server:
         report = await bench(server, cache="warm")
     assert len(report.measurements[0].good) == 6
-    assert report.measurements[0].completion_tokens is None
+    assert report.measurements[0].tokens("completion_tokens") is None
 
 
 async def test_a_hiccup_before_the_first_measured_request_does_no_harm() -> None:
@@ -480,7 +471,7 @@ async def test_the_time_limit_ends_a_run_that_would_never_end() -> None:
 async def test_a_server_on_another_machine_is_measured_only_when_that_is_allowed() -> None:
     elsewhere = Endpoint("http://203.0.113.1:8000/v1", "", "m")
     with pytest.raises(UsageError, match="not on this machine"):
-        await measure(elsewhere, Workload(**SMALL))
+        await measure({"server": elsewhere}, Workload(**SMALL))
 
 
 # -------------------------------------------------------------------------------------------------------- reports

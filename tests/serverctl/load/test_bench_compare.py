@@ -12,10 +12,8 @@ from foundation.errors import ExitStatus, UsageError
 from serverctl.commands import bench as command
 from serverctl.commands.contenders import parse_contenders
 from serverctl.load.bench.compare import Comparison
-from serverctl.load.bench.counters import ServerSide
 from serverctl.load.bench.replay import Replay, read_run
-from serverctl.load.bench.report import Measurement, Report
-from serverctl.load.bench.sample import Sample
+from serverctl.load.bench.report import Measurement, Report, Sample, ServerSide
 from serverctl.load.bench.workload import Setting, Workload
 
 pytestmark = pytest.mark.slow

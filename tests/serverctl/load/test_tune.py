@@ -16,19 +16,16 @@ import pytest
 from foundation.errors import MaiError
 from serverctl import tuning
 from serverctl.commands import tune
-from serverctl.load.bench.counters import ServerSide
-from serverctl.load.bench.report import Measurement, Report
-from serverctl.load.bench.sample import Sample
+from serverctl.load.bench.report import Measurement, Report, Sample, ServerSide
 from serverctl.load.bench.stats import compare_pairs
 from serverctl.load.bench.workload import Setting, Workload
 from serverctl.load.client import Failure
 from serverctl.load.metrics import ServerMetrics
-from serverctl.load.snapshots import Snapshot, take_snapshot
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
 from serverctl.load.tune.arithmetic import unseen_images, vision_share
 from serverctl.load.tune.bottleneck import Bottleneck, find_bottleneck
 from serverctl.load.tune.trial import judge, workload_like
-from serverctl.load.tune.window import Window, last_load, since_start
+from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
 from serverctl.models.find import find_model
 from serverctl.plan.goal import Goal
 from serverctl.process.load_record import LoadRecord, read_record

@@ -6,13 +6,13 @@ import pytest
 from batches import ask_for, write
 from stubs.token_server import KEY
 
-from serverctl.load.batch import ask
+from serverctl.load.batch import run
 
 
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAI_AGENT_API_KEY", KEY)
-    monkeypatch.setattr(ask, "_BACKOFF_S", 0.01)
+    monkeypatch.setattr(run, "_BACKOFF_S", 0.01)
 
 
 @pytest.fixture

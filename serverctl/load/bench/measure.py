@@ -1,35 +1,52 @@
-"""Carries a bench out: setting after setting, so many requests at once, within a time, until it is stopped."""
+"""Runs a bench: setting after setting, several requests at once, within a time limit, until it is stopped."""
 
 import asyncio
 import gc
+import itertools
 import secrets
 import time
+import urllib.request
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from foundation.chat_stream import AnswerReader
 from foundation.errors import MaiError, UsageError
-from serverctl.load.bench.counters import ServerSide, read_counters, server_side
-from serverctl.load.bench.report import Cut, Measurement, Report, ServerDiedError
-from serverctl.load.bench.sample import Asker, Sample
+from serverctl.load.bench.report import Cut, Measurement, Report, Sample, ServerDiedError, ServerSide, server_side
 from serverctl.load.bench.workload import Load, Setting
-from serverctl.load.client import TRANSIENT, Endpoint, connect, is_alive
+from serverctl.load.client import TRANSIENT, Endpoint, Failure, connect, explain, is_alive
 from serverctl.load.tasks import EndedEarlyError, together, unless_stopped
+from serverctl.load.window import Snapshot, take_snapshot
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 T = TypeVar("T")
 
-#: A request is never waited for longer than this, in seconds: as long as the agent's own patience.
+#: The longest wait for a piece of an answer, in seconds: the agent's own patience.
 _SILENCE_S = 300.0
 #: The server counts a request a moment after its last token was sent.
 _SETTLE_S = 0.3
+_METRICS_S = 5.0
+
+_USAGE: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
+#: Parts of a request that not every server knows, fewer and fewer for a server that refuses. The first asks for answers
+#: of equal length: special tokens are kept as text then, because the text after an ignored end of text would otherwise
+#: be invisible, and its time with it.
+_EXTRAS: Sequence[Mapping[str, Any]] = (
+    {**_USAGE, "extra_body": {"ignore_eos": True, "skip_special_tokens": False}},
+    _USAGE,
+    {},
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a bench is."""
+    """The progress of a bench."""
 
-    setting: Setting  # what is being measured
+    setting: Setting  # that is being measured
     done: int  # measured requests of all settings
     total: int  # measured requests that there will be
     phase: str  # "preparing" while screenshots are drawn, then "measuring"
@@ -39,47 +56,10 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 
 class _CutError(Exception):
-    """The run ends here: what a `Cut` is made from."""
+    """The run ends here; the arguments are those of `Cut`."""
 
 
 async def measure(
-    endpoint: Endpoint,
-    workload: Load,
-    *,
-    name: str = "server",
-    progress: OnProgress = lambda _: None,
-    stop: asyncio.Event | None = None,
-    max_seconds: float = 1800.0,
-    allow_remote: bool = False,
-    part: tuple[int, int] = (0, 1),
-    run_name: str | None = None,
-) -> Report:
-    """Measure a running server, until `stop` is set or the time is up: then the report says that it was cut.
-
-    Args:
-        endpoint: the server.
-        workload: what is sent.
-        name: of the server among others.
-        progress: is told.
-        stop: ends it.
-        max_seconds: ends it, too.
-        allow_remote: whether the server may be on another machine.
-        part: which block of how many: (1, 3) sends the second third of the requests.
-        run_name: what makes its requests new; the same name makes the same requests. None for a new one.
-
-    Raises:
-        UsageError: the server is not on this machine, and that was not allowed.
-        ServerDiedError: the server died; it holds the report of what was measured.
-        MaiError: the server refuses this workload.
-    """
-    reports = await measure_together(
-        {name: endpoint}, workload, progress=progress, stop=stop, max_seconds=max_seconds,
-        allow_remote=allow_remote, part=part, run_name=run_name,
-    )  # fmt: skip
-    return reports[0]
-
-
-async def measure_together(
     endpoints: Mapping[str, Endpoint],
     workload: Load,
     *,
@@ -90,10 +70,25 @@ async def measure_together(
     part: tuple[int, int] = (0, 1),
     run_name: str | None = None,
 ) -> list[Report]:
-    """Measure running servers with the same requests in turn, a few to each, in an order that goes round.
+    """Measure running servers with the same requests in turn, a few to each, in an order that rotates.
 
-    What the machine does besides meets all of them alike then. Only one server has requests at a time. Arguments and
-    exceptions are those of `measure`; a server that dies ends it for all, and ServerDiedError holds its own report.
+    Other work of the machine then disturbs all of them alike. Only one server has requests at a time. If `stop` is set
+    or the time is up, the reports say that they were cut.
+
+    Args:
+        endpoints: the servers by their names.
+        workload: what is sent.
+        progress: is told.
+        stop: ends it.
+        max_seconds: ends it, too.
+        allow_remote: whether the servers may be on another machine.
+        part: which block of how many: (1, 3) sends the second third of the requests.
+        run_name: makes the requests new to the server; the same name makes the same requests. None for a new one.
+
+    Raises:
+        UsageError: a server is not on this machine, and that was not allowed.
+        ServerDiedError: a server died, which ends it for all; the error holds the reports.
+        MaiError: a server refuses this workload.
     """
     for endpoint in endpoints.values():
         if not endpoint.is_local and not allow_remote:
@@ -103,26 +98,24 @@ async def measure_together(
             )
     run_name, stop = run_name or secrets.token_hex(8), stop or asyncio.Event()
     cut: Cut | None = None
-    died: _Bench | None = None
     async with AsyncExitStack() as stack:
         benches: list[_Bench] = []
         for name, endpoint in endpoints.items():
-            client = await stack.enter_async_context(connect(endpoint, _SILENCE_S))
-            asker = Asker(client, endpoint, workload.max_tokens)
+            asker = _Asker(await stack.enter_async_context(connect(endpoint, _SILENCE_S)), endpoint, workload)
             benches.append(_Bench(name, asker, workload, progress, stop, max_seconds, part, run_name))
         try:
             await _run(benches, workload)
         except _CutError as error:
             cut = Cut(*error.args)
-            died = next((bench for bench in benches if bench.died), None)
     reports = [bench.report(cut) for bench in benches]
-    if died is not None:
-        raise ServerDiedError(reports[benches.index(died)], reports)
+    for bench, report in zip(benches, reports, strict=True):
+        if bench.died:
+            raise ServerDiedError(report, reports)
     return reports
 
 
 async def _run(benches: "Sequence[_Bench]", workload: Load) -> None:
-    """Every setting. Raises _CutError, and MaiError where a server refuses them all."""
+    """Measure every setting. Raises _CutError, and MaiError if a server refuses them all."""
     for setting in workload.settings():
         chats: dict[int, list[dict[str, Any]]] = {}
         ready: list[_Bench] = []
@@ -150,7 +143,7 @@ async def _run(benches: "Sequence[_Bench]", workload: Load) -> None:
 
 
 def _blocks(benches: "Sequence[_Bench]", setting: Setting) -> list[list[tuple[int, ...]]]:
-    """Groups of requests that one server gets before the next one has its turn: all of them where there is only one."""
+    """Groups of requests for one turn of a server: all of them if there is only one server."""
     if not benches:
         return []
     groups = benches[0].groups
@@ -159,11 +152,71 @@ def _blocks(benches: "Sequence[_Bench]", setting: Setting) -> list[list[tuple[in
 
 
 @dataclass(slots=True)
+class _Asker:
+    """Sends timed requests to one server, as a person feels them."""
+
+    client: "AsyncOpenAI"
+    endpoint: Endpoint
+    workload: Load
+    left_out: int = 0  # place in _EXTRAS of what the server accepts
+
+    async def negotiate(self, messages: Sequence[dict[str, Any]]) -> Sample:
+        """Ask once without measuring, and from then on leave out what the server refuses to know."""
+        known, first = self.left_out, None
+        for self.left_out in range(known, len(_EXTRAS)):
+            sample = await self.ask(messages, time.perf_counter())
+            if sample.failure is None:
+                return sample
+            first = first or sample
+            if sample.failure.status not in (400, 422):
+                break
+        self.left_out = known  # it was not the options
+        assert first is not None
+        return first
+
+    async def ask(self, messages: Sequence[dict[str, Any]], origin: float, number: int | None = None) -> Sample:
+        """Send one timed request; failures are in the sample. Its setting began at `origin` (perf_counter)."""
+        tokens = self.workload.max_tokens if number is None else self.workload.answer_tokens(number)
+        request: dict[str, Any] = {"model": self.endpoint.model, "messages": list(messages), "stream": True}
+        request |= {"max_tokens": tokens, "temperature": 0, **_EXTRAS[self.left_out]}
+        reader = AnswerReader()
+        pieces: list[float] = []  # when each came
+        failure: Failure | None = None
+        sent = ended = time.perf_counter()
+        try:
+            async with await self.client.chat.completions.create(**request) as stream:
+                async for chunk in stream:
+                    now = time.perf_counter()
+                    if reader.take(chunk):
+                        pieces.append(now)
+                    if chunk.choices:  # the last token may have no text, and token counts come after the end
+                        ended = now
+        except Exception as error:  # broken streams surface as whatever the transport or the JSON reader raises
+            failure, ended = explain(error), time.perf_counter()
+        answer = reader.answer()
+        if failure is None and answer.finish_reason is None:
+            failure, ended = Failure("broken", "The server ended the answer in the middle."), time.perf_counter()
+        elif failure is None and not pieces:
+            failure = Failure("broken", "The server's answer holds no text.")
+        return Sample(
+            sent_ms=(sent - origin) * 1000,
+            ttft_ms=(pieces[0] - sent) * 1000 if pieces else None,
+            total_ms=(ended - sent) * 1000,
+            gaps_ms=tuple((later - earlier) * 1000 for earlier, later in itertools.pairwise(pieces)),
+            prompt_tokens=answer.usage.prompt,
+            completion_tokens=answer.usage.completion,
+            cached_tokens=answer.usage.cached,
+            failure=failure,
+            number=number or 0,
+        )
+
+
+@dataclass(slots=True)
 class _Bench:
     """The state of one server's run."""
 
     name: str
-    asker: Asker
+    asker: _Asker
     workload: Load
     progress: OnProgress
     stop: asyncio.Event
@@ -177,12 +230,12 @@ class _Bench:
     done: int = 0  # requests measured in the settings before this one
     answered: bool = False  # whether the server has answered at all
     died: bool = False
-    setting: Setting | None = None  # that is being measured
+    setting: Setting = field(init=False)  # that is being measured
     chats: Mapping[int, list[dict[str, Any]]] = field(default_factory=dict)  # its requests, by number
     samples: list[Sample] = field(default_factory=list)
     seconds: float = 0.0  # in which this server had requests
     lag_ms: float = 0.0
-    before: Mapping[str, float] | None = None  # its counters
+    before: Snapshot | None = None  # its counters
 
     @property
     def groups(self) -> list[tuple[int, ...]]:
@@ -193,46 +246,39 @@ class _Bench:
 
     def report(self, cut: Cut | None) -> Report:
         """What was measured."""
+        endpoint = self.asker.endpoint
+        measurements, notes = tuple(self.measurements), tuple(self.notes)
         return Report(
-            name=self.name,
-            model=self.asker.endpoint.model,
-            base_url=self.asker.endpoint.base_url,
-            workload=self.workload,
-            run=self.run_name,
-            measurements=tuple(self.measurements),
-            notes=tuple(self.notes),
-            cut=cut,
+            self.name, endpoint.model, endpoint.base_url, self.workload, self.run_name, measurements, notes, cut
         )
 
     def _tell(self, phase: str) -> None:
-        assert self.setting is not None
         total = self.workload.total // self.part[1]
         self.progress(Progress(self.setting, self.done + len(self.samples), total, phase))
 
     async def begin(self, setting: Setting, chats: dict[int, list[dict[str, Any]]]) -> str | None:
-        """Prepare a setting: its chats (only where another server has not), and one request that is not measured.
+        """Prepare a setting: its chats (unless another server's turn has made them), and one unmeasured request.
 
-        Returns:
-            Why the server refuses it, in one sentence; None where it was answered. Raises _CutError.
+        Returns the server's refusal in one sentence, None for an answer. Raises _CutError.
         """
         self.setting, self.samples, self.seconds, self.lag_ms, self.chats = setting, [], 0.0, 0.0, chats
         self._tell("preparing")
         for number in (-1, *(number for group in self.groups for number in group)):
-            # All requests of a warm setting are the same.
-            if number not in chats:
-                if setting.cache == "warm" and number >= 0:
-                    chats[number] = chats[-1]
-                else:
-                    chats[number] = await self._until_cut(asyncio.to_thread(self._chat, setting, number))
+            if number in chats:
+                continue
+            if setting.cache == "warm" and number >= 0:  # all requests of a warm setting are the same
+                chats[number] = chats[-1]
+            else:
+                drawing = asyncio.to_thread(self.workload.messages, setting, number, self.run_name)
+                chats[number] = await self._until_cut(drawing)
         refusal = await self._until_cut(self._warm_up(chats[-1]))
         if refusal is None:
-            self.before = await self._counters()
+            self.before = await asyncio.to_thread(_counters, self.asker.endpoint)
             self._tell("measuring")
         return refusal
 
     async def block(self, groups: Sequence[tuple[int, ...]]) -> None:
         """Send some groups of requests, as many groups at once as the setting says. Raises _CutError."""
-        assert self.setting is not None
         origin = time.perf_counter()
         left = iter(groups)
         first = len(self.samples)
@@ -240,9 +286,8 @@ class _Bench:
         async def work() -> None:
             for group in left:
                 for number in group:
-                    tokens = self.workload.answer_tokens(number)
-                    sample = await self.asker.ask(self.chats[number], origin, tokens)
-                    self.samples.append(replace(sample, number=number))
+                    sample = await self.asker.ask(self.chats[number], origin, number)
+                    self.samples.append(sample)
                     self._tell("measuring")
                     await self._check_alive(sample)
                     await asyncio.sleep(self.workload.pause_after(number))
@@ -261,26 +306,23 @@ class _Bench:
 
     async def end(self) -> None:
         """Keep what was measured of a setting."""
-        assert self.setting is not None
+        server = ServerSide()
         if not self.died:
             await asyncio.sleep(_SETTLE_S)
-        server = ServerSide() if self.died else server_side(self.before, await self._counters())
+            server = server_side(self.before, await asyncio.to_thread(_counters, self.asker.endpoint))
+        planned = sum(map(len, self.groups))
         if self.samples:
-            whole = len(self.samples) == sum(map(len, self.groups))
+            whole = len(self.samples) == planned
             asked = self.workload.max_tokens if self.setting.cache != "replayed" else 0
             self.measurements.append(
                 Measurement(self.setting, tuple(self.samples), self.seconds, server, asked, self.lag_ms, whole)
             )
-        self.done += sum(map(len, self.groups))
-
-    def _chat(self, setting: Setting, number: int) -> list[dict[str, Any]]:
-        return self.workload.messages(setting, number, self.run_name)
+        self.done += planned
 
     async def _warm_up(self, chat: list[dict[str, Any]]) -> str | None:
         """Send one request that is not measured: it fills the caches of a warm setting, and loads what loads late.
 
-        Returns:
-            Why the server refuses it, in one sentence; None where it was answered.
+        Returns the server's refusal in one sentence, None for an answer.
         """
         sample = await (self.asker.ask(chat, 0.0) if self.answered else self.asker.negotiate(chat))
         if await self._check_alive(sample):
@@ -289,14 +331,14 @@ class _Bench:
             return sample.failure.message
         if not self.answered:
             self.answered = True
-            if not self.asker.equal_lengths:
+            if self.asker.left_out:
                 self.notes.append("the server cannot be told to ignore the end of text: answers differ in length.")
             if sample.completion_tokens is None:
                 self.notes.append("the server tells no token counts: times per token and token rates are unknown.")
         return None
 
     async def _check_alive(self, sample: Sample) -> bool:
-        """Whether a request failed by something that may be over in a moment. Raises _CutError where it is not."""
+        """Whether a request failed by something that may be over in a moment. Raises _CutError for a dead server."""
         if sample.failure is None or sample.failure.kind not in TRANSIENT:
             return False
         endpoint = self.asker.endpoint
@@ -304,9 +346,6 @@ class _Bench:
             self.died = True
             raise _CutError("server", f"The server at {endpoint.base_url} died during the measurement.")
         return True
-
-    async def _counters(self) -> Mapping[str, float] | None:
-        return await asyncio.to_thread(read_counters, self.asker.endpoint)
 
     async def _until_cut(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for something, unless the run is stopped or its time is up first. Raises _CutError."""
@@ -319,8 +358,23 @@ class _Bench:
             raise _CutError("time", f"The bench was cut off after its {self.max_seconds:.0f} seconds.") from None
 
 
+def _counters(endpoint: Endpoint) -> Snapshot | None:
+    """The counters of the server's /metrics; None without that page."""
+    # Like the requests themselves, this uses no proxy of the environment and follows no redirection.
+    opener = urllib.request.OpenerDirector()
+    opener.add_handler(urllib.request.HTTPHandler())
+    opener.add_handler(urllib.request.HTTPSHandler())
+    try:
+        with opener.open(f"{endpoint.root_url}/metrics", timeout=_METRICS_S) as response:
+            if response is None or response.status != 200:
+                return None
+            return take_snapshot(response.read().decode("utf-8", "replace"), time.time())
+    except (OSError, ValueError, HTTPException):
+        return None
+
+
 class _Lag:
-    """How long the event loop was held up at most while this context lasted: what the server did not take."""
+    """The longest time that the event loop was held up during a context: time that the server did not take."""
 
     _BEAT_S = 0.01
 
