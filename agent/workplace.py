@@ -148,7 +148,7 @@ class Workplace:
         from agent.record.bundle import Recorder
         from agent.record.redact import Redactor
         from agent.run.session import Request
-        from agent.safety.running import Registered
+        from agent.safety.run_registry import Registered
 
         options = self._options
         run_settings = self.run_settings(instruction)

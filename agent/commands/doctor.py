@@ -14,8 +14,7 @@ from agent.commands.arguments import add_options, check_sandbox
 from agent.commands.doctor_desktop import DesktopDoctor, attempted, display
 from agent.desktop.factory import needed_programs, wants_portal
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Finding
-from agent.safety.signals import stop_signals
-from agent.safety.stop import StopSwitch
+from agent.safety.stop import StopSwitch, stop_signals
 from agent.settings import DesktopKind, Settings, load_settings
 from foundation.command_line import Parser
 from foundation.configs import settings_path

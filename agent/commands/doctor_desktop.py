@@ -9,7 +9,7 @@ from agent.desktop.factory import asks_consent, asks_first, describe_display, op
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Desktop, Finding
 from agent.desktop.trial.seeing import what_is_empty
 from agent.desktop.trial.trial import Trial, window_environ
-from agent.safety.running import Registered
+from agent.safety.run_registry import Registered
 from agent.safety.stop import StopSwitch
 from agent.settings import DesktopKind
 from foundation.errors import EnvironmentLacksError, MaiError, StoppedError

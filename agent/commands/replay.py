@@ -13,8 +13,7 @@ from agent.desktop.protocol.hand import ActionFailedError, Hand
 from agent.events.fates import WORDS
 from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.safety.policy import Question
-from agent.safety.signals import stop_signals
-from agent.safety.stop import StopSwitch
+from agent.safety.stop import StopSwitch, stop_signals
 from foundation.command_line import Parser
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import put, put_json

@@ -103,8 +103,7 @@ def execute(options: "RunOptions", *, as_json: bool) -> int:
 
     from agent.console.printers import JsonPrinter, PlainPrinter
     from agent.console.terminal import Console, say, terminal_ask
-    from agent.safety.signals import stop_signals
-    from agent.safety.stop import StopSwitch
+    from agent.safety.stop import StopSwitch, stop_signals
     from agent.workplace import Workplace
     from foundation.stray_output import stray_output_kept
 

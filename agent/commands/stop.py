@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.safety.running import Running, find_running, send_stop, wait_ended
+from agent.safety.run_registry import Running, find_running, send_stop, wait_ended
 from foundation.command_line import Parser
 from foundation.errors import MaiError, UsageError
 from foundation.printing import put, put_json

@@ -10,11 +10,11 @@ from contextlib import suppress
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
 from agent.run.control.worker import Worker
-from agent.safety.asking import Asked, asked
 from agent.safety.naming import unplaced
 from agent.safety.policy import Approval, Question
-from agent.safety.shown import lines_of
+from agent.safety.question_text import Asked, asked
 from agent.safety.stop import StopSwitch
+from agent.safety.visible_text import lines_of
 from foundation.errors import EnvironmentLacksError
 from foundation.printing import ask_for, is_terminal, remark, shown_as, terminal_size
 

@@ -15,10 +15,10 @@ from agent.record.read import Bundle
 from agent.record.records import read_action
 from agent.record.redact import is_masked
 from agent.record.step_record import ActionRecord, StepRecord
+from agent.safety.input_history import InputHistory
 from agent.safety.policy import Policy
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Situation
-from agent.safety.trail import Trail
 from agent.screen.outline import Element, Outline
 from foundation.errors import UsageError
 
@@ -50,7 +50,7 @@ def replay_as_recorded(bundle: Bundle) -> Iterator[ReplayedStep]:
 
 def replay(bundle: Bundle, family: Family, policy: Policy) -> Iterator[ReplayedStep]:
     """The decisions of a bundle, in order. Raises UsageError when a step lacks what a replay needs."""
-    trail, sentence = Trail(), Sentence(bundle.run.instruction or "")
+    history, sentence = InputHistory(), Sentence(bundle.run.instruction or "")
     for step in bundle.steps:
         if step.step is None or step.viewport is None:
             number = "?" if step.step is None else step.step
@@ -59,7 +59,7 @@ def replay(bundle: Bundle, family: Family, policy: Policy) -> Iterator[ReplayedS
             yield ReplayedStep(step.step, failure="the run ended before the model answered")
             continue
         read_by = family if step.by == "actor" else _other_family(bundle, step.by)
-        yield from _replay_answer(step, ReplayedStep(step.step), read_by, policy, trail, sentence)
+        yield from _replay_answer(step, ReplayedStep(step.step), read_by, policy, history, sentence)
 
 
 def _other_family(bundle: Bundle, role: str) -> Family:
@@ -69,7 +69,7 @@ def _other_family(bundle: Bundle, role: str) -> Family:
 
 
 def _replay_answer(
-    step: StepRecord, blank: ReplayedStep, family: Family, policy: Policy, trail: Trail, sentence: Sentence
+    step: StepRecord, blank: ReplayedStep, family: Family, policy: Policy, history: InputHistory, sentence: Sentence
 ) -> Iterator[ReplayedStep]:
     assert step.viewport is not None
     last = step.answers[-1]
@@ -94,14 +94,14 @@ def _replay_answer(
         hit = tuple(element.element for element in recorded.elements if element.element is not None)
         changed = recorded.final_action if recorded.changed_to else None
         # What was hit is known of what was carried out.
-        seen = trail.judge(target, Situation(elements=() if changed else hit))
+        seen = history.judge(target, Situation(elements=() if changed else hit))
         question = policy.question(target, replace(seen, facts=seen.facts | sentence.facts(target, seen)))
         another = None
         if changed is not None:
-            seen = trail.judge(changed, Situation(elements=hit))
+            seen = history.judge(changed, Situation(elements=hit))
             another = policy.question(changed, seen)
         if recorded.executed or recorded.dry_run:
-            trail.did(changed or target)
+            history.did(changed or target)
             sentence.did(changed or target, seen)
         yield replace(
             blank,

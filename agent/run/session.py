@@ -32,7 +32,7 @@ from agent.run.models.loop_detector import LoopRule
 from agent.run.models.roles import Role, ServedModel, open_model
 from agent.run.models.settings import RunSettings
 from agent.safety.policy import Grants, Policy
-from agent.safety.running import Registered
+from agent.safety.run_registry import Registered
 from agent.safety.stop import StopSwitch
 from agent.sandbox.processes import MARK
 from agent.screen.ocr import reading_languages

@@ -25,7 +25,7 @@ from agent.core.actions import (
 )
 from agent.core.geometry import DesktopPoint
 from agent.safety.addresses import site_of
-from agent.safety.leaving import Leaving
+from agent.safety.disclosure import Leaving
 from agent.safety.policy_file import load_policy
 from agent.safety.rules import Allowed, Rule
 from agent.safety.situation import UNKNOWN, Place, Sense, Situation

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agent.safety.leaving import Leaving
+from agent.safety.disclosure import Leaving
+from agent.safety.rule_values import Named
 from agent.safety.rules import Allowed, PolicyPart, Rule
 from agent.safety.words import word_lists
-from agent.safety.written import Named
 from foundation.configs import config_names, load_config
 from foundation.errors import UsageError
 

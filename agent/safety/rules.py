@@ -30,10 +30,10 @@ from agent.core.actions import (
     to_json,
 )
 from agent.core.geometry import DesktopPoint, Region
+from agent.safety.rule_values import Box, Chord, Facts, Names, Patterns, Some, Text, Words, chord_of
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
-from agent.safety.spots import captions, named_elements
+from agent.safety.targets import captions, named_elements
 from agent.safety.text import found, matches, one_line, spelled
-from agent.safety.written import Box, Chord, Facts, Names, Patterns, Some, Text, Words, chord_of
 from agent.screen.outline import Element
 
 #: The types of actions that a rule can speak of, as `actions.to_json` names them, and two by what they do: "press" is

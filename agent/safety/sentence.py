@@ -9,7 +9,7 @@ from agent.core.actions import TYPING, Action, Drag, HoldKeys, PressKeys, TypeTe
 from agent.core.geometry import DesktopPoint
 from agent.safety.addresses import facts_of, names_site, visited
 from agent.safety.situation import Fact, Situation
-from agent.safety.spots import captions, is_page
+from agent.safety.targets import captions, is_page
 from agent.safety.words import plain
 from foundation.configs import load_config
 

@@ -12,7 +12,7 @@ from agent.screen.outline import Element
 Sense: TypeAlias = Literal["windows", "places", "words", "elements"]
 
 #: What a rule may ask for or rule out (`given`, `unless`), besides what is seen: most of it follows from what the run
-#: did before (`agent.safety.trail`).
+#: did before (`agent.safety.input_history`).
 Fact: TypeAlias = Literal[
     "all is replaced",  # everything in the window was selected just before, and this takes its place
     "text was lost",  # much text that is not the run's own was taken out of a document of that application

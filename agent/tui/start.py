@@ -1,8 +1,7 @@
 """Runs the application, and says on the ordinary terminal what came of it."""
 
 from agent.options import RunOptions
-from agent.safety.signals import stop_signals
-from agent.safety.stop import StopSwitch
+from agent.safety.stop import StopSwitch, stop_signals
 from foundation.errors import ExitStatus
 from foundation.printing import remark
 from foundation.stray_output import sitting_log, stray_output_kept

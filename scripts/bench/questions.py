@@ -28,10 +28,10 @@ from agent.desktop.apps.catalogue import App
 from agent.desktop.apps.linux import installed_apps
 from agent.record.records import read_action
 from agent.record.step_record import StepRecord
+from agent.safety.input_history import InputHistory
 from agent.safety.policy import Grants, Policy
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Fact, Place, Situation
-from agent.safety.trail import Trail
 from agent.screen.ocr import Ocr
 from agent.screen.outline import Element
 
@@ -70,16 +70,16 @@ class Asked:
 
 def ask(policy: Policy, task: Task) -> Asked:
     """Judge a task's actions in order; a person allows everything, and for good where that is offered."""
-    trail, grants, asked, sentence = Trail(task.there_before), Grants(), Asked(), Sentence(task.sentence)
+    history, grants, asked, sentence = InputHistory(task.there_before), Grants(), Asked(), Sentence(task.sentence)
     for step in task.steps:
-        seen = trail.judge(step.action, step.seen, step.window)
+        seen = history.judge(step.action, step.seen, step.window)
         question = policy.question(step.action, replace(seen, facts=seen.facts | sentence.facts(step.action, seen)))
         asked.last = question is not None
         if question is not None and not grants.allow(question):
             asked.questions.append(f"{step.words}: {question.reason}")
             if question.scope:
                 grants.add(question)
-        trail.did(step.action)
+        history.did(step.action)
         sentence.did(step.action, seen)
     return asked
 

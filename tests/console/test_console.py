@@ -30,8 +30,7 @@ from agent.events.as_json import to_json
 from agent.events.run_events import Acted, ApprovalAsked, ApprovalGiven, ModelDelta, Warned
 from agent.safety.naming import Aim
 from agent.safety.policy import Approval, Question
-from agent.safety.signals import stop_signals
-from agent.safety.stop import StopSwitch
+from agent.safety.stop import StopSwitch, stop_signals
 from agent.screen.outline import Element
 from foundation.errors import EnvironmentLacksError
 
@@ -251,7 +250,7 @@ def test_a_signal_sets_the_stop_switch_and_handlers_are_put_back(number: signal.
 
 STUBBORN = """
 import signal, sys, time
-from agent.safety.signals import stop_signals
+from agent.safety.stop import stop_signals
 from agent.safety.stop import StopSwitch
 with stop_signals(StopSwitch()):
     signal.raise_signal(signal.SIGINT)

@@ -14,7 +14,7 @@ from agent.desktop.protocol.elements import Elements
 from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.windows import X11Windows
-from agent.safety.held import Held
+from agent.safety.held_input import Held
 from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox
 from agent.screen.outline import Element

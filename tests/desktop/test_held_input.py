@@ -28,7 +28,7 @@ from agent.desktop.input.hand import InputHand
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.windows import open_windows
-from agent.safety.held import Held
+from agent.safety.held_input import Held
 from agent.safety.stop import StopSwitch
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]

@@ -14,7 +14,7 @@ from agent.core.geometry import Region
 from agent.events.run_events import Acted, Warned
 from agent.record.bundle import Recorder
 from agent.record.redact import Redactor
-from agent.safety.leaving import Leaving
+from agent.safety.disclosure import Leaving
 from agent.safety.policy import Policy
 from agent.screen.outline import Element
 

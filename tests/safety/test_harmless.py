@@ -5,10 +5,10 @@ import pytest
 from agent.core.actions import Action, Click, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region
 from agent.safety.commands import is_harmless
+from agent.safety.input_history import InputHistory
 from agent.safety.policy import Policy, Question
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Fact, Place, Situation
-from agent.safety.trail import Trail
 from agent.safety.words import WordList
 from agent.screen.outline import Element
 
@@ -24,7 +24,7 @@ def element(role: str, name: str = "") -> Element:
 
 def judged(action: Action[DesktopPoint], place: Place, *hit: Element, words: str = "", facts: set[Fact] | None = None,
            sentence: Sentence | None = None) -> Question | None:  # fmt: skip
-    seen = Trail().judge(action, Situation(place, place, words, hit, facts=frozenset(facts or ())), place)
+    seen = InputHistory().judge(action, Situation(place, place, words, hit, facts=frozenset(facts or ())), place)
     said = frozenset[Fact]() if sentence is None else sentence.facts(action, seen)
     return SHIPPED.question(action, Situation(place, place, words, hit, facts=seen.facts | said))
 
@@ -152,11 +152,11 @@ def test_every_other_line_asks(line: str) -> None:
 
 
 def test_a_line_in_a_terminal_is_judged_as_a_whole_however_it_is_entered() -> None:
-    trail = Trail()
+    history = InputHistory()
 
     def asks(action: Action[DesktopPoint]) -> bool:
-        seen = trail.judge(action, Situation(SHELL), "shell")
-        trail.did(action)
+        seen = history.judge(action, Situation(SHELL), "shell")
+        history.did(action)
         return SHIPPED.question(action, seen) is not None
 
     assert [asks(one) for one in (TypeText("ls"), TypeText(" -l"), PressKeys(("enter",)))] == [False] * 3

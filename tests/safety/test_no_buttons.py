@@ -6,10 +6,10 @@ import pytest
 
 from agent.core.actions import Action, Click, Drag, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint, Region
+from agent.safety.input_history import InputHistory
 from agent.safety.policy import Policy, Question
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Fact, Place, Situation
-from agent.safety.trail import Trail
 from agent.screen.outline import Element
 
 SHIPPED = Policy.load("risky")
@@ -28,13 +28,13 @@ class Run:
     """A run in which every action is carried out."""
 
     def __init__(self, sentence: str = "") -> None:
-        self.trail, self.sentence = Trail(), Sentence(sentence)
+        self.history, self.sentence = InputHistory(), Sentence(sentence)
 
     def asks(self, action: Action[DesktopPoint], place: Place, *elements: Element, origin: Place | None = None,
              words: str = "", facts: set[Fact] | None = None) -> Question | None:  # fmt: skip
         known = Situation(place, place, words, elements, origin=origin, facts=frozenset(facts or ()))
-        seen = self.trail.judge(action, known, place.app)
-        self.trail.did(action)
+        seen = self.history.judge(action, known, place.app)
+        self.history.did(action)
         return SHIPPED.question(action, replace(seen, facts=seen.facts | self.sentence.facts(action, seen)))
 
 

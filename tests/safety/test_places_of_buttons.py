@@ -4,10 +4,10 @@ import pytest
 
 from agent.core.actions import Action, Click, Drag, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region
+from agent.safety.input_history import InputHistory
 from agent.safety.policy import Policy, Question
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Place, Situation
-from agent.safety.trail import Trail
 from agent.screen.outline import Element
 
 SHIPPED = Policy.load("risky")
@@ -19,7 +19,7 @@ def judged(action: Action[DesktopPoint], place: Place, hit: str = "", *, origin:
            sentence: str = "") -> Question | None:  # fmt: skip
     role, _, name = hit.partition(": ")
     elements = (Element(1, role, name, Region(300, 300, 200, 20)),) if hit else ()
-    seen = Trail().judge(action, Situation(place, place, "", elements, origin=origin), place)
+    seen = InputHistory().judge(action, Situation(place, place, "", elements, origin=origin), place)
     said = Sentence(sentence).facts(action, seen)
     return SHIPPED.question(action, Situation(place, place, "", elements, origin=origin, facts=seen.facts | said))
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from agent.core.actions import Click, Drag, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint, Region
+from agent.safety.input_history import InputHistory
 from agent.safety.policy import Policy
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Place, Situation
-from agent.safety.trail import Trail
 from agent.screen.outline import Element
 from foundation.errors import UsageError
 
@@ -161,7 +161,7 @@ def test_scrolling_over_a_dangerous_button_asks_nothing():
     ],
 )
 def test_a_switch_is_a_button_and_what_opens_a_menu_or_takes_text_is_none(role, name, asks):
-    situation = Trail().judge(Click(POINT), on(element(role, name), words=name, place=EDITOR))
+    situation = InputHistory().judge(Click(POINT), on(element(role, name), words=name, place=EDITOR))
     assert (SHIPPED.question(Click(POINT), situation) is not None) is asks
 
 
@@ -174,7 +174,7 @@ def test_a_switch_is_a_button_and_what_opens_a_menu_or_takes_text_is_none(role, 
 def test_no_role_that_a_page_gives_a_button_keeps_its_name_from_being_asked_about(role, drawn):
     facts = frozenset({"drawn as a button"}) if drawn else frozenset()
     for said in (on(element(role, "Delete account")), on(element(role), words="Delete account")):
-        situation = Trail().judge(Click(POINT), replace(said, facts=facts))
+        situation = InputHistory().judge(Click(POINT), replace(said, facts=facts))
         assert SHIPPED.question(Click(POINT), situation) is not None
 
 
@@ -187,13 +187,13 @@ def test_a_name_that_a_page_gives_a_button_does_not_hide_what_is_written_on_it(r
         ("Close", "Close my account"),
     ]:
         seen = replace(on(element(role, name), words=words), facts=frozenset({"drawn as a button"}))
-        assert SHIPPED.question(Click(POINT), Trail().judge(Click(POINT), seen)) is not None, (name, words)
+        assert SHIPPED.question(Click(POINT), InputHistory().judge(Click(POINT), seen)) is not None, (name, words)
 
 
 def test_what_is_written_on_a_harmless_button_as_it_is_called_asks_nothing():
     for name, words in [("Next", "Next"), ("Search", "Search"), ("Close", "Clos"), ("Cancel", "")]:
         seen = replace(on(element("push button", name), words=words), facts=frozenset({"drawn as a button"}))
-        assert SHIPPED.question(Click(POINT), Trail().judge(Click(POINT), seen)) is None, name
+        assert SHIPPED.question(Click(POINT), InputHistory().judge(Click(POINT), seen)) is None, name
 
 
 def test_the_persons_words_cover_a_button_of_a_page_only_if_they_name_all_of_it():
@@ -205,7 +205,7 @@ def test_the_persons_words_cover_a_button_of_a_page_only_if_they_name_all_of_it(
 
 def test_enter_on_a_button_that_a_page_calls_a_field_is_a_press():
     press = PressKeys(("enter",))
-    hidden = Trail().judge(press, on(element("entry", "Delete account", states=frozenset({"focused"}))))
+    hidden = InputHistory().judge(press, on(element("entry", "Delete account", states=frozenset({"focused"}))))
     assert SHIPPED.question(press, hidden) is not None
     field = element("entry", "Delete reason", states=frozenset({"focused", "editable"}))
-    assert "what is written there" not in str(SHIPPED.question(press, Trail().judge(press, on(field))))
+    assert "what is written there" not in str(SHIPPED.question(press, InputHistory().judge(press, on(field))))

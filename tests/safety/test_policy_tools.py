@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent.core.actions import CallTool, OpenApp
-from agent.safety.asking import asked
 from agent.safety.policy import Grants, Policy
+from agent.safety.question_text import asked
 from foundation.errors import UsageError
 
 READ = CallTool("read_file", {"path": "/etc/hosts"})

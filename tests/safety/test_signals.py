@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from agent.safety.signals import shared_descriptor, stop_signals
-from agent.safety.stop import StopSwitch
+from agent.safety.stop import StopSwitch, shared_descriptor, stop_signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

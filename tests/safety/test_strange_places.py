@@ -4,10 +4,10 @@ import pytest
 
 from agent.core.actions import Action, Click, Drag, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region
+from agent.safety.input_history import InputHistory
 from agent.safety.policy import Policy
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Place, Situation
-from agent.safety.trail import Trail
 from agent.screen.outline import Element
 
 SHIPPED = Policy.load("risky")
@@ -17,7 +17,7 @@ PRESS, TWICE, DROP = Click(POINT), Click(POINT, count=2), Drag(DesktopPoint(300,
 
 def _asks(action: Action[DesktopPoint], place: Place, role: str, name: str, sentence: str = "") -> bool:
     element = Element(1, role, name, Region(300, 300, 200, 20))
-    seen = Trail().judge(action, Situation(place, place, name, (element,), origin=place))
+    seen = InputHistory().judge(action, Situation(place, place, name, (element,), origin=place))
     facts = seen.facts | Sentence(sentence).facts(action, seen)
     known = Situation(place, place, name, (element,), origin=place, facts=facts)
     return SHIPPED.question(action, known) is not None

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from agent.core.actions import PressKeys, TypeText, VisitPage
 from agent.safety.addresses import facts_of, is_web_page, site_of, visited
-from agent.safety.asking import asked
 from agent.safety.policy import Policy
+from agent.safety.question_text import asked
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Place, Situation
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from agent.core.geometry import Region
 from agent.desktop.guard.masked_screen import MaskedScreen, blank
 from agent.desktop.protocol.windows import OpenWindows, Windows
-from agent.safety.leaving import Leaving, holds_secret
+from agent.safety.disclosure import Leaving, holds_secret
 from agent.screen.capture import Frame, Screen
 from agent.screen.outline import Element, Outline
 

@@ -19,11 +19,11 @@ from agent.desktop.guard.targets import Sighting
 from agent.desktop.protocol.desktop import Applications
 from agent.desktop.protocol.elements import Elements, OpenElements
 from agent.desktop.protocol.windows import Connection, OpenWindows, Window, WindowId, Windows
+from agent.safety.input_history import InputHistory
 from agent.safety.naming import nameless
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
-from agent.safety.spots import TEXT_ROLES, takes_text
+from agent.safety.targets import TEXT_ROLES, takes_text
 from agent.safety.text import spelled
-from agent.safety.trail import Trail
 from agent.safety.words import shipped_words
 from agent.screen.captions import Caption, caption_at
 from agent.screen.capture import Frame, Screen
@@ -108,7 +108,7 @@ class DesktopSurroundings:
         self._elements: Elements | None = None
         self._clicked: tuple[WindowId | None, tuple[Element, ...]] = (None, ())
         self._senses = Senses()
-        self._trail: Trail | None = None  # begun with the first action, when it is known which windows are there
+        self._history: InputHistory | None = None  # begun with the first action: then the windows are known
         self._seen: Sighting | None = None
         self._judged: Judged | None = None
         self._hits: Hit | None = None
@@ -138,20 +138,20 @@ class DesktopSurroundings:
         if not isinstance(action, TOUCHING):
             return UNKNOWN
         windows = self._connected()
-        if self._trail is None:
+        if self._history is None:
             there = self._asked(windows, lambda known: known.windows()) or []
-            self._trail = Trail(frozenset(window.id for window in there))
+            self._history = InputHistory(frozenset(window.id for window in there))
         if isinstance(action, OpenApp | VisitPage):
             seen, window = self._of_opening(action), None
         elif isinstance(action, TYPING):
             seen, window = self._of_typing(action, windows)
         else:
             seen, window = self._of_pointing(action, windows)
-        return self._trail.judge(action, replace(seen, lost=self._senses.lost, untold=self._untold), window)
+        return self._history.judge(action, replace(seen, lost=self._senses.lost, untold=self._untold), window)
 
     def did(self, action: Action[DesktopPoint]) -> None:
-        if self._trail is not None:
-            self._trail.did(action)
+        if self._history is not None:
+            self._history.did(action)
 
     def news(self) -> list[str]:
         return self._senses.news()

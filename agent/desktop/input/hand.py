@@ -27,7 +27,7 @@ from agent.core.geometry import DesktopPoint
 from agent.core.keys import MODIFIERS
 from agent.desktop.protocol.desktop import Applications, TextEntry
 from agent.desktop.protocol.hand import ActionFailedError, CornerError, Input, Press, Rest
-from agent.safety.held import LIFTING
+from agent.safety.held_input import LIFTING
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 

@@ -40,7 +40,7 @@ class Hand(Protocol):
         """Carry the action out and describe what was done.
 
         `KeyDown` and `ButtonDown` stay down until they are released or lifted, or an action fails. The action names all
-        keys that are down meanwhile (`agent.safety.held`).
+        keys that are down meanwhile (`agent.safety.held_input`).
 
         Raises:
             ActionFailedError: it could not be done; nothing stays pressed.

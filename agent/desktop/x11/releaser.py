@@ -6,8 +6,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from agent.safety import signals
-from agent.safety.stop import StopSwitch
+from agent.safety.stop import REASONS, StopSwitch, shared_descriptor
 
 _PROGRAM = Path(__file__).with_name("releaser_process.py")
 #: All that it needs: no key and no mark of a sandbox may end up in a process that outlives us.
@@ -25,8 +24,8 @@ class Releaser:
 
     def __init__(self, stop: StopSwitch, notes: Path) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        shared = signals.shared_descriptor()
-        numbers = ",".join(str(int(number)) for number in signals.REASONS)
+        shared = shared_descriptor()
+        numbers = ",".join(str(int(number)) for number in REASONS)
         with suppress(OSError):  # the hand still lets go by itself
             self._process = subprocess.Popen(
                 # -P: the program's own folder is not searched for modules, whatever they may be called

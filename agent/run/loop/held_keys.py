@@ -8,7 +8,7 @@ from agent.core.geometry import DesktopPoint
 from agent.core.notes import Note
 from agent.run.control.worker import Worker
 from agent.run.loop.context import RunContext
-from agent.safety.held import HELD_AT_MOST, LIFTING, Held
+from agent.safety.held_input import HELD_AT_MOST, LIFTING, Held
 
 #: Between two looks at whether what is held down may stay so, in seconds.
 _LOOK = 0.1

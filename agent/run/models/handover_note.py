@@ -2,7 +2,7 @@
 
 from agent.core.actions import TOUCHING, CallTool, OpenApp, VisitPage, points_of
 from agent.events.run_events import Acted, Dropped, Event, PersonSaid, StepFinished, UserActed
-from agent.safety.leaving import Leaving, holds_secret
+from agent.safety.disclosure import Leaving, holds_secret
 from agent.safety.naming import named
 
 #: The newest so many entries are told, each so long at most; what goes on for longer says nothing new.

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Footer, Static
 
 from agent.options import RunOptions
-from agent.safety.shown import lines_of
+from agent.safety.visible_text import lines_of
 from agent.tui.conductor import (
     ApprovalWanted,
     Conductor,

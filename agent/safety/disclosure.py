@@ -9,9 +9,9 @@ from typing import Literal, Self, TypeAlias
 from pydantic import model_validator
 
 from agent.core.geometry import DesktopPoint, Region
+from agent.safety.rule_values import Box, Expression
 from agent.safety.rules import PolicyPart
 from agent.safety.text import found
-from agent.safety.written import Box, Expression
 from agent.screen.outline import Element
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schemas of a run, a step and an event, made from the code: `python -m agent.record.json_schema [FOLDER]`.
+"""The JSON Schemas of a run, a step and an event, made from the code: `python scripts/schemas.py [FOLDER]`.
 
 Those of run and step are of the models in `run_record.py` and `step_record.py`; that of an event, a line of
 `mai-agent --json`, is made from the fields of the events themselves.

@@ -2,9 +2,9 @@
 
 from agent.core.actions import Action, Click, Drag, HoldKeys, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region
+from agent.safety.input_history import InputHistory
 from agent.safety.policy import Policy
 from agent.safety.situation import Fact, Place, Situation
-from agent.safety.trail import Trail
 from agent.screen.outline import Element
 
 SHIPPED = Policy.load("risky")
@@ -22,15 +22,15 @@ class Run:
     """A run in which every action is carried out."""
 
     def __init__(self, place: Place = DIARY, *elements: Element, there_before: tuple[str, ...] = ("w",)) -> None:
-        self.trail = Trail(there_before)
+        self.history = InputHistory(there_before)
         self.place, self.elements = place, elements
 
     def judge(self, action: Action[DesktopPoint], window: str = "w", words: str = "") -> Situation:
         pointing = isinstance(action, Click | Drag)
         place = self.place
         seen = Situation(None if pointing else place, place if pointing else None, words=words, elements=self.elements)
-        situation = self.trail.judge(action, seen, window)
-        self.trail.did(action)
+        situation = self.history.judge(action, seen, window)
+        self.history.did(action)
         return situation
 
     def does(self, *actions: Action[DesktopPoint] | str) -> frozenset[Fact]:
@@ -145,9 +145,9 @@ def test_enter_after_a_click_opens_what_was_clicked() -> None:
 
 
 def test_what_was_not_carried_out_leaves_no_trace() -> None:
-    trail, seen = Trail(("w",)), Situation(DIARY, elements=(TEXT,))
-    trail.judge(keys("ctrl+a"), seen, "w")  # refused
-    assert "all is replaced" not in trail.judge(keys("backspace"), seen, "w").facts
+    history, seen = InputHistory(("w",)), Situation(DIARY, elements=(TEXT,))
+    history.judge(keys("ctrl+a"), seen, "w")  # refused
+    assert "all is replaced" not in history.judge(keys("backspace"), seen, "w").facts
 
 
 def test_keys_of_their_own_that_go_on_and_press_are_no_text_that_does() -> None:
@@ -189,7 +189,7 @@ def test_a_page_is_a_form_from_its_second_field_on_until_another_comes() -> None
 def test_what_is_dropped_is_known_to_come_from_another_window() -> None:
     for origin, other in ((DIARY, False), (Place("Thunar", "Documents"), True), (None, False)):
         seen = Situation(under=DIARY, origin=origin)
-        assert ("another window" in Trail().judge(Drag(POINT, POINT), seen, "w").facts) is other
+        assert ("another window" in InputHistory().judge(Drag(POINT, POINT), seen, "w").facts) is other
 
 
 def test_a_button_of_a_page_that_acts_is_none_where_it_is_a_link() -> None:

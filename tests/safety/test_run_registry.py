@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.safety import running
-from agent.safety.running import Registered, find_running, send_stop, wait_ended
+from agent.safety import run_registry as running
+from agent.safety.run_registry import Registered, find_running, send_stop, wait_ended
 
 
 @pytest.fixture(autouse=True)

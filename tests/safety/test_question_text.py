@@ -4,8 +4,8 @@ import pytest
 
 from agent.core.actions import Action, CallTool, Click, Drag, HoldKeys, OpenApp, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region
-from agent.safety.asking import asked
 from agent.safety.policy import Question
+from agent.safety.question_text import asked
 from agent.safety.situation import Place, Situation
 from agent.screen.outline import Element
 

@@ -10,9 +10,9 @@ from agent.core.actions import TYPING, Action, CallTool, HoldKeys, OpenApp, Pres
 from agent.core.geometry import DesktopPoint
 from agent.safety.naming import aim_of
 from agent.safety.policy import Question
-from agent.safety.shown import LINE_END, Span, merged
 from agent.safety.situation import Place, Situation
 from agent.safety.text import one_line, places
+from agent.safety.visible_text import LINE_END, Span, merged
 
 #: A name or chord that is longer is told in the text, where all of it is seen.
 _LONGEST_NAME, _LONGEST_KEYS = 40, 40

@@ -23,7 +23,7 @@ from agent.core.actions import (
 from agent.core.geometry import DesktopPoint
 from agent.safety.commands import is_harmless, is_harmless_chord
 from agent.safety.situation import Fact, Place, Situation
-from agent.safety.spots import (
+from agent.safety.targets import (
     MENU_ITEMS,
     claimed_facts,
     facts_of_focus,
@@ -134,7 +134,7 @@ class _Judged:
 
 
 @dataclass(slots=True)
-class Trail:
+class InputHistory:
     """What one run did; `judge` an action, then tell it by `did` if it was carried out.
 
     Args:

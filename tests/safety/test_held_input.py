@@ -17,7 +17,7 @@ from agent.core.actions import (
     Wait,
 )
 from agent.core.geometry import DesktopPoint
-from agent.safety.held import HELD_AT_MOST, Held
+from agent.safety.held_input import HELD_AT_MOST, Held
 from agent.safety.policy import Policy
 from agent.safety.situation import Place, Situation
 
