@@ -4,10 +4,10 @@ It does not depend on the loop: setting it from a signal handler or any thread i
 two events, while a long drag or key hold is under way. A signal handler runs in the middle of whatever the main thread
 does, so nothing here takes a lock that the interrupted code could hold: a `threading.Event` would.
 
-Python runs signal handlers between two bytecodes of the main thread: not while that thread sits in a long call into C or
-in a read that never returns. But the number of every signal is written to the wake-up descriptor at once, so a thread
-that reads it can set the switch. Another process can do so too, even while no thread of ours runs. Ordinary handlers are
-still installed: without one, a signal has its default effect.
+Python runs signal handlers between two bytecodes of the main thread: not while that thread sits in a long call into C
+or in a read that never returns. But the number of every signal is written to the wake-up descriptor at once, so a
+thread that reads it can set the switch. Another process can do so too, even while no thread of ours runs. Ordinary
+handlers are still installed: without one, a signal has its default effect.
 """
 
 import os
