@@ -69,13 +69,13 @@ def open_windows(session: Mapping[str, str] | None = None) -> Windows | None:
 
                 return windows_of_display()
             case "wlroots":
-                from agent.desktop.wlroots.windows import open_windows as windows_of_sway
+                from agent.desktop.wlroots.sway import open_windows as windows_of_sway
 
                 return windows_of_sway()
             case "portal":
-                from agent.desktop.portal.told_windows import open_told_windows
+                from agent.desktop.portal.windows import open_described_windows
 
-                return open_told_windows(session)
+                return open_described_windows(session)
     return None
 
 
@@ -90,7 +90,7 @@ def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> 
     if not _has_displays():
         return [], []
     if environ.get("WAYLAND_DISPLAY") and kind != "x11":
-        from agent.desktop.wayland.display import describe_display as of_compositor
+        from agent.desktop.wayland.layout import describe_display as of_compositor
         from agent.desktop.wayland.wire import socket_of
 
         return of_compositor(socket_of(environ))
@@ -139,7 +139,7 @@ def asks_first(environ: Mapping[str, str], kind: DesktopKind = "auto") -> str:
         return ""
     with suppress(EnvironmentLacksError):
         if _chosen(environ, kind) == "portal":
-            from agent.desktop.portal.token import RestoreToken
+            from agent.desktop.portal.consent import RestoreToken
 
             return "" if RestoreToken().read() else _LOOK
     return ""

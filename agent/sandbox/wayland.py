@@ -3,7 +3,6 @@
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -77,12 +76,12 @@ def _overview_closed(environ: Mapping[str, str]) -> bool:
     """Close the overview that GNOME's shell begins with; whether it was open and is not any more."""
     of_shell = "org.gnome.Shell"
     try:
-        with closing(Bus(environ, _PATIENCE)) as bus:
-            [(_, was_open)] = bus.ask(_SHELL, "Get", "ss", of_shell, "OverviewActive")
+        with Bus(environ, _PATIENCE) as bus:
+            [(_, was_open)] = bus.call(_SHELL, "Get", "ss", of_shell, "OverviewActive")
             if not was_open:
                 return False
-            bus.ask(_SHELL, "Set", "ssv", of_shell, "OverviewActive", ("b", False))
-            while bus.ask(_SHELL, "Get", "ss", of_shell, "OverviewActive") != (("b", False),):
+            bus.call(_SHELL, "Set", "ssv", of_shell, "OverviewActive", ("b", False))
+            while bus.call(_SHELL, "Get", "ss", of_shell, "OverviewActive") != (("b", False),):
                 time.sleep(_POLL)
             return True
     except BusError:

@@ -13,10 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.desktop.portal.consent import PortalSession, open_portal
+from agent.desktop.portal.consent import PortalSession, RestoreToken, open_portal
 from agent.desktop.portal.mutter import open_mutter
 from agent.desktop.portal.screen import PortalScreen
-from agent.desktop.portal.token import RestoreToken
 from agent.safety.stop import StopSwitch
 from foundation.errors import MaiError
 

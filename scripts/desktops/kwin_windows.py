@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.core.geometry import Size
-from agent.desktop.portal.told_windows import open_told_windows
+from agent.desktop.portal.windows import open_described_windows
 
 PROBE = Path(__file__).resolve().parents[2] / "tests/stubs/probe_window.py"
 
@@ -23,7 +23,7 @@ def until(true: Callable[[], bool], what: str) -> None:
 
 def main() -> None:
     """Open two windows, and ask about them."""
-    windows = open_told_windows(os.environ)
+    windows = open_described_windows(os.environ)
     if windows is None:
         raise SystemExit("KWin: nobody tells of the windows")
     environ = os.environ | {"GDK_BACKEND": "wayland"}

@@ -17,16 +17,16 @@ from agent.core.actions import Click, Move, PressKeys, TypeText
 from agent.core.geometry import CapturePoint, DesktopPoint, Size
 from agent.desktop.factory import asks_first, check_display, open_desktop
 from agent.desktop.portal.active import active_application
-from agent.desktop.portal.gstreamer import GStreamerFrames
+from agent.desktop.portal.consent import RestoreToken
+from agent.desktop.portal.frames import GStreamerFrames
 from agent.desktop.portal.mutter import open_mutter
-from agent.desktop.portal.token import RestoreToken
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.desktop import Desktop
 from agent.desktop.trees.switch import session_bus
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 
-pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 ENTRY = DesktopPoint(400, 30)
 LONG = "Приветствие, 你好, and some more of it; " * 3

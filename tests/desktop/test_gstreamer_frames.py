@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.core.geometry import Size
-from agent.desktop.portal import gstreamer
-from agent.desktop.portal.frames import NoFramesError
-from agent.desktop.portal.gstreamer import GStreamerFrames
+from agent.desktop.portal import frames
+from agent.desktop.portal.frames import GStreamerFrames, NoFramesError
 
 pytestmark = pytest.mark.slow
 
@@ -29,20 +28,20 @@ Play = Callable[[str], None]
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     def program(text: str) -> None:
         (tmp_path / "program.py").write_text(text)
-        monkeypatch.setattr(gstreamer, "_PROGRAM", tmp_path / "program.py")
-        monkeypatch.setattr(gstreamer, "_PYTHONS", (sys.executable,))
+        monkeypatch.setattr(frames, "_PROGRAM", tmp_path / "program.py")
+        monkeypatch.setattr(frames, "_PYTHONS", (sys.executable,))
 
     return program
 
 
 def test_a_program_that_complains_all_the_time_goes_on_giving_frames(play: Play) -> None:
     play(COMPLAINS)
-    frames = GStreamerFrames(0, 1, Size(2, 1))
+    opened = GStreamerFrames(0, 1, Size(2, 1))
     try:
-        assert [frames.latest().getpixel((1, 0)) for _ in range(3)] == [(3, 2, number) for number in (1, 2, 3)]
+        assert [opened.latest().getpixel((1, 0)) for _ in range(3)] == [(3, 2, number) for number in (1, 2, 3)]
     finally:
-        frames.close()
-    frames.close()
+        opened.close()
+    opened.close()
 
 
 def test_why_no_frame_comes_is_the_last_that_the_program_said(play: Play) -> None:

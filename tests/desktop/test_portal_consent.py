@@ -14,9 +14,8 @@ from jeepney.io.blocking import open_dbus_connection
 from stubs.fake_portal import FakePortal, allowed, session_bus_in
 
 from agent.core.geometry import Region
-from agent.desktop.portal.bus import SessionBus
-from agent.desktop.portal.consent import PortalSession, missing_on, open_portal
-from agent.desktop.portal.token import RestoreToken
+from agent.desktop.linux.bus import Bus
+from agent.desktop.portal.consent import PortalSession, RestoreToken, missing_on, open_portal
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, ExitStatus, StoppedError, UsageError
 
@@ -219,10 +218,10 @@ def test_that_the_desktop_ends_the_session_is_told_once(
 
 
 def test_what_another_program_says_in_the_portals_words_is_not_heard(address: str, portal: FakePortal) -> None:
-    bus = SessionBus(address)
+    bus = Bus({"DBUS_SESSION_BUS_ADDRESS": address})
     told: list[tuple[object, ...]] = []
     where = DBusAddress("/a/session", interface="org.freedesktop.portal.Session")
-    bus.listen("org.freedesktop.portal.Desktop", where.object_path, str(where.interface), "Closed", told.append)
+    bus.listen("org.freedesktop.portal.Desktop", where, "Closed", told.append)
     signal = new_signal(where, "Closed")
     signal.header.fields[HeaderFields.destination] = bus.name  # what is sent to us alone goes by no rule of the bus
     with open_dbus_connection(address) as stranger:

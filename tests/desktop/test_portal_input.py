@@ -14,13 +14,11 @@ from agent.desktop.portal.input import PortalInput, notify_units
 from agent.desktop.portal.session import Axis, Stream
 from agent.desktop.portal.text import PortalTextEntry
 from agent.desktop.protocol.hand import ActionFailedError, Press
+from agent.desktop.wayland.desktop import Pointer
+from agent.desktop.wayland.keys import Stroke, us_layout
 from agent.desktop.wayland.layout import Seat, caps_lock_is_on, characters
-from agent.desktop.wayland.pointer import Pointer
-from agent.desktop.wayland.strokes import Stroke, us_layout
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
-
-pytestmark = pytest.mark.slow
 
 ALL = Seat(pointer=True, keyboard=True)
 SHIFT, A, EQUAL = 42, 30, 13

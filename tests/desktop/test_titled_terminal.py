@@ -15,7 +15,7 @@ from stubs.display import wait_until
 from stubs.sway import PlainSway
 
 from agent.desktop.guard.titled_terminal import titled_window
-from agent.desktop.wayland.pointer import Pointer
+from agent.desktop.wayland.desktop import Pointer
 from agent.desktop.wayland.wire import socket_of
 from agent.desktop.wlroots.toplevels import ToplevelWindows
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from jeepney import HeaderFields, Message, MessageType, new_error, new_method_call, new_method_return, new_signal
 from jeepney.bus_messages import message_bus
+from jeepney.io.blocking import open_dbus_connection
 from jeepney.wrappers import DBusAddress
 from stubs.benches import GnomeBench
 from stubs.display import wait_until
@@ -19,18 +20,17 @@ from stubs.fake_portal import session_bus_in
 from stubs.gnome import PlainGnome
 
 from agent.core.geometry import Region
-from agent.desktop.linux.bus import Bus
 from agent.desktop.portal import active
 from agent.desktop.portal.active import terminal_has_focus
 from agent.desktop.portal.idle import IdleWatch, tells_idle
-from agent.desktop.portal.shell import ShellStopKey, has_extension
-from agent.desktop.portal.told_windows import ToldWindows, open_told_windows
+from agent.desktop.portal.stop_key import ShellStopKey
+from agent.desktop.portal.windows import DescribedWindows, has_extension, open_described_windows
 from agent.desktop.protocol.desktop import TakeoverWatch
 from agent.desktop.protocol.hand import Rest
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
-pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 #: As KWin 6.3 told it, of two windows and a menu; shortened.
 TOLD = {
@@ -67,8 +67,8 @@ class FakeKwin:
         self.told = told
         self.loaded: dict[str, str] = {}
         self.texts: list[str] = []
-        self._bus = Bus(environ, 60)
-        self._bus.send_and_get_reply(message_bus.RequestName("org.kde.KWin"))
+        self._bus = open_dbus_connection(environ["DBUS_SESSION_BUS_ADDRESS"])
+        self._bus.send_and_get_reply(message_bus.RequestName("org.kde.KWin"), timeout=60)
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
@@ -114,9 +114,9 @@ def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         yield {"DBUS_SESSION_BUS_ADDRESS": address, "PATH": os.environ["PATH"]}
 
 
-def told_by_kwin(bus: dict[str, str], told: object) -> tuple[FakeKwin, ToldWindows]:
+def told_by_kwin(bus: dict[str, str], told: object) -> tuple[FakeKwin, DescribedWindows]:
     kwin = FakeKwin(bus, told)
-    windows = open_told_windows(bus)
+    windows = open_described_windows(bus)
     assert windows is not None
     return kwin, windows
 
@@ -148,16 +148,16 @@ def test_a_window_is_brought_to_the_front_by_its_number_alone(bus: dict[str, str
 
 
 def test_a_kwin_that_tells_nothing_is_one_sentence(bus: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.desktop.portal.kwin._PATIENCE", 0.3)
+    monkeypatch.setattr("agent.desktop.portal.windows._PATIENCE", 0.3)
     kwin, windows = told_by_kwin(bus, None)
     with closing(kwin), pytest.raises(EnvironmentLacksError, match=r"tells no more of its windows \(KWin told nothing"):
         windows.windows()
 
 
 def test_nobody_but_kwin_is_believed(bus: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.desktop.portal.kwin._PATIENCE", 1.0)
+    monkeypatch.setattr("agent.desktop.portal.windows._PATIENCE", 1.0)
     kwin, windows = told_by_kwin(bus, None)
-    liar, ends = Bus(bus, 60), threading.Event()
+    liar, ends = open_dbus_connection(bus["DBUS_SESSION_BUS_ADDRESS"]), threading.Event()
 
     def lie() -> None:
         while not ends.wait(0.01):
@@ -172,7 +172,8 @@ def test_nobody_but_kwin_is_believed(bus: dict[str, str], monkeypatch: pytest.Mo
 
 
 def test_only_the_shell_itself_can_press_the_stop_key(bus: dict[str, str]) -> None:
-    shell, liar, stop, ends = Bus(bus, 60), Bus(bus, 60), StopSwitch(), threading.Event()
+    shell, liar = (open_dbus_connection(bus["DBUS_SESSION_BUS_ADDRESS"]) for _ in range(2))
+    stop, ends = StopSwitch(), threading.Event()
     shell.send_and_get_reply(message_bus.RequestName("org.gnome.Shell"))
 
     def grant() -> None:
@@ -191,13 +192,11 @@ def test_only_the_shell_itself_can_press_the_stop_key(bus: dict[str, str]) -> No
 
     pressed = new_signal(DBusAddress("/org/mai_agent/Windows", None, "org.mai_agent.Windows"), "Pressed", "u", (5,))
     liar.send(pressed)
-    [names] = liar.ask(
-        DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus"), "ListNames"
-    )
+    [names] = liar.send_and_get_reply(message_bus.ListNames(), timeout=60).body
     for name in (one for one in names if one.startswith(":")):  # the key's connection is one of them
         pressed.header.fields[HeaderFields.destination] = name
         liar.send(pressed)
-    assert liar.owned("org.gnome.Shell"), "all of it has been handed on"
+    liar.send_and_get_reply(message_bus.NameHasOwner("org.gnome.Shell"), timeout=60)  # all of it has been handed on
     time.sleep(0.3)
     assert not stop.stopped
     pressed.header.fields.pop(HeaderFields.destination)
@@ -207,8 +206,8 @@ def test_only_the_shell_itself_can_press_the_stop_key(bus: dict[str, str]) -> No
 
 
 def test_without_a_shell_or_kwin_windows_are_not_known(bus: dict[str, str]) -> None:
-    assert open_told_windows(bus) is None
-    assert open_told_windows({}) is None
+    assert open_described_windows(bus) is None
+    assert open_described_windows({}) is None
     assert not has_extension(bus) and not tells_idle(bus)
 
 
@@ -221,7 +220,7 @@ def gnome(own_temporary_folder: None) -> Iterator[GnomeBench]:
 
 
 def test_the_shell_of_a_sandbox_tells_its_windows(gnome: GnomeBench) -> None:
-    windows = open_told_windows(gnome.server.environ)
+    windows = open_described_windows(gnome.server.environ)
     assert windows is not None
     [layer, *_] = windows.layers()
     assert (layer.window.title, layer.box) == ("probe", Region(0, 0, 1280, 800))
@@ -320,7 +319,7 @@ def test_on_gnome_what_is_done_in_our_own_terminal_or_while_the_run_is_paused_is
 def test_the_terminal_that_runs_us_is_known_by_its_process_also_without_windows(
     gnome: GnomeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    windows, session = open_told_windows(gnome.server.environ), gnome.server.environ["DBUS_SESSION_BUS_ADDRESS"]
+    windows, session = open_described_windows(gnome.server.environ), gnome.server.environ["DBUS_SESSION_BUS_ADDRESS"]
     assert windows is not None
     wait_until(lambda: (one := windows.active()) is not None and one.title == "probe", "the probe has the focus")
     focused = windows.active()

@@ -21,7 +21,7 @@ from agent.desktop.portal.clipboard import PortalClipboard
 from agent.desktop.portal.mutter import open_mutter
 from agent.desktop.protocol.desktop import Desktop
 from agent.desktop.protocol.hand import Press
-from agent.desktop.wayland.pointer import Pointer
+from agent.desktop.wayland.desktop import Pointer
 from agent.desktop.wayland.wire import socket_of
 from agent.desktop.wlroots.clipboard import WlrootsClipboard
 from agent.desktop.wlroots.input import WlrootsInput

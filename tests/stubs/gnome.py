@@ -8,10 +8,10 @@ from jeepney import DBusAddress
 
 from agent.core.geometry import Size
 from agent.desktop.linux.bus import Bus, BusError
-from agent.desktop.programs import Inside
+from agent.desktop.programs import MARK, Inside
 from agent.desktop.wlroots.keymap import Keymap
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
-from agent.sandbox.processes import MARK, marked
+from agent.sandbox.processes import marked
 
 _REMOTE = "org.gnome.Mutter.RemoteDesktop"
 _FAR = 10_000.0
@@ -51,11 +51,11 @@ class PlainGnome:
         """Make all on its monitor larger."""
         config = "org.gnome.Mutter.DisplayConfig"
         address = DBusAddress("/org/gnome/Mutter/DisplayConfig", config, config)
-        with closing(Bus(self.environ, 20.0)) as bus:
-            serial, [monitor], *_ = bus.ask(address, "GetCurrentState")
+        with Bus(self.environ, 20.0) as bus:
+            serial, [monitor], *_ = bus.call(address, "GetCurrentState")
             mode = next(one for one in monitor[1] if "is-current" in one[6])
             shown = (0, 0, by, 0, True, [(monitor[0][0], mode[0], {})])
-            bus.ask(address, "ApplyMonitorsConfig", "uua(iiduba(ssa{sv}))a{sv}", serial, 1, [shown], {})
+            bus.call(address, "ApplyMonitorsConfig", "uua(iiduba(ssa{sv}))a{sv}", serial, 1, [shown], {})
 
     def kill(self, program: str = "gnome-shell") -> None:
         """The compositor, or another program of it, goes away; safe to call twice."""
@@ -78,7 +78,7 @@ class MutterPerson:
         self._last = size.width - 1, size.height - 1
         self._bus = Bus(environ, _LONG)
         whole = DBusAddress(f"/{_REMOTE.replace('.', '/')}", _REMOTE, _REMOTE)
-        [path] = self._bus.ask(whole, "CreateSession")
+        [path] = self._bus.call(whole, "CreateSession")
         self._session = DBusAddress(path, _REMOTE, f"{_REMOTE}.Session")
         self._do("Start")
 
@@ -109,4 +109,4 @@ class MutterPerson:
             self._do("NotifyPointerButton", "ib", 0x110, down)
 
     def _do(self, method: str, signature: str | None = None, *body: Any) -> None:
-        self._bus.ask(self._session, method, signature, *body)
+        self._bus.call(self._session, method, signature, *body)

@@ -107,7 +107,7 @@ def _write_dconf(environ: Mapping[str, str], key: str, value: Any) -> None:
     """Tell dconf's writer a change: a dictionary of keys and of values, or of nothing for a reset."""
     change = encode("a{smv}", [[key, None if value is None else {"just": value}]])
     with Bus(environ, _PATIENCE) as bus:
-        bus.ask(_DCONF, "Change", "ay", change, start=True)
+        bus.call(_DCONF, "Change", "ay", change, start=True)
     deadline = time.monotonic() + 1.0
     store = DconfStore(environ)
     while store.current(key) != value:

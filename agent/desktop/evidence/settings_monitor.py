@@ -4,63 +4,58 @@ import os
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 
+from jeepney import DBusAddress
+
 from agent.desktop.evidence.kde import marks
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
 
-_XFCONF = "org.xfce.Xfconf"
-#: Seconds for connecting to the bus.
+XFCONF = DBusAddress("/org/xfce/Xfconf", "org.xfce.Xfconf", "org.xfce.Xfconf")
+#: Seconds for connecting to the bus, and for each call.
 _PATIENCE = 0.5
-#: Properties of XFCE that are remembered, and the longest name: they are a stranger's.
+#: Properties of XFCE that are remembered, and the longest name: other programs write them.
 _MOST, _LONGEST = 5000, 300
 
 
-class SettingsNews:
-    """Listens while a run lasts. Not safe to be used by two threads at once."""
+class SettingsMonitor:
+    """Listens while a run lasts."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._folder = places.config_home(environ)
         self._bus: Bus | None = None
         self._count = 0
-        #: XFCE's settings that were set or reset, by channel and property.
-        self.written: set[tuple[str, str]] = set()
-        self.hears_all = False  # whether none is missing among them
+        self._written: set[tuple[str, str]] = set()
+        self.hears_all = False  # whether none is missing in `written`
+
+    @property
+    def written(self) -> frozenset[tuple[str, str]]:
+        """XFCE's settings that were set or reset, by channel and property."""
+        return frozenset(self._written)
 
     def begin(self) -> None:
-        """Listen from now on; where there is no bus, there is nothing to be heard."""
+        """Listen from now on; without a bus, nothing is heard."""
         with suppress(BusError):
-            bus = Bus(self._environ, _PATIENCE)
+            bus = Bus(self._environ, seconds=_PATIENCE)
             try:
-                bus.listen(_XFCONF, "/org/xfce/Xfconf", _XFCONF)
+                for member in ("PropertyChanged", "PropertyRemoved"):
+                    bus.listen(str(XFCONF.bus_name), XFCONF, member, self._note, broadcast=True)
+                bus.on_lost("", self._lose)
             except BusError:
                 bus.close()
                 raise
             self._bus, self.hears_all = bus, True
 
-    def listen(self) -> None:
-        """Take in what was said since."""
-        if self._bus is None:
-            return
-        try:
-            for message in self._bus.heard():
-                self._count += 1
-                self._note(*message.body[:2])
-        except BusError:
-            self.hears_all = False
-            self.close()
-
-    def _note(self, channel: object = None, name: object = None) -> None:
-        if not isinstance(channel, str) or not isinstance(name, str):
-            return
-        if len(self.written) < _MOST and len(channel) + len(name) <= _LONGEST:
-            self.written.add((channel, name))
-        else:
-            self.hears_all = False
+    def sync(self) -> None:
+        """Take in what was told before now."""
+        if self._bus is not None:
+            try:
+                self._bus.sync()
+            except BusError:
+                self._lose()
 
     def mark(self) -> Hashable:
-        """What is another as soon as a setting was written."""
-        self.listen()
+        """A value that changes as soon as a setting was written."""
         return self._count, _mark(self._folder / "dconf" / "user"), tuple(marks(self._folder))
 
     def close(self) -> None:
@@ -68,6 +63,19 @@ class SettingsNews:
         bus, self._bus = self._bus, None
         if bus is not None:
             bus.close()
+
+    def _lose(self) -> None:
+        self.hears_all = False
+
+    def _note(self, body: tuple[object, ...]) -> None:
+        self._count += 1
+        channel, name = (*body[:2], None, None)[:2]
+        if not isinstance(channel, str) or not isinstance(name, str):
+            return
+        if len(self._written) < _MOST and len(channel) + len(name) <= _LONGEST:
+            self._written.add((channel, name))
+        else:
+            self.hears_all = False
 
 
 def _mark(path: os.PathLike[str]) -> Hashable:

@@ -12,7 +12,7 @@ from agent.desktop.evidence.dconf import DconfStore
 from agent.desktop.evidence.files import Files
 from agent.desktop.evidence.home import Home
 from agent.desktop.evidence.kde import KdeStore
-from agent.desktop.evidence.settings_monitor import SettingsNews
+from agent.desktop.evidence.settings_monitor import SettingsMonitor
 from agent.desktop.evidence.shown import Shown
 from agent.desktop.evidence.xfconf import XfconfStore
 from agent.desktop.linux import bus, places
@@ -74,8 +74,8 @@ class LinuxWitness:
         self._files = Files(self._home)
         self._broken: list[str] = []
         self._environ = environ
-        self._news = SettingsNews(environ)
-        stores: list[Source] = [DconfStore(environ), KdeStore(environ), XfconfStore(environ, self._news)]
+        self._monitor = SettingsMonitor(environ)
+        stores: list[Source] = [DconfStore(environ), KdeStore(environ), XfconfStore(environ, self._monitor)]
         self._stores, self._others = stores, [Shown(open_windows), clipboard]
         self._starting = False  # whether the desktop itself was started just before
         self._started: dict[str, Change] = {}  # what the desktop wrote about itself when it started, by name
@@ -108,10 +108,10 @@ class LinuxWitness:
         if not self._ready.wait(min(within, _READY_TIMEOUT)):
             return
         with self._asking:
-            last, since = self._news.mark(), time.monotonic()
+            last, since = self._monitor.mark(), time.monotonic()
             while (now := time.monotonic()) < until and now - since < _QUIET:
                 time.sleep(_LOOK_AGAIN)
-                if (mark := self._news.mark()) != last:
+                if (mark := self._monitor.mark()) != last:
                     last, since = mark, time.monotonic()
 
     def close(self) -> None:
@@ -120,10 +120,10 @@ class LinuxWitness:
         if self._home_ready.is_set():
             with self._asking:
                 self._home.close()
-                self._news.close()
+                self._monitor.close()
 
     def _begin(self) -> None:
-        self._safely(self._news, self._news.begin)  # before the stores: what is written meanwhile is heard
+        self._safely(self._monitor, self._monitor.begin)  # before the stores: what is written meanwhile is heard
         for sources in (self._stores, self._others):
             for source in list(sources):
                 if not self._safely(source, lambda source=source: (source.begin(), True)):  # type: ignore[misc]  # of two kinds
@@ -140,7 +140,7 @@ class LinuxWitness:
         if self._ended.is_set():
             with self._asking:
                 self._home.close()
-                self._news.close()
+                self._monitor.close()
 
     def _settings(self) -> list[Change]:
         """The settings that changed; against what the desktop wrote when it started, where it did."""

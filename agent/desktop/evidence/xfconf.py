@@ -4,17 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from jeepney import DBusAddress
-
 from agent.core.changes import Change
 from agent.desktop.evidence.bookkeeping import xfconf_channels
 from agent.desktop.evidence.settings import Setting, differences, read_bounded
-from agent.desktop.evidence.settings_monitor import SettingsNews
+from agent.desktop.evidence.settings_monitor import XFCONF, SettingsMonitor
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
 
-_NAME = "org.xfce.Xfconf"
-_XFCONF = DBusAddress("/org/xfce/Xfconf", _NAME, _NAME)
 _FILES = "xfce4/xfconf/xfce-perchannel-xml"
 #: Seconds for all channels: some 8 ms here. Once the daemon did not answer, less is waited for it.
 _PATIENCE, _IMPATIENCE = 0.5, 0.1
@@ -33,12 +29,12 @@ class XfconfStore:
 
     Args:
         environ: of the run's applications.
-        news: the settings that were written since: the daemon does not list a channel before it has written its file.
+        monitor: hears which settings are written: the daemon lists a channel only once it has written its file.
     """
 
-    def __init__(self, environ: Mapping[str, str], news: SettingsNews) -> None:
+    def __init__(self, environ: Mapping[str, str], monitor: SettingsMonitor) -> None:
         self._environ = environ
-        self._news = news
+        self._monitor = monitor
         self._without_daemon = False  # whether how it was is known from files alone
         self._was_hung = False  # because the daemon was too busy to answer
         self._before: dict[_Key, Setting] = {}
@@ -62,11 +58,13 @@ class XfconfStore:
             self._hung()
             return self._last
         self.remark, self._patience = "", _PATIENCE
-        if self._without_daemon and (self._news.hears_all or self._was_hung):
+        if self._without_daemon and (self._monitor.hears_all or self._was_hung):
             # What nobody was heard to set, and the daemon knows: defaults of the system, from places of its own.
-            known = {key: one for key, one in now.items() if key not in self._before and key not in self._news.written}
+            known = {
+                key: one for key, one in now.items() if key not in self._before and key not in self._monitor.written
+            }
             self._before |= known
-            self.remark = "" if self._news.hears_all else _PARTLY
+            self.remark = "" if self._monitor.hears_all else _PARTLY
         self._last = list(differences("xfconf", self._before, now, name=" ".join, place=list))
         return self._last
 
@@ -81,14 +79,14 @@ class XfconfStore:
         except BusError:  # without a bus there is no daemon either
             return self._read()
         with bus:
-            if not bus.owned(_NAME):
+            if not bus.owned(str(XFCONF.bus_name)):
                 self._without_daemon = True
                 return self._read()
-            (channels,) = bus.ask(_XFCONF, "ListChannels")
+            (channels,) = bus.call(XFCONF, "ListChannels")
             found: dict[_Key, Setting] = {}
-            self._news.listen()  # after an answer: what was set before that has been told by now
-            for channel in dict.fromkeys([*channels, *xfconf_channels(), *(one for one, _ in self._news.written)]):
-                (properties,) = bus.ask(_XFCONF, "GetAllProperties", "ss", channel, "/")
+            self._monitor.sync()  # after an answer: what was set before that has been told by now
+            for channel in dict.fromkeys([*channels, *xfconf_channels(), *(one for one, _ in self._monitor.written)]):
+                (properties,) = bus.call(XFCONF, "GetAllProperties", "ss", channel, "/")
                 for name, (signature, value) in properties.items():
                     found[channel, name] = Setting(as_text(signature, value), as_json(signature, value))
             return found
@@ -110,17 +108,17 @@ def set_again(environ: Mapping[str, str], key: _Key, data: Any, seconds: float =
     """Set a property to what it was; None resets it. Raises BusError."""
     with Bus(environ, seconds) as bus:
         if data is None:
-            bus.ask(_XFCONF, "ResetProperty", "ssb", *key, False)
+            bus.call(XFCONF, "ResetProperty", "ssb", *key, False)
         else:
-            bus.ask(_XFCONF, "SetProperty", "ssv", *key, _from_json(data))
+            bus.call(XFCONF, "SetProperty", "ssv", *key, _from_json(data))
 
 
 def current(environ: Mapping[str, str], key: _Key, seconds: float = 2.0) -> Any:
     """What a property is set to, as plain JSON; None where it is not set. Raises BusError."""
     with Bus(environ, seconds) as bus:
-        if not bus.ask(_XFCONF, "PropertyExists", "ss", *key)[0]:
+        if not bus.call(XFCONF, "PropertyExists", "ss", *key)[0]:
             return None
-        (variant,) = bus.ask(_XFCONF, "GetProperty", "ss", *key)
+        (variant,) = bus.call(XFCONF, "GetProperty", "ss", *key)
         return as_json(*variant)
 
 

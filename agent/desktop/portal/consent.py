@@ -4,25 +4,26 @@ One session for all (RemoteDesktop with ScreenCast and Clipboard in it), so one 
 was allowed the next time, which is good for one time and comes anew with every start.
 """
 
+import json
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from jeepney import DBusAddress
+from typing_extensions import override
 
 from agent.core.geometry import Region
-from agent.desktop.linux.bus import BusError
-from agent.desktop.portal.bus import PATIENCE, Answer, SessionBus
-from agent.desktop.portal.mutter import REMOTE as MUTTER
-from agent.desktop.portal.mutter import region_told
-from agent.desktop.portal.session import AXES, Axis, BaseSession, Stream, Units
-from agent.desktop.portal.token import RestoreToken
-from agent.desktop.trees.switch import session_bus
+from agent.desktop.linux.bus import PATIENCE, AwaitedSignal, Bus, BusError
+from agent.desktop.portal.mutter import MUTTER, region_told
+from agent.desktop.portal.session import REMOTE, Session, Stream, Units
 from agent.desktop.wayland.outputs import number_of
 from agent.safety.stop import StopSwitch
+from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError
+from foundation.files import read_json_object, write_atomically
 
 PORTAL = "org.freedesktop.portal.Desktop"
 _PATH = "/org/freedesktop/portal/desktop"
@@ -46,27 +47,49 @@ class _EndedError(Exception):
         self.response = response
 
 
+class RestoreToken:
+    """The token of the last session that was allowed: kept for this user alone, and good for one time.
+
+    Args:
+        path: the file, of mode 0600; None for the one in the state folder.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path or state_folder() / "portal.json"
+
+    def read(self) -> str:
+        """The token; "" where there is none."""
+        token = read_json_object(self._path).get("restore_token")
+        return token if isinstance(token, str) else ""
+
+    def keep(self, token: str) -> None:
+        """Keep what a start returned; "" forgets. A disk that cannot be written costs a question the next time."""
+        with suppress(OSError):
+            if not token:
+                self._path.unlink(missing_ok=True)
+                return
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomically(self._path, json.dumps({"restore_token": token}))
+
+
 def missing_on(environ: Mapping[str, str]) -> str:
     """What is missing for this way, as a sentence; "" where it is there. Raises EnvironmentLacksError: no bus."""
     try:
-        bus = SessionBus(session_bus(environ))
+        with Bus(environ) as bus:
+            return _missing(bus, environ)
     except BusError as error:
         raise EnvironmentLacksError(
             f"The desktop portal cannot be asked: {error}.", "Start from a terminal of that session."
         ) from error
-    try:
-        return _missing(bus, environ)
-    finally:
-        bus.close()
 
 
-def _missing(bus: SessionBus, environ: Mapping[str, str]) -> str:
+def _missing(bus: Bus, environ: Mapping[str, str]) -> str:
     with suppress(BusError):
         if not bus.owned(PORTAL, start=True):
             return "The desktop portal is not there: the package xdg-desktop-portal is missing, or does not start."
     try:
         for interface in ("RemoteDesktop", "ScreenCast"):
-            bus.property(_address(interface), "version")
+            bus.property(portal_address(interface), "version")
     except BusError:
         names = environ.get("XDG_CURRENT_DESKTOP", "")
         backend = next((_BACKENDS[one] for one in names.split(":") if one in _BACKENDS), "")
@@ -99,14 +122,14 @@ def open_portal(
     """
     token = token or RestoreToken()
     try:
-        bus = SessionBus(session_bus(environ))
+        bus = Bus(environ)
     except BusError as error:
         raise EnvironmentLacksError(f"The desktop portal cannot be asked: {error}.", "Is this a session?") from error
     try:
         missing = _missing(bus, environ)
         if missing:
             raise EnvironmentLacksError(missing, "Install it, and log in again.")
-        session = PortalSession(bus, _Asking(bus, stop, seconds), monitor)
+        session = PortalSession(bus, stop, seconds, monitor)
         session.start(token)
         return session
     except (BusError, LookupError, TypeError, ValueError) as error:  # the last ones for answers of another shape
@@ -120,58 +143,47 @@ def open_portal(
         raise
 
 
-class _Asking:
-    """Requests of the portal, which a person may have to answer."""
+def ask_portal(
+    bus: Bus, interface: str, member: str, signature: str, body: tuple[Any, ...], options: Mapping[str, Any],
+    stop: StopSwitch, seconds: float,
+) -> tuple[int, dict[str, Any]] | None:  # fmt: skip
+    """Send a request that a person may have to answer, and wait for the response: its number and its results.
 
-    def __init__(self, bus: SessionBus, stop: StopSwitch, seconds: float) -> None:
-        self._bus = bus
-        self._stop = stop
-        self._seconds = seconds
-
-    def ask(
-        self, interface: str, member: str, signature: str, body: tuple[Any, ...], options: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Ask, and wait for the answer; its results.
-
-        Raises:
-            BusError: there is no such request.
-            EnvironmentLacksError: nobody answered in time.
-            StoppedError: the stop switch was set.
-            _EndedError: the answer is no.
-        """
-        name = f"mai{uuid.uuid4().hex}"
-        # The place of the answer is known before it is asked for (xdg-desktop-portal, Request): none can be missed.
-        path = f"{_PATH}/request/{self._bus.name[1:].replace('.', '_')}/{name}"
-        answer = Answer(self._bus, PORTAL, path, f"{_INTERFACE}Request", "Response")
-        given = {"handle_token": ("s", name), **options}
-        self._bus.call(_address(interface), member, f"{signature}a{{sv}}", *body, given, seconds=self._seconds)
-        deadline = time.monotonic() + self._seconds
-        while not answer.wait(_POLL):
-            if self._stop.stopped or time.monotonic() >= deadline:
-                with suppress(BusError):
-                    self._bus.call(DBusAddress(path, PORTAL, f"{_INTERFACE}Request"), "Close")
-                self._stop.check()
-                raise EnvironmentLacksError(
-                    f"Nobody answered the desktop's question within {self._seconds:.0f} seconds: it asks on the screen "
-                    "itself whether mai-agent may see and use it.",
-                    "Start again, look at your screen and press Share.",
-                )
-        code, results = answer.body
-        if code:
-            raise _EndedError(code)
-        return {key: value for key, (_, value) in results.items()}
+    None if nobody answered within some seconds, or the stop switch was set. Raises BusError: there is no such request.
+    """
+    name = f"mai{uuid.uuid4().hex}"
+    # The path of the response is known before the request (xdg-desktop-portal, Request): none can be missed.
+    path = f"{_PATH}/request/{bus.name[1:].replace('.', '_')}/{name}"
+    request = DBusAddress(path, PORTAL, f"{_INTERFACE}Request")
+    response = AwaitedSignal(bus, PORTAL, request, "Response")
+    given = {"handle_token": ("s", name), **options}
+    bus.call(portal_address(interface), member, f"{signature}a{{sv}}", *body, given, seconds=seconds)
+    deadline = time.monotonic() + seconds
+    while not response.wait(_POLL):
+        if stop.stopped or time.monotonic() >= deadline:
+            with suppress(BusError):
+                bus.call(request, "Close")
+            return None
+    code, results = response.body
+    return code, {key: value for key, (_, value) in results.items()}
 
 
-class PortalSession(BaseSession):
-    """See `Session`; `start` comes first."""
+def portal_address(interface: str) -> DBusAddress:
+    """The portal, by an interface of its own such as ScreenCast."""
+    return DBusAddress(_PATH, PORTAL, f"{_INTERFACE}{interface}")
 
-    def __init__(self, bus: SessionBus, asking: _Asking, monitor: int | None) -> None:
+
+class PortalSession(Session):
+    """A session of the portal's RemoteDesktop, ScreenCast and Clipboard interfaces; `start` comes first."""
+
+    handle_type, down_type, key_type, mime_types = "u", "u", "i", "mime_types"
+
+    def __init__(self, bus: Bus, stop: StopSwitch, seconds: float, monitor: int | None) -> None:
         super().__init__(bus)
-        self._asking = asking
+        self._stop, self._seconds = stop, seconds
         self._monitor = monitor
         self._handle = ""
         self.has_clipboard = False
-        self.monitors: Sequence[Region] = ()
         # GNOME hands on what it is told to Mutter, which counts in pixels of the stream's frames; measured at 100 to
         # 200 %. The portal's own text, and KDE, have logical units, and the portal of GNOME 48 refuses what would lie
         # outside the stream in these: of a scaled monitor, only a part can be reached by calls.
@@ -212,104 +224,74 @@ class PortalSession(BaseSession):
         self.monitors = regions
         self.stream = Stream(node, regions[chosen], node, str(properties.get("mapping_id", ("s", ""))[1]))
 
+    def _ask(self, interface: str, member: str, signature: str, body: tuple[Any, ...], **options: Any) -> Any:
+        """The results of a request. Raises as `open_portal` does, and _EndedError: the answer is no."""
+        answer = ask_portal(self._bus, interface, member, signature, body, options, self._stop, self._seconds)
+        if answer is None:
+            self._stop.check()
+            raise EnvironmentLacksError(
+                f"Nobody answered the desktop's question within {self._seconds:.0f} seconds: it asks on the screen "
+                "itself whether mai-agent may see and use it.",
+                "Start again, look at your screen and press Share.",
+            )
+        if answer[0]:
+            raise _EndedError(answer[0])
+        return answer[1]
+
     def _ask_for(self, token: str) -> dict[str, Any]:
         """One session; what `Start` says of it."""
-        bus, ask = self._bus, self._asking.ask
-        name = f"mai{uuid.uuid4().hex}"
-        made = ask("RemoteDesktop", "CreateSession", "", (), {"session_handle_token": ("s", name)})
-        self._handle = str(made["session_handle"])
-        handle = self._handle
-        bus.listen(
-            PORTAL, handle, f"{_INTERFACE}Session", "Closed",
-            lambda _: self.ended() if handle == self._handle else None,
-        )  # fmt: skip
+        bus = self._bus
+        made = self._ask(REMOTE, "CreateSession", "", (), session_handle_token=("s", f"mai{uuid.uuid4().hex}"))
+        handle = self._handle = str(made["session_handle"])
+        closed = DBusAddress(handle, PORTAL, f"{_INTERFACE}Session")
+        bus.listen(PORTAL, closed, "Closed", lambda _: self.ended() if handle == self._handle else None)
+        restore = {"restore_token": ("s", token)} if token else {}
         devices = {"types": ("u", _KEYBOARD_AND_POINTER), "persist_mode": ("u", _UNTIL_REVOKED)}
-        ask("RemoteDesktop", "SelectDevices", "o", (self._handle,), devices | _named("restore_token", token))
-        modes = bus.property(_address("ScreenCast"), "AvailableCursorModes")
+        self._ask(REMOTE, "SelectDevices", "o", (handle,), **devices, **restore)
+        modes = bus.property(portal_address("ScreenCast"), "AvailableCursorModes")
         sources = {
             "types": ("u", _MONITORS),
             "multiple": ("b", self._monitor is not None),
             "cursor_mode": ("u", _HIDDEN if modes & _HIDDEN else _EMBEDDED),
         }
-        ask("ScreenCast", "SelectSources", "o", (self._handle,), sources)
+        self._ask("ScreenCast", "SelectSources", "o", (handle,), **sources)
         with suppress(BusError):  # older portals, and KDE's, have no clipboard
-            bus.call(_address("Clipboard"), "RequestClipboard", "oa{sv}", handle, {})
-            bus.listen(PORTAL, _PATH, f"{_INTERFACE}Clipboard", "SelectionOwnerChanged", self._owner_changed)
-            bus.listen(PORTAL, _PATH, f"{_INTERFACE}Clipboard", "SelectionTransfer", self._transfer)
-        return ask("RemoteDesktop", "Start", "os", (self._handle, ""), {})
+            clipboard = portal_address("Clipboard")
+            bus.call(clipboard, "RequestClipboard", "oa{sv}", handle, {})
+            bus.listen(PORTAL, clipboard, "SelectionOwnerChanged", self._owner_changed)
+            bus.listen(PORTAL, clipboard, "SelectionTransfer", self._transfer)
+        started: dict[str, Any] = self._ask(REMOTE, "Start", "os", (handle, ""))
+        return started
 
-    def move(self, x: float, y: float) -> None:
-        """See `Session.move`."""
-        self._notify("PointerMotionAbsolute", "udd", self.stream.handle, float(x), float(y))
-
-    def button(self, code: int, *, down: bool) -> None:
-        """See `Session.button`."""
-        self._notify("PointerButton", "iu", code, int(down))
-
-    def key(self, code: int, *, down: bool) -> None:
-        """See `Session.key`."""
-        self._notify("KeyboardKeycode", "iu", code, int(down))
-
-    def wheel(self, axis: Axis, steps: int) -> None:
-        """See `Session.wheel`."""
-        self._notify("PointerAxisDiscrete", "ui", AXES[axis], steps)
-
+    @override
     def pipewire(self) -> int:
-        """See `Session.pipewire`."""
         return self._file("ScreenCast", "OpenPipeWireRemote", "a{sv}", {})
 
+    @override
     def eis(self) -> int | None:
-        """See `Session.eis`: since version 2 of the interface."""
         with suppress(BusError):
-            if self._bus.property(_address("RemoteDesktop"), "version") >= 2:
-                return self._file("RemoteDesktop", "ConnectToEIS", "a{sv}", {})
+            if self._bus.property(portal_address(REMOTE), "version") >= 2:
+                return self._file(REMOTE, "ConnectToEIS", "a{sv}", {})
         return None
 
-    def give_clipboard(self, kinds: Sequence[str]) -> None:
-        """See `Session.give_clipboard`."""
-        self._call("Clipboard", "SetSelection", "a{sv}", {"mime_types": ("as", list(kinds))})
+    def _owner_changed(self, body: tuple[Any, ...]) -> None:
+        if body[0] == self._handle:
+            self.clipboard_changed(body[1])
 
-    def read_clipboard(self, kind: str) -> int:
-        """See `Session.read_clipboard`."""
-        return self._file("Clipboard", "SelectionRead", "s", kind)
-
-    def write_clipboard(self, serial: int) -> int:
-        """See `Session.write_clipboard`."""
-        return self._file("Clipboard", "SelectionWrite", "u", serial)
-
-    def clipboard_written(self, serial: int, *, done: bool) -> None:
-        """See `Session.clipboard_written`."""
-        self._call("Clipboard", "SelectionWriteDone", "ub", serial, done)
-
-    def _owner_changed(self, told: tuple[Any, ...]) -> None:
-        if told[0] == self._handle:
-            self.clipboard_changed(told[1])
-
-    def _transfer(self, told: tuple[Any, ...]) -> None:
-        if told[0] == self._handle:
-            self.clipboard_wanted(*told[1:])
+    def _transfer(self, body: tuple[Any, ...]) -> None:
+        if body[0] == self._handle:
+            self.clipboard_wanted(*body[1:])
 
     def _end(self) -> None:
-        address = DBusAddress(self._handle, PORTAL, f"{_INTERFACE}Session")
         if self._handle:
-            self._bus.call(address, "Close", seconds=PATIENCE / 10)
+            session = DBusAddress(self._handle, PORTAL, f"{_INTERFACE}Session")
+            self._bus.call(session, "Close", seconds=PATIENCE / 10)
 
     def _notify(self, member: str, signature: str, *body: Any) -> None:
-        self._call("RemoteDesktop", f"Notify{member}", f"a{{sv}}{signature}", {}, *body)
+        self._call(REMOTE, f"Notify{member}", f"a{{sv}}{signature}", {}, *body)
 
-    def _file(self, interface: str, member: str, signature: str, *body: Any) -> int:
-        return int(self._call(interface, member, signature, *body)[0].to_raw_fd())
-
-    def _call(self, interface: str, member: str, signature: str, *body: Any) -> tuple[Any, ...]:
-        return self._bus.call(_address(interface), member, f"o{signature}", self._handle, *body)
-
-
-def _address(interface: str) -> DBusAddress:
-    return DBusAddress(_PATH, PORTAL, f"{_INTERFACE}{interface}")
-
-
-def _named(name: str, text: str) -> dict[str, Any]:
-    return {name: ("s", text)} if text else {}
+    def _call(self, interface: str, member: str, signature: str = "", *body: Any) -> tuple[Any, ...]:
+        return self._bus.call(portal_address(interface), member, f"o{signature}", self._handle, *body)
 
 
 def _refused(response: int) -> EnvironmentLacksError:

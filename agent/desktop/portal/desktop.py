@@ -1,40 +1,29 @@
 """The desktop of GNOME or KDE on Wayland: one session, by the portal or (thrown away) by Mutter itself."""
 
-import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from functools import cached_property, partial
-from pathlib import Path
 
-from agent.desktop.apps.launcher import Launcher
-from agent.desktop.input.hand import InputHand
+from typing_extensions import override
+
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal import idle
 from agent.desktop.portal.active import active_application, terminal_has_focus
 from agent.desktop.portal.clipboard import PortalClipboard
-from agent.desktop.portal.composing import composes
 from agent.desktop.portal.emulation import open_libei
 from agent.desktop.portal.input import PortalInput, notify_units
 from agent.desktop.portal.screen import PortalScreen
 from agent.desktop.portal.session import Session
-from agent.desktop.portal.shell import ShellStopKey, has_extension
-from agent.desktop.portal.shortcuts import PortalStopKey, has_shortcuts
-from agent.desktop.portal.text import PortalTextEntry
-from agent.desktop.portal.told_windows import open_told_windows
-from agent.desktop.programs import number_outside
-from agent.desktop.protocol.clipboard import ClipboardWatch
-from agent.desktop.protocol.desktop import DEFAULT_CHORD, Abilities, Applications, TakeoverWatch, TextEntry, parse_chord
-from agent.desktop.protocol.elements import Elements
-from agent.desktop.protocol.hand import Hand
+from agent.desktop.portal.stop_key import PortalStopKey, ShellStopKey, has_shortcuts
+from agent.desktop.portal.text import PortalTextEntry, composes
+from agent.desktop.portal.windows import has_extension, open_described_windows
+from agent.desktop.protocol.desktop import DEFAULT_CHORD, Abilities, TakeoverWatch, TextEntry, parse_chord
 from agent.desktop.protocol.windows import Windows
-from agent.desktop.protocol.witness import Witness
-from agent.desktop.trees.elements import AtspiElements
-from agent.desktop.trees.switch import buses, session_bus
+from agent.desktop.trees.switch import session_bus
+from agent.desktop.wayland.desktop import NO_CORNER, Pointer, WaylandDesktop
 from agent.desktop.wayland.layout import read_layout, read_seat
-from agent.desktop.wayland.pointer import Pointer
-from agent.desktop.wayland.seat_watch import NOTIFIERS, SeatWatch
-from agent.desktop.wayland.wire import Connection, socket_of
+from agent.desktop.wayland.seat_watch import SeatWatch
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
@@ -43,7 +32,6 @@ OpenSession = Callable[[StopSwitch, int | None], Session]
 
 _RESTART = "Does it run (`systemctl --user status pipewire`)? Then start again."
 _ENDED = "the desktop ended sharing its screen"
-_CORNER = "On Wayland, the pointer in a corner of the screen does not stop a run."
 _SCALED = "On a scaled monitor, this desktop takes the pointer only by libei, which is missing."
 _MARK = "the mark in the desktop's bar that shows that the screen is shared (a click on it ends that)"
 _TO_BE_HAD = (
@@ -53,7 +41,7 @@ _TO_BE_HAD = (
 _NO_CLIPBOARD = "The desktop does not share its clipboard: only text that the keyboard has can be typed."
 
 
-class PortalDesktop:
+class PortalDesktop(WaylandDesktop):
     """See `Desktop`, and for its arguments and errors `OpenDesktop`.
 
     Args:
@@ -67,13 +55,9 @@ class PortalDesktop:
         environ: Mapping[str, str] | None,
         open_session: OpenSession,
     ) -> None:
-        self._stop = stop
-        self._environ = os.environ if environ is None else environ
-        self._path = socket_of(os.environ)
-        self.name = os.environ.get("WAYLAND_DISPLAY", "")
+        super().__init__(stop, environ)
         self._session = open_session(stop, monitor)
         self._is_cut_off: Callable[[], bool] = lambda: False  # until there is a screen
-        self._watches = ExitStack()
         self._watches.callback(self._session.close)
         with ExitStack() as begun:  # what is open goes again where the rest fails
             begun.callback(self.close)
@@ -87,21 +71,15 @@ class PortalDesktop:
             self._watches.callback(self._clipboard.close)
             self.abilities = self._abilities()
             begun.pop_all()
-        self.applications: Applications = Launcher(environ, self.open_windows)
 
     def _abilities(self) -> Abilities:
-        connection = Connection(self._path)
-        try:
-            tells_idle = any(connection.has(name) for name, *_ in NOTIFIERS)
-        finally:
-            connection.close()
         remarks = () if self._session.has_clipboard else (_NO_CLIPBOARD,)
         return Abilities(
             windows=self.open_windows() is not None,
-            takeover=tells_idle or idle.tells_idle(self._environ),
+            takeover=self._tells_idle() or idle.tells_idle(self._environ),
             stop_key=has_extension(self._environ) or has_shortcuts(self._environ),
             stops=_MARK,
-            remarks=(*remarks, _CORNER),
+            remarks=(*remarks, NO_CORNER),
         )
 
     @cached_property
@@ -120,7 +98,7 @@ class PortalDesktop:
         return PortalInput(self._session, in_units, self._pointer, seat, layout, self._stop)
 
     @cached_property
-    def text_entry(self) -> TextEntry:
+    def text_entry(self) -> TextEntry:  # type: ignore[override]  # cached
         """See `Desktop.text_entry`."""
         return PortalTextEntry(
             lambda: self._input,
@@ -130,35 +108,12 @@ class PortalDesktop:
             lambda: active_application(session_bus(self._environ)),
         )
 
-    @cached_property
-    def hand(self) -> Hand:
-        """See `Desktop.hand`."""
-        return InputHand(self._stop, self._input, self.text_entry, self.applications, self.home)
-
+    @override
     def open_windows(self) -> Windows | None:
-        """See `Desktop.open_windows`."""
-        return open_told_windows(self._environ)
+        return open_described_windows(self._environ)
 
-    def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
-        """See `Desktop.open_witness`."""
-        from agent.desktop.evidence.witness import LinuxWitness
-
-        return LinuxWitness(environ, self.open_windows, ClipboardWatch(self._clipboard), without)
-
-    def open_elements(self) -> Elements | None:
-        """See `Desktop.open_elements`: unknown where windows are."""
-        windows = self.open_windows()
-        if windows is None:
-            return None
-        find_bus = partial(buses, session_bus(self._environ))
-        return AtspiElements(find_bus, windows, self.monitors, self._number_outside)
-
-    def _number_outside(self, pid: int) -> int:
-        return number_outside(pid, self._environ)
-
-    def shows(self, environ: Mapping[str, str]) -> bool:
-        """See `Desktop.shows`."""
-        return socket_of(environ) == self._path
+    def _open_clipboard(self) -> PortalClipboard:
+        return self._clipboard
 
     def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
         """See `Desktop.watch`."""
@@ -188,10 +143,6 @@ class PortalDesktop:
     def check_input(self) -> str:
         """See `Desktop.check_input`."""
         return "a pointer and a keyboard that the desktop lent us"
-
-    def close(self) -> None:
-        """See `Desktop.close`."""
-        self._watches.close()
 
     def _ended(self) -> None:
         """The session ended without our doing: by the person, unless what gave it is gone."""

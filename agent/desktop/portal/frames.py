@@ -1,42 +1,63 @@
-"""The frames of a PipeWire stream, by whichever way there is on this machine.
+"""The frames of a PipeWire stream: by pipewire-capture, else by GStreamer.
 
 A stream sends a frame when something changed, and none otherwise: the last one is how the screen looks now.
 """
 
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from agent.core.geometry import Size
+from foundation.errors import EnvironmentLacksError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 #: Seconds until the first frame; the slowest seen took 0.6.
-FIRST = 5.0
+_FIRST = 5.0
+#: Seconds for a frame that is there already.
+_NEXT = 2.0
 _POLL = 0.005
+_PROGRAM = Path(__file__).with_name("gstreamer_process.py")
+_PYTHONS = (sys.executable, "/usr/bin/python3")
+#: Bytes of its error output that are looked at for the last line.
+_LAST_WORDS = 4096
+_HEAD = struct.Struct("=III")  # width, height, bytes of a line; all 0 for the frame that was handed over last
 
 
 class NoFramesError(Exception):
     """This way gives no frames, or none any more; why, as a clause."""
 
 
-class Frames(Protocol):
-    """One stream, used from one thread. `latest` raises NoFramesError."""
+class Frames(ABC):
+    """One stream, used from one thread."""
 
+    @abstractmethod
     def latest(self) -> "Image":
-        """The last frame that came, RGB."""
+        """The last frame that came, RGB. Raises NoFramesError."""
 
+    @abstractmethod
     def close(self) -> None:
         """End it; never raises, safe to call twice."""
 
 
-class LibraryFrames:
+class LibraryFrames(Frames):
     """By pipewire-capture: frames in shared memory, of up to 4096 by 4096 pixels.
 
     Args:
-        connection: to PipeWire; it stays whoever's it is.
+        connection: to PipeWire; the caller closes it.
         node: the stream.
         size: how large its frames are about.
     """
@@ -49,7 +70,7 @@ class LibraryFrames:
         self._stream: Any = CaptureStream(connection, node, size.width, size.height, 0.0)
         try:
             self._stream.start()
-            wait_for(lambda: self._frame() is not None)
+            _wait_for(lambda: self._frame() is not None)
         except BaseException as error:
             self.close()
             if isinstance(error, RuntimeError | OSError):
@@ -61,8 +82,8 @@ class LibraryFrames:
             raise NoFramesError(f"the stream ended ({self._stream.error or 'without a reason'})")
         return self._stream.get_frame()
 
+    @override
     def latest(self) -> "Image":
-        """See `Frames.latest`."""
         from PIL.Image import frombytes
 
         frame = self._frame()
@@ -71,15 +92,117 @@ class LibraryFrames:
         height, width = frame.shape[:2]
         return frombytes("RGB", (width, height), frame, "raw", "BGRX", 0, 1)
 
+    @override
     def close(self) -> None:
-        """See `Frames.close`."""
         with suppress(RuntimeError, OSError):
             self._stream.stop()
 
 
-def wait_for(there: Callable[[], bool]) -> None:
+class GStreamerFrames(Frames):
+    """By GStreamer: also what lies in a graphics card's memory, and of any size. Arguments: see `LibraryFrames`.
+
+    GStreamer's library for Python belongs to the system's own Python, so a program of its own uses it, and hands the
+    last frame over when it is asked (`gstreamer_process.py`).
+    """
+
+    def __init__(self, connection: int, node: int, size: Size) -> None:  # noqa: ARG002 -- it is told by the stream
+        self._last: Image | None = None
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 -- a pipe that nobody reads would fill up, and hang it
+        why = "GStreamer's library for Python (gi) is missing"
+        for python in dict.fromkeys(_PYTHONS):
+            with suppress(OSError):
+                self._process = subprocess.Popen(
+                    [python, "-P", str(_PROGRAM), str(connection), str(node)], pass_fds=[connection],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, start_new_session=True,
+                )  # fmt: skip
+                try:
+                    self._last = self._asked(_FIRST)
+                    return
+                except NoFramesError:
+                    why = self._end() or why
+        self._said.close()
+        raise NoFramesError(f"GStreamer: {why}")
+
+    @override
+    def latest(self) -> "Image":
+        self._last = self._asked(_NEXT)
+        return self._last
+
+    @override
+    def close(self) -> None:
+        self._end()
+        self._said.close()
+
+    def _asked(self, seconds: float) -> "Image":
+        from PIL.Image import frombytes
+
+        assert self._process.stdin is not None
+        try:
+            os.write(self._process.stdin.fileno(), b"\n")
+        except OSError as error:
+            raise NoFramesError("GStreamer ended") from error
+        width, height, stride = _HEAD.unpack(self._read(_HEAD.size, seconds))
+        if not width:
+            if self._last is None:
+                raise NoFramesError("no frame came")
+            return self._last
+        return frombytes("RGB", (width, height), self._read(stride * height, seconds), "raw", "BGRX", stride, 1)
+
+    def _read(self, length: int, seconds: float) -> bytes:
+        assert self._process.stdout is not None
+        source, data = self._process.stdout.fileno(), bytearray()
+        while len(data) < length:
+            if not select.select([source], [], [], seconds)[0]:
+                raise NoFramesError("GStreamer hangs")
+            more = os.read(source, length - len(data))
+            if not more:
+                raise NoFramesError("GStreamer ended")
+            data += more
+        return bytes(data)
+
+    def _end(self) -> str:
+        """End it; its last words."""
+        self._process.kill()
+        self._process.communicate()
+        if self._said.closed:
+            return ""
+        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - _LAST_WORDS))
+        lines = self._said.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1][:200] if lines else ""
+
+
+def open_frames(connect: Callable[[], int], node: int, size: Size) -> tuple[Frames, socket.socket]:
+    """The frames of a stream by the first way that gives any, and the connection on which they come.
+
+    Args:
+        connect: a new connection to PipeWire.
+        node: the stream.
+        size: how large its frames are about.
+
+    Raises:
+        EnvironmentLacksError: no way gives any.
+    """
+    why: list[str] = []
+    for way in (LibraryFrames, GStreamerFrames):
+        connection = socket.socket(fileno=connect())
+        try:
+            return way(connection.fileno(), node, size), connection
+        except NoFramesError as error:
+            connection.close()
+            why.append(str(error))
+        except BaseException:
+            connection.close()
+            raise
+    raise EnvironmentLacksError(
+        f"The screen cannot be captured: {'; '.join(why)}.",
+        "Install the extra: pip install 'mai-agent[wayland]', or GStreamer with its PipeWire source "
+        "(Debian: gstreamer1.0-pipewire python3-gi gir1.2-gst-plugins-base-1.0), and see that PipeWire runs.",
+    )
+
+
+def _wait_for(there: Callable[[], bool]) -> None:
     """Wait for the first frame. Raises NoFramesError: none comes."""
-    deadline = time.monotonic() + FIRST
+    deadline = time.monotonic() + _FIRST
     while not there():
         if time.monotonic() >= deadline:
             raise NoFramesError("no frame came")

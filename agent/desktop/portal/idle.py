@@ -6,7 +6,7 @@ Our own events count there too, so what counts is what comes while the hand rest
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 
 from jeepney import DBusAddress
 
@@ -34,8 +34,8 @@ def tells_idle(environ: Mapping[str, str]) -> bool:
 
 def idle_seconds(environ: Mapping[str, str]) -> float:
     """For how long nobody has used mouse or keyboard. Raises BusError: nobody tells."""
-    with closing(Bus(environ, _PATIENCE)) as bus:
-        [milliseconds] = bus.ask(_CORE, "GetIdletime")
+    with Bus(environ, _PATIENCE) as bus:
+        [milliseconds] = bus.call(_CORE, "GetIdletime")
     return float(milliseconds) / 1000
 
 

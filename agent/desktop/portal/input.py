@@ -11,9 +11,9 @@ from agent.core.geometry import DesktopPoint, Viewport
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import Axis, Session
 from agent.desktop.protocol.hand import ActionFailedError, Press
+from agent.desktop.wayland.desktop import Pointer
+from agent.desktop.wayland.keys import Stroke, us_layout
 from agent.desktop.wayland.layout import KNOWN, Seat, caps_lock_is_on
-from agent.desktop.wayland.pointer import Pointer
-from agent.desktop.wayland.strokes import Stroke, us_layout
 from agent.safety.stop import StopSwitch
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError

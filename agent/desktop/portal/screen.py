@@ -1,15 +1,12 @@
 """Captures of the monitor that a session shares."""
 
 import select
-import socket
 import time
-from collections.abc import Callable
 from contextlib import suppress
 
 from agent.core.geometry import DesktopPoint, Size, Viewport
 from agent.desktop.linux.bus import BusError
-from agent.desktop.portal.frames import Frames, LibraryFrames, NoFramesError
-from agent.desktop.portal.gstreamer import GStreamerFrames
+from agent.desktop.portal.frames import NoFramesError, open_frames
 from agent.desktop.portal.session import Session
 from agent.screen.capture import Frame
 from agent.screen.encode import keep_freed_memory
@@ -34,7 +31,7 @@ class PortalScreen:
         session.on_closed(self._end)
         stream = session.stream
         try:
-            self._frames, self._connection = _open_frames(session.pipewire, stream.node, stream.region.size)
+            self._frames, self._connection = open_frames(session.pipewire, stream.node, stream.region.size)
         except BusError as error:
             raise EnvironmentLacksError(f"PipeWire cannot be reached ({error}).", "Does pipewire run?") from error
         self._region = stream.region
@@ -74,32 +71,3 @@ class PortalScreen:
 
     def _end(self) -> None:
         self._ended = True
-
-
-def _open_frames(connect: Callable[[], int], node: int, size: Size) -> tuple[Frames, socket.socket]:
-    """The frames of a stream by the first way that gives any, and the connection on which they come.
-
-    Args:
-        connect: a new connection to PipeWire.
-        node: the stream.
-        size: how large its frames are about.
-
-    Raises:
-        EnvironmentLacksError: no way gives any.
-    """
-    why: list[str] = []
-    for way in (LibraryFrames, GStreamerFrames):
-        connection = socket.socket(fileno=connect())
-        try:
-            return way(connection.fileno(), node, size), connection
-        except NoFramesError as error:
-            connection.close()
-            why.append(str(error))
-        except BaseException:
-            connection.close()
-            raise
-    raise EnvironmentLacksError(
-        f"The screen cannot be captured: {'; '.join(why)}.",
-        "Install the extra: pip install 'mai-agent[wayland]', or GStreamer with its PipeWire source "
-        "(Debian: gstreamer1.0-pipewire python3-gi gir1.2-gst-plugins-base-1.0), and see that PipeWire runs.",
-    )

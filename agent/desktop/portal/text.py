@@ -3,16 +3,17 @@
 Nothing is ever left out: what the keyboard lacks is not dropped, as the desktop would, but pasted, or refused.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from agent.desktop.apps.catalogue import takes_text
+from agent.desktop.evidence.dconf import DconfStore
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.clipboard import PortalClipboard
 from agent.desktop.portal.input import PortalInput
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.desktop.protocol.windows import Connection, OpenWindows
-from agent.desktop.wayland.receiver import Receiver
+from agent.desktop.protocol.windows import OpenWindows
+from agent.desktop.wayland.text import CheckedTextEntry, FocusCheck
 
 #: Text of one line up to this length is typed by keys, where it can be.
 _KEYS_AT_FIRST = 60
@@ -26,15 +27,17 @@ _NO_WAY = (
     "this keyboard lacks some of the characters (or Caps Lock is on), and the desktop does not share its clipboard: "
     "nothing was typed"
 )
+_INPUT_SOURCES = "/org/gnome/desktop/input-sources/sources"
+_INPUT_METHODS = ("GTK_IM_MODULE", "QT_IM_MODULE", "XMODIFIERS")
 
 
-class PortalTextEntry:
-    """See `TextEntry`.
+class PortalTextEntry(CheckedTextEntry):
+    """Enters text by keys, or by pasting.
 
     Args:
         source: the keyboard.
         clipboard: of the session.
-        open_windows: tells which window gets what is typed, where that is known.
+        open_windows: see `CheckedTextEntry`.
         composes: whether keys go through an input method, so that they are no letters.
         told_app: what the application with the focus calls itself, where windows are not known; "" where nobody tells.
     """
@@ -47,61 +50,52 @@ class PortalTextEntry:
         composes: Callable[[], bool],
         told_app: Callable[[], str],
     ) -> None:
+        super().__init__(open_windows)
         self._source = source
         self._clipboard = clipboard
-        self._open_windows = open_windows
         self._composes = composes
         self._told_app = told_app
 
-    def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
-        """See `TextEntry.enter`.
-
-        Where another window takes the focus meanwhile, nothing more is typed, and how much was is said.
-        """
-        windows = Connection(self._open_windows)
-        try:
-            told = windows.get()
-            active = None if told is None else told.active()
-            receiver = Receiver(told, len(text), check_stop)
-            body = text.rstrip("\n")
-            if body:
-                app = self._told_app() if told is None else "" if active is None else active.app
-                self._enter(body, app, press, receiver)
-            for _ in text[len(body) :]:
-                receiver.look()
-                press(("enter",))
-        finally:
-            windows.close()
-
-    def _enter(
-        self, text: str, app: str, press: Callable[[tuple[str, ...]], None], receiver: Receiver
-    ) -> None:  # fmt: skip
+    def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:
+        app = self._told_app() if focus.windows is None else "" if focus.window is None else focus.window.app
         clipboard = self._clipboard()
-        if len(text) <= _KEYS_AT_FIRST and not takes_text(app, "completing") and self._type(text, receiver):
+        if len(text) <= _KEYS_AT_FIRST and not takes_text(app, "completing") and self._type(text, focus):
             return
         if clipboard.lacks:
-            if not self._type(text, receiver):
+            if not self._type(text, focus):
                 raise ActionFailedError(_NO_WAY)
             return
         try:
             with clipboard.lent() as loan:
-                loan.offer(text, receiver.check_stop)
-                receiver.look()
+                loan.offer(text, focus.check_stop)
+                focus.look()
                 # A terminal takes the usual chord for another one, and what is pasted after it for something else.
                 chord = _PASTE_IN_TERMINALS if takes_text(app, "primary") else _PASTE
-                if loan.pasted(partial(press, chord), _FETCH_TIMEOUT, receiver.check_stop):
+                if loan.pasted(partial(press, chord), _FETCH_TIMEOUT, focus.check_stop):
                     return
                 # A late fetch, by an application that hung, must not get the person's own: what is lent is the text.
-                if len(text) <= _MOST_KEYS and self._type(text, receiver):
+                if len(text) <= _MOST_KEYS and self._type(text, focus):
                     return
         except BusError as error:
             raise ActionFailedError(f"the clipboard cannot be used ({error})") from error
         raise ActionFailedError(_NOTHING_TOOK_IT)
 
-    def _type(self, text: str, receiver: Receiver) -> bool:
+    def _type(self, text: str, focus: FocusCheck) -> bool:
         """Type it by keys; False, with nothing typed, where the keyboard cannot."""
         strokes = None if self._composes() else self._source().strokes(text)
         if strokes is None:
             return False
-        self._source().type(strokes, lambda _: receiver.before_key())
+        self._source().type(strokes, lambda _: focus.before_key())
         return True
+
+
+def composes(environ: Mapping[str, str]) -> bool:
+    """Whether one of the person's ways of typing is an input method, whose keys are no letters.
+
+    Nothing tells which is in use now. GNOME always runs IBus, and lists its engines among the input sources; elsewhere,
+    Fcitx is named in the environment of applications.
+    """
+    sources = DconfStore(environ).current(_INPUT_SOURCES)
+    if sources is not None:
+        return any(kind == "ibus" for kind, *_ in sources["value"])
+    return any("fcitx" in environ.get(name, "").lower() for name in _INPUT_METHODS)

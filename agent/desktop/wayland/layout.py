@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.desktop.linux.xkb import Keymap
-from agent.desktop.wayland.strokes import Stroke
+from agent.desktop.wayland.keys import Stroke
+from agent.desktop.wayland.outputs import read_outputs
 from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.errors import EnvironmentLacksError
 
@@ -131,3 +132,14 @@ def _characters_in(keymap: Keymap, layout: int) -> dict[str, Stroke]:
             if char >= " " and char != "\x7f" and ways & {0, _SHIFT}:
                 found.setdefault(char, Stroke(code, shift=0 not in ways))
     return found
+
+
+def describe_display(path: str) -> tuple[list[str], list[str]]:
+    """The monitors of a compositor, and the layouts of its keyboard, in words. Raises EnvironmentLacksError."""
+    with closing(Connection(path)) as connection:
+        monitors = [one.words for one in read_outputs(connection)]
+    text = keymap_of(path)
+    if not text:
+        return monitors, []
+    with closing(Keymap(text)) as keymap:
+        return monitors, keymap.layouts()

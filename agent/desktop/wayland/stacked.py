@@ -1,4 +1,4 @@
-"""Windows of a compositor that tells all of them at once: what follows from their places and order."""
+"""Windows of a compositor that describes all of them at once: what follows from their places and order."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,8 @@ from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A window as a compositor tells of it."""
+class StackedWindow:
+    """A window as a compositor describes it."""
 
     layer: Layer
     visible: bool
@@ -29,7 +29,7 @@ class StackedWindows(ABC):
     """See `Windows`."""
 
     @abstractmethod
-    def read(self) -> list[Told]:
+    def read(self) -> list[StackedWindow]:
         """All windows, the lowest first; those that are not shown are the lowest. Raises EnvironmentLacksError."""
 
     @abstractmethod
@@ -123,8 +123,8 @@ class StackedWindows(ABC):
         """See `Windows.of_terminal`: nothing of the kind is told on Wayland."""
         return None
 
-    def _listed(self) -> list[Told]:
+    def _listed(self) -> list[StackedWindow]:
         return [one for one in self.read() if not one.layer.helper]
 
-    def _find(self, identifier: WindowId) -> Told | None:
+    def _find(self, identifier: WindowId) -> StackedWindow | None:
         return next((one for one in self._listed() if one.id == identifier), None)

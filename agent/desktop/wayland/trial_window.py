@@ -11,8 +11,9 @@ from agent.desktop.trial.pattern import Pattern
 from agent.desktop.trial.report import Report
 from agent.desktop.wayland.layout import take_keymap
 from agent.desktop.wayland.transfer import read_all, write_all
-from agent.desktop.wayland.wire import Arguments, Connection
+from agent.desktop.wayland.wire import Arguments, Connection, create_buffer
 
+_XRGB = 1  # of wl_shm's formats
 TITLE, APP = "mai-agent doctor", "mai-agent-doctor"
 _SIZE = Size(640, 480)
 _BUTTONS = {0x110: "left", 0x111: "right", 0x112: "middle"}
@@ -119,18 +120,10 @@ class WaylandWindow:
     def _draw(self) -> None:
         """Show the pattern; tell that it is there once the compositor wants the next picture."""
         connection, size = self._connection, self._size
-        length = size.area * 4
-        file = os.memfd_create("mai-agent-doctor", os.MFD_CLOEXEC)
-        try:
-            os.ftruncate(file, length)
-            with mmap.mmap(file, length) as memory:
-                _paint(memory, self._pattern, size, turned=self._turned)
-            pool, buffer = connection.new(), connection.new(lambda *_: connection.request(buffer, 0))
-            connection.request(self._shared, 0, "ni", pool, length, files=[file])
-            connection.request(pool, 0, "niiiiu", buffer, 0, size.width, size.height, size.width * 4, 1)
-            connection.request(pool, 1)
-        finally:
-            os.close(file)
+        buffer, memory = create_buffer(connection, self._shared, (size.width, size.height), size.width * 4, _XRGB)
+        with memory:
+            _paint(memory, self._pattern, size, turned=self._turned)
+        connection.hear(buffer, lambda *_: connection.request(buffer, 0))
         kind, turned = "turned" if self._drawn else "there", self._turned
         self._drawn = True
 

@@ -1,10 +1,16 @@
 """A client of Wayland's wire protocol in the standard library: messages, files beside them, and the registry.
 
+pywayland 0.4.19 was tried in its place (2026-11-23). It has wheels for x86-64 alone, so pip would need a compiler and
+libwayland's headers on ARM (DGX Spark) and on musl; it takes 65 to 115 ms to import; it lacks seven of the protocols
+used here; it prints what a handler raises, and what a compositor refuses, on standard error, below the terminal's
+interface; and its roundtrip waits for ever on a compositor that hangs.
+
 A message is the object's number, then its size and opcode in one word, then its arguments, all in the byte order of the
 machine and in words of four bytes (the Wayland protocol, chapter "Wire format"). Opcodes are counted in the order in
 which a protocol's file lists them.
 """
 
+import mmap
 import os
 import select
 import socket
@@ -56,6 +62,10 @@ class Arguments:
     def text(self) -> str:
         """A `string`, without the zero at its end."""
         return self.data()[:-1].decode("utf-8", "replace")
+
+    def words(self) -> list[int]:
+        """All that is left, as `uint`s."""
+        return [self.number() for _ in range((len(self._data) - self._at) // 4)]
 
     def file(self) -> int:
         """A file; who reads it closes it."""
@@ -241,6 +251,23 @@ class Connection:
             return
         for offered in self.globals.values():
             offered[:] = [one for one in offered if one[0] != name]
+
+
+def create_buffer(
+    connection: Connection, shared: int, size: tuple[int, int], stride: int, kind: int
+) -> tuple[int, mmap.mmap]:
+    """A new wl_buffer of `shared` (a wl_shm) and its memory, for a size, bytes of a line, and a format of wl_shm."""
+    length = stride * size[1]
+    file = os.memfd_create("mai-agent", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(file, length)
+        pool, buffer = connection.new(), connection.new()
+        connection.request(shared, 0, "ni", pool, length, files=[file])
+        connection.request(pool, 0, "niiiiu", buffer, 0, *size, stride, kind)
+        connection.request(pool, 1)
+        return buffer, mmap.mmap(file, length)
+    finally:
+        os.close(file)
 
 
 def _gone() -> EnvironmentLacksError:

@@ -1,22 +1,26 @@
 """Pointer and keyboard of our own on a Wayland desktop (wlr-virtual-pointer, virtual-keyboard).
 
-The compositor removes both with the connection, and keys are released with that; for buttons see `releaser.py`.
+The compositor removes both with the connection, and keys are released with that; for buttons see `_Releaser`.
 """
 
 import os
+import subprocess
+import sys
 import time
 import unicodedata
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 
 from agent.desktop.input.pressed_notes import PressedNotes, desktop_at
 from agent.desktop.protocol.hand import ActionFailedError, Press
+from agent.desktop.protocol.windows import OpenWindows
+from agent.desktop.wayland.desktop import Pointer
 from agent.desktop.wayland.layout import CAPABILITIES, KNOWN, POINTER_AND_KEYBOARD
 from agent.desktop.wayland.outputs import around, read_outputs
-from agent.desktop.wayland.pointer import Pointer
+from agent.desktop.wayland.text import CheckedTextEntry, FocusCheck
 from agent.desktop.wayland.wire import Arguments, Connection
 from agent.desktop.wlroots.keymap import Keymap, is_key, portions
-from agent.desktop.wlroots.releaser import Releaser
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
@@ -32,6 +36,9 @@ _STEP = 15.0
 _BETWEEN = 0.004
 _TABLE = load_config("evdev.toml")
 _BUTTONS = _TABLE["buttons"]
+_RELEASER = Path(__file__).with_name("releaser_process.py")
+#: All variables that the releaser gets: no key and no mark of a sandbox may end up in a process that outlives us.
+_ENVIRONMENT = ("HOME", "PATH", "PYTHONHOME", "LD_LIBRARY_PATH")
 
 
 class WlrootsInput:
@@ -52,7 +59,7 @@ class WlrootsInput:
         self._keymap = Keymap()
         self._down: dict[int, str] = {}  # names of keys by their codes
         self._locked = 0
-        self._releaser: Releaser | None = None
+        self._releaser: _Releaser | None = None
         self._lacked = False  # the seat had no mouse or no keyboard, if only for a moment: another hand just left
         try:
             pointers, keyboards = connection.bind(POINTERS, 2), connection.bind(KEYBOARDS, 1)
@@ -97,7 +104,7 @@ class WlrootsInput:
         """See `Input.press`."""
         if press.kind == "button":
             self._notes.press(press)
-            self._releaser = self._releaser or Releaser(self._path, self._notes.path)
+            self._releaser = self._releaser or _Releaser(self._path, self._notes.path)
             self._releaser.tell(_BUTTONS[press.name], down=True)
             self._point(_BUTTON, "uu", _BUTTONS[press.name], 1)
         else:
@@ -214,6 +221,54 @@ class WlrootsInput:
             self._connection.request(self._keyboard, _KEYMAP, "uu", _XKB, len(data), files=[file])
         finally:
             os.close(file)
+
+
+class _Releaser:
+    """Lets go of the mouse's buttons when this process is killed: sway 1.7 keeps them down after their pointer is gone.
+
+    It is a process beside this one (`releaser_process.py`), which ends with this one, or when this is closed.
+
+    Args:
+        path: of the compositor's socket.
+        notes: the file that says what is pressed, which the process removes once it released everything.
+    """
+
+    def __init__(self, path: str, notes: Path) -> None:
+        environ = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(_RELEASER), path, str(notes)], env=environ, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def tell(self, button: int, *, down: bool) -> None:
+        """A button goes down, or came up."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            os.write(self._process.stdin.fileno(), f"{'+' if down else '-'}{button}\n".encode())
+
+    def close(self) -> None:
+        """End it; safe to call twice."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(2.0)
+
+
+class WlrootsTextEntry(CheckedTextEntry):
+    """Enters all text by keys of our own keyboard, so that no clipboard is touched. Line ends within it are Enter too.
+
+    Args:
+        source: the keyboard.
+        open_windows: see `CheckedTextEntry`.
+    """
+
+    def __init__(self, source: Callable[[], WlrootsInput], open_windows: OpenWindows) -> None:
+        super().__init__(open_windows)
+        self._source = source
+
+    def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:  # noqa: ARG002
+        self._source().type(text, focus.before_key)
 
 
 def release_buttons(path: str, buttons: Sequence[int]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from agent.desktop.wayland.strokes import Stroke, us_layout
+from agent.desktop.wayland.keys import Stroke, us_layout
 from foundation.configs import load_config
 
 _TABLE = load_config("evdev.toml")

@@ -1,4 +1,4 @@
-"""Releases the buttons that a process held that was killed: see `releaser.py`.
+"""Releases the buttons that a process held that was killed: see `input.py`.
 
     python releaser_process.py SOCKET NOTES
 

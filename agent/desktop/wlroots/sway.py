@@ -1,14 +1,27 @@
-"""What sway tells beside Wayland, on its own socket (sway-ipc(7)): its windows, and keys of our own."""
+"""What sway tells beside Wayland, on its own socket (sway-ipc(7)): its windows, and the stop key.
+
+i3ipc 2.2 speaks the same protocol; its last release was in 2020, and the socket is 60 lines.
+"""
 
 import json
 import os
 import select
 import socket
 import struct
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from typing_extensions import override
+
+from agent.core.geometry import Region
+from agent.desktop.protocol.desktop import parse_chord
+from agent.desktop.protocol.windows import Layer, Window, WindowId
+from agent.desktop.wayland.desktop import Pointer
+from agent.desktop.wayland.keys import keysym_of
+from agent.desktop.wayland.stacked import StackedWindow, StackedWindows
+from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
 RUN_COMMAND, SUBSCRIBE, GET_TREE = 0, 2, 4
@@ -17,6 +30,10 @@ _HEADER = struct.Struct("=6sII")
 #: Events have this bit.
 _EVENT = 1 << 31
 _PATIENCE = 3.0
+_REASON = "the stop key was pressed"
+_POLL = 0.2
+#: Names of modifiers in sway's words.
+_MODIFIERS = {"ctrl": "Ctrl", "alt": "Mod1", "shift": "Shift", "super": "Mod4"}
 
 
 def socket_of(environ: Mapping[str, str]) -> str:
@@ -85,3 +102,123 @@ def open_sway() -> Sway | None:
 
 def _gone(error: Exception) -> EnvironmentLacksError:
     return EnvironmentLacksError(f"sway went away ({error}).", "Is the session still running?")
+
+
+class SwayWindows(StackedWindows):
+    """The windows in sway's tree. Panels and notifications (layer shells) and open menus are not in the tree.
+
+    Args:
+        sway: a connection; closed with this.
+        pointer: where our pointer is.
+    """
+
+    def __init__(self, sway: Sway, pointer: Pointer) -> None:
+        self._sway = sway
+        self._pointer = pointer
+
+    @override
+    def read(self) -> list[StackedWindow]:
+        # A window that fills its monitor is above all others there.
+        found = [_described(node, floating=floating) for node, floating in _leaves(self._sway.ask(GET_TREE))]
+        found.sort(key=lambda one: one[0])
+        return [window for _, window in found]
+
+    @override
+    def order(self, identifier: WindowId) -> int:
+        return int(str(identifier))
+
+    @override
+    def pointer(self) -> tuple[int, int]:
+        return self._pointer.at
+
+    @override
+    def bring(self, identifier: WindowId) -> bool:
+        done = self._sway.ask(RUN_COMMAND, f"[con_id={int(str(identifier))}] focus")
+        return bool(done) and bool(done[0].get("success"))
+
+    @override
+    def close(self) -> None:
+        self._sway.close()
+
+
+def _leaves(node: Mapping[str, Any], *, floating: bool = False) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    """The windows below a node, and whether each floats."""
+    if "pid" in node and not node.get("nodes"):  # 0 where it is in another container
+        yield node, floating
+    for child in node.get("nodes", ()):
+        yield from _leaves(child, floating=floating)
+    for child in node.get("floating_nodes", ()):  # the one used last at the end
+        yield from _leaves(child, floating=True)
+
+
+def _described(node: Mapping[str, Any], *, floating: bool) -> tuple[tuple[bool, bool, bool], StackedWindow]:
+    """A window, and by what it is sorted; sway lets dialogs float, and other windows only when it is told to."""
+    frame, inner, told = node["rect"], node["window_rect"], node.get("geometry", {})
+    title_bar = node.get("deco_rect", {}).get("height", 0)  # above the frame, but for windows that float
+    outer = Region(frame["x"], frame["y"] - title_bar, max(1, frame["width"]), max(1, frame["height"] + title_bar))
+    left, top = frame["x"] + inner["x"], frame["y"] + inner["y"]
+    box = Region(left, top, max(1, inner["width"]), max(1, inner["height"]))
+    properties = node.get("window_properties") or {}
+    app = node.get("app_id") or properties.get("class") or ""
+    native = node.get("shell") != "xwayland"
+    window = Window(int(node["id"]), str(node.get("name") or ""), str(app), int(node["pid"]) or None)
+    surface = (left - told.get("x", 0), top - told.get("y", 0)) if native else None
+    layer = Layer(window, box, outer, client=window.pid, surface=surface)
+    visible = bool(node.get("visible"))
+    one = StackedWindow(layer, visible, bool(node.get("focused")), "dialog" if floating else "")
+    return (visible, bool(node.get("fullscreen_mode")), floating), one
+
+
+def open_windows() -> SwayWindows | None:
+    """A connection to the windows of this process's sway, for who moves no pointer; None where it is none."""
+    sway = open_sway()
+    return None if sway is None else SwayWindows(sway, Pointer((0, 0)))
+
+
+class SwayStopKey:
+    """Sets the stop switch when the chord is pressed, until it is closed; for the chord "none", does nothing.
+
+    Raises:
+        UsageError: that is no chord.
+    """
+
+    def __init__(self, stop: StopSwitch, chord: str) -> None:
+        self.remark = ""
+        self._stop = stop
+        self._closed = threading.Event()
+        modifiers, key = parse_chord(chord)
+        if not key:
+            return
+        self._keys = "+".join([*(_MODIFIERS[one] for one in modifiers), keysym_of(key)])
+        self._command = f"nop mai-agent stop {os.getpid()}"  # does nothing: what counts is that sway tells it
+        self._sway, self._events = open_sway(), open_sway()
+        try:
+            if self._sway is None or self._events is None:
+                raise EnvironmentLacksError("sway went away.")
+            self._events.ask(SUBSCRIBE, json.dumps(["binding"]))
+            done = self._sway.ask(RUN_COMMAND, f"bindsym --no-warn {self._keys} {self._command}")
+            if not (done and done[0].get("success")):
+                self.remark = f"The stop key {chord} is not to be had here: choose another with the setting stop_key."
+                return
+        except EnvironmentLacksError as error:
+            self.remark = f"The stop key {chord} cannot be watched ({error})."
+            return
+        threading.Thread(target=self._watch, name="stop key", daemon=True).start()
+
+    def close(self) -> None:
+        """Give the chord back; does not wait."""
+        self._closed.set()
+
+    def _watch(self) -> None:
+        assert self._sway is not None and self._events is not None
+        try:
+            while not self._closed.is_set() and not self._stop.stopped:
+                told = self._events.event(_POLL)
+                if told is not None and told.get("binding", {}).get("command") == self._command:
+                    self._stop.stop(_REASON)
+            self._sway.ask(RUN_COMMAND, f"unbindsym {self._keys}")
+        except EnvironmentLacksError:
+            return  # told by the watch on the compositor
+        finally:
+            self._sway.close()
+            self._events.close()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agent.core.geometry import Region
 from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind
-from agent.desktop.wayland.pointer import Pointer
+from agent.desktop.wayland.desktop import Pointer
 from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.errors import EnvironmentLacksError
 

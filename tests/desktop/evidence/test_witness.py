@@ -12,13 +12,14 @@ import pytest
 from agent.core.changes import Change
 from agent.core.geometry import Size
 from agent.desktop.evidence.put_back import standing
-from agent.desktop.evidence.settings_monitor import SettingsNews
+from agent.desktop.evidence.settings_monitor import SettingsMonitor
 from agent.desktop.evidence.witness import LinuxWitness
+from agent.desktop.programs import MARK
 from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.clipboard import X11Clipboard
 from agent.desktop.x11.windows import open_windows
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
-from agent.sandbox.processes import MARK, marked
+from agent.sandbox.processes import marked
 
 
 class Scene:
@@ -274,7 +275,7 @@ def test_a_setting_that_was_set_without_being_listed_is_told_with_what_it_was(sc
     ],
 )
 def test_every_writing_of_settings_is_news(scene: Scene, command: tuple[str, ...]) -> None:
-    news = SettingsNews(scene.environ)
+    news = SettingsMonitor(scene.environ)
     news.begin()
     before = news.mark()
     assert news.mark() == before

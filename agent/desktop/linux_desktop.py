@@ -1,0 +1,52 @@
+"""What the desktops of Linux share under any display system: the witness, the elements, and numbers of processes."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from agent.core.geometry import Region
+from agent.desktop.programs import number_outside
+from agent.desktop.protocol.clipboard import Clipboard, ClipboardWatch
+from agent.desktop.protocol.elements import Elements
+from agent.desktop.protocol.windows import Windows
+from agent.desktop.protocol.witness import Witness
+from agent.desktop.trees.elements import AtspiElements
+from agent.desktop.trees.switch import buses, session_bus
+
+
+class LinuxDesktop(ABC):
+    """See `Desktop`."""
+
+    monitors: list[Region]
+    _environ: Mapping[str, str]
+
+    @abstractmethod
+    def open_windows(self) -> Windows | None:
+        """See `Desktop.open_windows`."""
+
+    @abstractmethod
+    def _open_clipboard(self) -> Clipboard:
+        """The clipboard, for the witness."""
+
+    def _accessibility_bus(self, windows: Windows) -> str:  # noqa: ARG002 -- only X11 has one
+        """The address of the accessibility bus that the display announces; "" where it announces none."""
+        return ""
+
+    def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
+        """See `Desktop.open_witness`."""
+        from agent.desktop.evidence.witness import LinuxWitness
+
+        return LinuxWitness(environ, self.open_windows, ClipboardWatch(self._open_clipboard()), without)
+
+    def open_elements(self) -> Elements | None:
+        """See `Desktop.open_elements`: unknown where windows are."""
+        windows = self.open_windows()
+        if windows is None:
+            return None
+        find_bus = partial(buses, session_bus(self._environ), self._accessibility_bus(windows))
+        return AtspiElements(find_bus, windows, self.monitors, self._number_outside)
+
+    def _number_outside(self, pid: int) -> int:
+        """Translate a PID that a window or the bus of a sandbox tells into ours."""
+        return number_outside(pid, self._environ)

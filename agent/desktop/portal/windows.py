@@ -1,0 +1,179 @@
+"""Windows of desktops that describe all of them beside Wayland: GNOME with our extension, and KDE by a script in KWin.
+
+Both return the same JSON: {"windows": [...], "pointer": [x, y]}, the lowest window first, in desktop units.
+"""
+
+import json
+import os
+import queue
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import count
+from typing import Any, Protocol
+
+from jeepney import DBusAddress
+from typing_extensions import override
+
+from agent.core.geometry import Region
+from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.protocol.windows import Layer, Window, WindowId
+from agent.desktop.wayland.stacked import StackedWindow, StackedWindows
+from foundation.configs import configs_dir
+from foundation.errors import EnvironmentLacksError
+
+SHELL = "org.gnome.Shell"
+#: Our extension of GNOME's shell (configs/gnome-extension).
+EXTENSION = DBusAddress("/org/mai_agent/Windows", SHELL, "org.mai_agent.Windows")
+_KWIN = "org.kde.KWin"
+_SCRIPTING = DBusAddress("/Scripting", _KWIN, "org.kde.kwin.Scripting")
+#: Seconds for one look; GNOME takes 2 ms, KWin 6.
+_PATIENCE = 3.0
+_numbers = count(1)
+
+
+class _Source(Protocol):
+    """A desktop that describes its windows. Every method raises BusError."""
+
+    def is_there(self) -> bool:
+        """Whether this session is that desktop."""
+
+    def describe(self) -> Any:
+        """The windows and the pointer now; see above."""
+
+    def activate(self, identifier: WindowId) -> bool:
+        """Bring a window to the front; whether it was there."""
+
+
+class _Gnome(_Source):
+    """GNOME's shell with our extension."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def is_there(self) -> bool:
+        return has_extension(self._environ)
+
+    def describe(self) -> Any:
+        return json.loads(self._ask("Tell"))
+
+    def activate(self, identifier: WindowId) -> bool:
+        return bool(self._ask("Activate", "u", int(str(identifier))))
+
+    def _ask(self, method: str, signature: str | None = None, *body: Any) -> Any:
+        with Bus(self._environ, _PATIENCE) as bus:
+            return bus.call(EXTENSION, method, signature, *body)[0]
+
+
+class _Kwin(_Source):
+    """KWin: a script that runs in it for a moment calls us back. It needs nobody's permission."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def is_there(self) -> bool:
+        with Bus(self._environ, _PATIENCE) as bus:
+            return bus.owned(_KWIN)
+
+    def describe(self) -> Any:
+        return self._run("windows")
+
+    def activate(self, identifier: WindowId) -> bool:
+        return bool(self._run("activate", WINDOW=str(identifier)))
+
+    def _run(self, script: str, **words: str) -> Any:
+        """Run a script of ours and return the JSON that it calls us back with. Only KWin itself is heard."""
+        name = f"mai-agent-{os.getpid()}-{next(_numbers)}"
+        replies: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
+        with Bus(self._environ, _PATIENCE) as bus, tempfile.NamedTemporaryFile(suffix=".js") as file:
+            text = (configs_dir() / f"kwin/{script}.js").read_text(encoding="utf-8")
+            for word, value in {"TO": bus.name, **words}.items():
+                text = text.replace(f"'{word}'", json.dumps(value))
+            file.write(text.encode())
+            file.flush()
+            bus.serve(_KWIN, EXTENSION, "Told", replies.put)
+            [number] = bus.call(_SCRIPTING, "loadScript", "ss", file.name, name)
+            try:
+                _start(bus, number)
+                body = replies.get(timeout=_PATIENCE)
+            except queue.Empty as error:
+                raise BusError("KWin told nothing") from error
+            finally:
+                with suppress(BusError):
+                    bus.call(_SCRIPTING, "unloadScript", "s", name)
+        return json.loads(body[0])
+
+
+def _start(bus: Bus, number: int) -> None:
+    """Start a loaded script, at the path of KWin 5.27 and 6, else at that of older ones. Raises BusError."""
+    try:
+        bus.call(DBusAddress(f"/Scripting/Script{number}", _KWIN, "org.kde.kwin.Script"), "run")
+    except BusError:
+        bus.call(DBusAddress(f"/{number}", _KWIN, "org.kde.kwin.Script"), "run")
+
+
+def has_extension(environ: Mapping[str, str]) -> bool:
+    """Whether the shell of a session has our extension."""
+    with suppress(BusError), Bus(environ, _PATIENCE) as bus:
+        return bus.owned(SHELL) and bool(bus.call(EXTENSION, "Tell"))
+    return False
+
+
+class DescribedWindows(StackedWindows):
+    """The windows that the desktop describes."""
+
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+        self._orders: dict[WindowId, int] = {}
+
+    @override
+    def read(self) -> list[StackedWindow]:
+        described = self._ask(self._source.describe)["windows"]
+        self._orders = {one["id"]: int(one["order"]) for one in described}
+        # A window without a size has no place yet.
+        found = [_window(one) for one in described if min(*one["box"][2:], *one["outer"][2:]) >= 1]
+        return sorted(found, key=lambda one: one.visible)
+
+    @override
+    def order(self, identifier: WindowId) -> int:
+        return self._orders.get(identifier, 0)
+
+    @override
+    def pointer(self) -> tuple[int, int]:
+        x, y = self._ask(self._source.describe)["pointer"]
+        return int(x), int(y)
+
+    @override
+    def bring(self, identifier: WindowId) -> bool:
+        return bool(self._ask(lambda: self._source.activate(identifier)))
+
+    @override
+    def close(self) -> None:
+        """Nothing to close: each look is a connection of its own."""
+
+    def _ask(self, question: Callable[[], Any]) -> Any:
+        try:
+            return question()
+        except BusError as error:
+            raise EnvironmentLacksError(
+                f"The desktop tells no more of its windows ({error}).", "Is the session still running?"
+            ) from error
+
+
+def _window(one: Mapping[str, Any]) -> StackedWindow:
+    box, outer = (Region(*map(int, one[name])) for name in ("box", "outer"))
+    window = Window(one["id"], one["title"], one["app"], one["pid"] or None)
+    surface = None if one["surface"] is None else (int(one["surface"][0]), int(one["surface"][1]))
+    layer = Layer(
+        window, box, outer, one["helper"], one["backdrop"], one["passing"], window.pid, frozenset(one["kinds"]), surface
+    )
+    return StackedWindow(layer, one["shown"], one["focused"], "dialog" if one["dialog"] else "", one["owner"])
+
+
+def open_described_windows(environ: Mapping[str, str]) -> DescribedWindows | None:
+    """The windows of a session, for the thread that calls; None where the desktop describes none."""
+    for source in (_Gnome(environ), _Kwin(environ)):
+        with suppress(BusError):
+            if source.is_there():
+                return DescribedWindows(source)
+    return None

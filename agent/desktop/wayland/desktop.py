@@ -1,0 +1,69 @@
+"""What the desktops on Wayland share: the compositor's socket, a pointer that nobody tells of, and the watches."""
+
+import os
+from abc import abstractmethod
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import cached_property
+
+from agent.core.geometry import DesktopPoint
+from agent.desktop.apps.launcher import Launcher
+from agent.desktop.input.hand import InputHand
+from agent.desktop.linux_desktop import LinuxDesktop
+from agent.desktop.protocol.desktop import Applications, TextEntry
+from agent.desktop.protocol.hand import Hand, Input
+from agent.desktop.wayland.seat_watch import NOTIFIERS
+from agent.desktop.wayland.wire import Connection, socket_of
+from agent.safety.stop import StopSwitch
+
+NO_CORNER = "On Wayland, the pointer in a corner of the screen does not stop a run."
+
+
+@dataclass(slots=True)
+class Pointer:
+    """Where our pointer was put last, in desktop units, as no compositor tells; shared by all connections of a run."""
+
+    at: tuple[int, int]
+
+
+class WaylandDesktop(LinuxDesktop):
+    """See `Desktop`, and for the arguments `OpenDesktop`."""
+
+    home: DesktopPoint
+    text_entry: TextEntry
+
+    def __init__(self, stop: StopSwitch, environ: Mapping[str, str] | None) -> None:
+        self._stop = stop
+        self._environ = os.environ if environ is None else environ
+        self._path = socket_of(os.environ)
+        self.name = os.environ.get("WAYLAND_DISPLAY", "")
+        self._watches = ExitStack()
+        self.applications: Applications = Launcher(environ, self.open_windows)
+
+    @property
+    @abstractmethod
+    def _input(self) -> Input:
+        """Pointer and keyboard, made when they are first asked for."""
+
+    @cached_property
+    def hand(self) -> Hand:
+        """See `Desktop.hand`."""
+        return InputHand(self._stop, self._input, self.text_entry, self.applications, self.home)
+
+    def _offers(self, *interfaces: str) -> bool:
+        """Whether the compositor offers one of these interfaces."""
+        with closing(Connection(self._path)) as connection:
+            return any(map(connection.has, interfaces))
+
+    def _tells_idle(self) -> bool:
+        """Whether the compositor tells when the person uses mouse or keyboard."""
+        return self._offers(*(name for name, *_ in NOTIFIERS))
+
+    def shows(self, environ: Mapping[str, str]) -> bool:
+        """See `Desktop.shows`."""
+        return socket_of(environ) == self._path
+
+    def close(self) -> None:
+        """See `Desktop.close`."""
+        self._watches.close()
