@@ -31,6 +31,7 @@ from jeepney.fds import FileDescriptor
 
 from agent.desktop.bus_socket import open_bus_socket
 from agent.desktop.programs import number_outside
+from agent.desktop.trees.switch import session_bus
 
 #: Seconds for an answer that needs no person; the slowest seen took 0.1.
 PATIENCE = 10.0
@@ -52,7 +53,7 @@ class Bus:
     """A connection to the session bus, for all threads.
 
     Args:
-        environ: of the session: DBUS_SESSION_BUS_ADDRESS, else the socket in XDG_RUNTIME_DIR, as systemd has it.
+        environ: of the session; see `session_bus`.
         within: seconds for everything that is done with this connection.
         seconds: for each call.
 
@@ -68,12 +69,11 @@ class Bus:
         self._on_lost: list[Callable[[], object]] = []
         self._sending = threading.Lock()
         self._closed = self._lost = False
-        address = environ.get("DBUS_SESSION_BUS_ADDRESS")
-        if not address and not environ.get("XDG_RUNTIME_DIR"):
+        address = session_bus(environ)
+        if not address:
             raise BusError("this environment names no session bus")
         try:
-            path = get_bus(address or f"unix:path={environ['XDG_RUNTIME_DIR']}/bus")
-            self._socket = open_bus_socket(path, min(within, seconds), files=True)
+            self._socket = open_bus_socket(get_bus(address), min(within, seconds), files=True)
         except (OSError, ValueError, RuntimeError, StopIteration) as error:
             raise BusError(f"the session bus cannot be reached: {error}") from error
         self._thread = threading.Thread(target=self._receive, name="session bus", daemon=True)
