@@ -14,7 +14,6 @@ from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.load.health import worst
 from serverctl.process import control
 from serverctl.process.control import ReadyServer
-from serverctl.process.news import News
 from serverctl.process.request import read_request, server_request
 from serverctl.process.state import LIVE, Folder, State, current_state
 from serverctl.resolve import resolve
@@ -171,13 +170,13 @@ def _told_once(tell: Tell, check_stop: CheckStop) -> Report:
 
 def _wait(name: str, tell: Tell, check_stop: CheckStop) -> State:
     """Waits for a server, telling of its stages and of what happened on the way."""
-    news = News(time.time() - 1.0)
+    announcer = control.Announcer(time.time() - 1.0)
 
     def progress(state: State) -> None:
         check_stop()
-        for sentence in news.events(state):
+        for sentence in announcer.events(state):
             tell(sentence)
-        if state.phase == "starting" and (words := news.stage(state)):
+        if state.phase == "starting" and (words := announcer.stage(state)):
             tell(words)
 
     return control.wait_ready(name, progress)

@@ -8,7 +8,7 @@ from functools import cache
 
 from foundation.configs import load_config
 from foundation.errors import MaiError
-from serverctl.calibration import read_measurements
+from serverctl.earlier_starts import read_measurements
 from serverctl.hardware.catalogue import cards, plain_names
 from serverctl.hardware.facts import Hardware
 from serverctl.models.find import find_model

@@ -12,6 +12,7 @@ from typing import Any
 
 from foundation.errors import MaiError
 from foundation.printing import remark
+from serverctl.earlier_starts import keep_adjustments
 from serverctl.load.bench.measure import measure
 from serverctl.load.bench.report import Report
 from serverctl.load.bench.workload import Workload
@@ -20,7 +21,7 @@ from serverctl.load.tune.advice import Advice, Reading
 from serverctl.load.tune.bottleneck import enough
 from serverctl.load.tune.trial import Verdict, bounds, judge, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
-from serverctl.process import control, gate, good_plans, probe
+from serverctl.process import control, gate, probe
 from serverctl.process.in_vllm.mai_gate import OURS
 from serverctl.process.load_record import read_record
 from serverctl.process.request import ServerRequest, prepare
@@ -250,7 +251,7 @@ def _forget(request: ServerRequest) -> None:
     """What answered is kept for the next start; a change that was taken back must not come back by that."""
     with contextlib.suppress(MaiError):
         prepared = prepare(request, request.goal)
-        good_plans.remember(prepared.plan, request.goal, prepared.capabilities.version)
+        keep_adjustments(prepared.plan, request.goal, prepared.capabilities.version)
 
 
 @contextmanager

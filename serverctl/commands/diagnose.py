@@ -14,7 +14,6 @@ from serverctl.diagnose.stages import Stage
 from serverctl.process import control
 from serverctl.process.logs import all_lines, log_files
 from serverctl.process.state import Folder
-from serverctl.process.summaries import describe, report_json
 
 
 def main(arguments: list[str]) -> int:
@@ -70,11 +69,11 @@ def _lines(name: str | None, server: str) -> Iterable[str]:
 def to_json(failure: Failure) -> dict[str, Any]:
     """A diagnosis as JSON values: class, title, cause, remedy, evidence, stage, numbers, and the start's report."""
     return {
-        **describe(failure),
+        **failure.to_json(),
         "failed": failure.kind is not Kind.NONE,
         "of_vllm": not _of_something_else(failure),
         "stage_words": failure.stage.words,
-        "report": report_json(failure.report),
+        "report": failure.report.to_json(),
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from foundation.printing import is_terminal, remark
-from serverctl.process.news import News
+from serverctl.process import control
 from serverctl.process.state import State
 from serverctl.vllm.packages import Progress
 
@@ -48,7 +48,7 @@ class StartProgress(_Shown):
 
     def __init__(self, quiet: bool = False) -> None:
         super().__init__(quiet)
-        self._news = News()
+        self._announcer = control.Announcer()
 
     def __enter__(self) -> Self:
         self._go_live(self._spinner)
@@ -63,13 +63,13 @@ class StartProgress(_Shown):
         """A server's state now."""
         if self._quiet:
             return
-        for sentence in self._news.events(state):
+        for sentence in self._announcer.events(state):
             self.say(sentence)
         if self._live is not None:
             from rich.markup import escape
 
             self._live.update(escape(line_of(state)))
-        elif self._news.stage(state):
+        elif self._announcer.stage(state):
             self.say(line_of(state))
 
 

@@ -17,7 +17,6 @@ from serverctl.commands.status import to_json
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control
-from serverctl.process.news import News
 from serverctl.process.request import ServerRequest, server_request
 from serverctl.process.state import LIVE, Folder, State, current_state
 from serverctl.resolve import Resolved
@@ -218,13 +217,13 @@ def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Name
     ending = folder.owner()
     if ending is not None and current_state(folder).phase not in LIVE:
         wait_gone(ending, 10)
-    news = News()
+    announcer = control.Announcer()
     shown = False
 
     def changed(state: State) -> None:
         nonlocal shown
         with contextlib.suppress(OSError):  # nobody reads any more
-            for sentence in news.events(state):
+            for sentence in announcer.events(state):
                 remark(f"mai-server: {sentence}")
             if options.json and state.phase == "ready" and not shown:
                 shown = True

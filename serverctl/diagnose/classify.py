@@ -82,6 +82,18 @@ class Failure:
         """Whether it happened after the server had been ready."""
         return self.stage >= Stage.SERVING
 
+    def summary(self) -> dict[str, Any]:
+        """As JSON values, what a person is told."""
+        words = self.words
+        told = {"kind": self.kind.value, "title": words.title, "cause": words.cause, "remedy": words.remedy}
+        return {**told, "evidence": self.evidence}
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, all that is known but the report of the start."""
+        stage = self.stage.name.lower()
+        known = {"class": self.kind.group, "stage": stage, "exit_status": self.exit_status, "numbers": self.numbers}
+        return {**self.summary(), **known}
+
 
 def classify_log(raw: Iterable[str], exit_status: int | None = None) -> Failure:
     """The failure in a log's lines, `Kind.NONE` where there is none. Of several starts, the last one's."""

@@ -1,7 +1,7 @@
 """How far a start has come, and the numbers vLLM prints on the way, from its log alone."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -68,6 +68,11 @@ class StartReport:
         """The stage for a person, with its progress where known."""
         words = self.stage.words
         return words if self.percent is None else f"{words}, {self.percent} %"
+
+    def to_json(self) -> dict[str, Any]:
+        """What vLLM printed about itself, as JSON values; what it did not print is left out."""
+        known = asdict(self).items()
+        return {name: value for name, value in known if value is not None and name not in ("stage", "percent")}
 
 
 def mark_of(line: LogLine) -> Stage | None:

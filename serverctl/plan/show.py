@@ -106,6 +106,21 @@ def to_json(plan: Plan, command: Command, hardware: Hardware, vllm: str, vllm_or
     }
 
 
+def summary_json(plan: Plan, command: Command) -> dict[str, Any]:
+    """What a server's state says of its plan."""
+    return {
+        "preset": plan.preset,
+        "precision": plan.precision,
+        "settings": plan.settings.given(),
+        "cards": [gpu.name for gpu in plan.gpus],
+        "expected_kv_tokens": plan.budget.printed_tokens(plan.context),
+        "expected_concurrency": round(plan.max_concurrency, 2),
+        "argv": command.argv(),
+        "dropped": list(command.dropped),
+        "warnings": list(plan.warnings),
+    }
+
+
 def limits_json(plan: Plan) -> dict[str, Any]:
     """What an agent must keep to: images a request, pixels an image, context, and how many screenshots to keep."""
     return {

@@ -32,6 +32,8 @@ _BEGIN_SECONDS = 60.0
 #: Exit status of a supervisor when another one holds the lock.
 ALREADY_RUNNING = 75
 DEFAULT_NAME = "default"
+#: A stage that only counts percents or bytes is told again at most this often, seconds.
+_AGAIN_EVERY = 10.0
 #: So much of an error is quoted in a sentence, characters; `status --json` has all of it.
 _MOST_QUOTED = 300
 #: What pydantic says before and after the words of vLLM's own checks.
@@ -132,6 +134,37 @@ def wait_ready(name: str, progress: Callable[[State], None] = lambda _: None) ->
         if state.phase in ("ready", "degraded", "failed", "stopped"):
             return state
         time.sleep(_POLL)
+
+
+class Announcer:
+    """Tells each event of servers since a time (seconds since the epoch) once, and each stage when it begins."""
+
+    def __init__(self, since: float = 0.0) -> None:
+        self._since = since
+        self._told: dict[str, float] = {}
+        self._stages: dict[str, str] = {}
+        self._next = 0.0
+
+    def events(self, state: State) -> list[str]:
+        """Return the new sentences. The failure of a start is left out: the waiting client is told in the end."""
+        told = self._told.get(state.name, self._since)
+        self._told[state.name] = max([told, *(when for when, _ in state.events)])
+        last = state.message if state.phase == "failed" else None
+        return [sentence for when, sentence in state.events if when > told and sentence != last]
+
+    def stage(self, state: State) -> str:
+        """Return the stage in words, with its download; "" if it was told a moment ago."""
+        words = state.stage
+        if state.downloading:
+            words = f"{words or 'downloading'}: {state.downloading} downloaded"
+        stage = words.split(",")[0].split(":")[0]
+        now = time.monotonic()
+        is_new = stage != self._stages.get(state.name)
+        counts_on = now >= self._next and ("%" in words or "GiB" in words)
+        if not words or not (is_new or counts_on):
+            return ""
+        self._stages[state.name], self._next = stage, now + _AGAIN_EVERY
+        return words
 
 
 def as_ready(state: State, started: bool = False) -> ReadyServer | None:

@@ -1,4 +1,4 @@
-"""The one task that owns a server's state: plans, starts, watches, repairs, restarts and stops it."""
+"""The one task that owns a server: plans, starts, watches, repairs, restarts and stops it."""
 
 import asyncio
 import contextlib
@@ -17,24 +17,23 @@ from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
 from serverctl.diagnose.stages import Stage, StartReport
+from serverctl.earlier_starts import keep_adjustments, measure, recall_adjustments
 from serverctl.models.files import NoStartError, needs_no_hub, refuse_unknown_method
 from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import Command, render
-from serverctl.plan.show import limits_json
-from serverctl.process import gate, good_plans, probe
+from serverctl.plan.show import limits_json, summary_json
+from serverctl.process import gate, probe
 from serverctl.process.child import Child, server_env
 from serverctl.process.cleanup import end_left_behind
-from serverctl.process.heartbeat import Pulse, Watch
 from serverctl.process.load_record import LoadRecord
 from serverctl.process.logs import LogWriter
+from serverctl.process.publisher import Publisher
 from serverctl.process.readiness import Verdict, question
 from serverctl.process.request import Prepared, ServerRequest, prepare
 from serverctl.process.restart import back_off, deaths_lately, grace, memory_wanted, wait_for_memory
-from serverctl.process.stall import StallWatch
-from serverctl.process.state import Download, Folder, Phase, State, cannot_write, failure_json, file_stamp, has_room
-from serverctl.process.summaries import describe, essentials, report_json, told
-from serverctl.process.timeouts import timeouts
+from serverctl.process.state import Download, Folder, State, cannot_write, failure_json, has_room
+from serverctl.process.watchdog import Pulse, StallWatch, Watchdog, timeouts
 
 #: How often the owner looks around, seconds: bounds how late a status file is.
 _TICK = 0.05
@@ -42,8 +41,6 @@ _TICK = 0.05
 _POLL_STARTING, _POLL_SERVING = 0.1, 2.0
 #: Requests that are inside get so many seconds before vLLM is asked to end.
 _FINISH = 5.0
-#: How often the owner looks whether its folder is still there.
-_LOOK_EVERY = 1.0
 
 
 def _spoken(seconds: float) -> str:
@@ -66,7 +63,6 @@ class Owner:
         self._folder = folder
         self._request = request
         self._echo = echo
-        self._changed = changed
         self._timeouts = timeouts()
         self._goal = request.goal
         self._stop = asyncio.Event()
@@ -74,11 +70,6 @@ class Owner:
         self._dropped: tuple[str, ...] = ()
         self._first_plan: Plan | None = None
         self._log = LogWriter(folder.log_file)
-        self._written = ""
-        self._written_as: tuple[int, int] | None = None
-        self._lock = file_stamp(folder.lock_file)
-        self._next_look = 0.0
-        self._trouble = ""
         self._farewell = "Stopped."
         self._key = ""
         me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), f"{time.time():.2f}")
@@ -88,6 +79,8 @@ class Owner:
         before = folder.read() or State()
         self._before = before.guardian
         self.state.run = before.run  # until what it marks is gone
+        self._publisher = Publisher(folder, self.state, self._log, changed)
+        self._set, self._flush = self._publisher.set, self._publisher.flush
         self._set("planning", "Looking at the hardware and planning.")
 
     def stop(self) -> None:
@@ -126,9 +119,9 @@ class Owner:
             if failure is None:
                 break
             step = self._decide(failure, prepared.plan)
-            self.state.failure = describe(failure)
+            self.state.failure = failure.to_json()
             if step.action == "stop":
-                return self._fail(told(failure), step.because)
+                return self._fail(failure.summary(), step.because)
             self._apply(step)
             await self._pause(step, failure, prepared.plan)
             if not self._stop.is_set():
@@ -142,7 +135,7 @@ class Owner:
         prepared = prepare(self._request, self._goal)
         if self._first_plan is None:
             self._first_plan = prepared.plan
-            values, because = good_plans.recall(prepared.plan, self._goal, prepared.capabilities.version)
+            values, because = recall_adjustments(prepared.plan, self._goal, prepared.capabilities.version)
             values = {name: value for name, value in values.items() if name not in self._goal.adjustments}
             if values:
                 goal = self._goal.adjusted(values, {name: because[name] for name in values})
@@ -171,7 +164,7 @@ class Owner:
         state.model = self._request.served_name or plan.model.name
         state.source, state.family, state.vllm = plan.model.source, plan.model.family, prepared.capabilities.version
         state.limits = limits_json(plan)
-        state.plan = essentials(plan, command)
+        state.plan = summary_json(plan, command)
         state.stage_at, state.report, state.download, state.stage, state.percent = {}, {}, None, "", None
         state.heartbeat = None
         self._set("starting", f"Starting {state.model} (start {state.attempt}).")
@@ -236,7 +229,8 @@ class Owner:
             await asyncio.sleep(_TICK)
             if self.state.server_pid != child.server_pid:
                 self._set_process(child)
-            self._look()
+            if not self._publisher.refresh():
+                self.stop()
             if self.state.ready_at is None and (silent := await stall.check()):
                 return replace(child.failure(), kind=Kind.STALLED, evidence=silent)
 
@@ -272,31 +266,31 @@ class Owner:
         state.failure = None
         self._earlier = ()
         took = state.ready_at - (state.stage_at.get("LAUNCHED") or state.ready_at)
-        state.report = report_json(child.report)
+        state.report = child.report.to_json()
         state.stage, state.percent, state.download = "serving", None, None
         self._set("ready", f"{state.model} answers on port {state.port}, {took:.0f} s after its start.")
         assert self._first_plan is not None
-        good_plans.remember(self._first_plan, self._goal, prepared.capabilities.version)
-        good_plans.measure(child.report, prepared.plan, prepared.capabilities.version)
+        keep_adjustments(self._first_plan, self._goal, prepared.capabilities.version)
+        measure(child.report, prepared.plan, prepared.capabilities.version)
 
     async def _watch_over(self, slow: float, on_processor: bool) -> str:
         """Ends, with the reason, when the server hangs; tells what is wrong for a moment on the way."""
         port, state = self.state.port, self.state
         assert port is not None
         pulse = Pulse(port, self._key, state.model, state.server_pid, self._timeouts, slow, on_processor)
-        watch = Watch(port, pulse, self._timeouts)
+        watchdog = Watchdog(port, pulse, self._timeouts)
         record, idle, used = LoadRecord(self._folder), self._request.idle_seconds, time.monotonic()
         while True:
             if record.is_due():
                 page = await asyncio.to_thread(probe.metrics_page, port, self._key, 1.0)
-                if record.take(page, watch.heartbeat.asked):
+                if record.take(page, watchdog.heartbeat.asked):
                     used = time.monotonic()
                 elif idle is not None and time.monotonic() - used >= idle:
                     self._farewell = f"Nobody asked anything for {_spoken(idle)}: stopped until the next run."
                     self.stop()
             await asyncio.sleep(_POLL_SERVING)
-            sight = await asyncio.to_thread(watch.look)
-            state.heartbeat = watch.heartbeat
+            sight = await asyncio.to_thread(watchdog.look)
+            state.heartbeat = watchdog.heartbeat
             if sight.trouble and state.phase == "ready":
                 self._set("degraded", sight.trouble)
             if sight.end:
@@ -366,39 +360,6 @@ class Owner:
         if child is not None:
             self.state.stage_at.setdefault("LAUNCHED", time.time())
         self._flush()
-
-    def _set(self, phase: Phase, message: str) -> None:
-        self.state.phase = phase
-        self.state.note(time.time(), message)
-        self._flush()
-
-    def _look(self) -> None:
-        """Keeps the state file true: after changes, and after somebody else's; ends a server nobody can find again."""
-        now = time.monotonic()
-        if now >= self._next_look:
-            self._next_look = now + _LOOK_EVERY
-            if file_stamp(self._folder.state_file) != self._written_as:
-                self._written = ""
-            if self._lock is not None and (file_stamp(self._folder.lock_file) or (0, 0))[0] != self._lock[0]:
-                self.state.note(time.time(), "Its folder was removed, so the server is stopped.")
-                self.stop()
-            if self.state.is_ready:
-                self._folder.open_gate()  # whoever shut it may have been killed
-            if self._log.trouble and self._log.trouble != self._trouble:
-                self._trouble = self._log.trouble
-                self.state.note(time.time(), self._trouble)
-        self._flush()
-
-    def _flush(self) -> None:
-        """Writes the state when it changed. A disk that is full must not end a server that serves."""
-        text = self.state.model_dump_json()
-        if text == self._written:
-            return
-        self._written, self._written_as = text, None
-        self._changed(self.state)
-        with contextlib.suppress(OSError):
-            self._folder.write(self.state)
-            self._written_as = file_stamp(self._folder.state_file)
 
     def _fail(self, failure: dict[str, Any], because: str) -> ExitStatus:
         self.state.failure = {**failure, "remedy": failure["remedy"] or because, "stopped_because": because}

@@ -12,18 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    PlainSerializer,
-    PlainValidator,
-    Strict,
-    ValidationError,
-    ValidationInfo,
-    ValidatorFunctionWrapHandler,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Strict
 
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import is_full, overwrite, read_json_object, write_atomically
@@ -40,19 +29,6 @@ LIVE = tuple(phase for phase in PHASES if phase not in ("stopped", "failed"))
 #: Lines of what happened that are kept in the state.
 _KEPT_EVENTS = 40
 _GIB = 1024**3
-
-
-def _known_values(report: dict[str, int | float | str]) -> dict[str, int | float | str]:
-    if any(isinstance(value, str) is not (name in ("version", "attention")) for name, value in report.items()):
-        raise ValueError("a number is a text, or a text a number")
-    return report
-
-
-Identity = Annotated[
-    ProcessIdentity | None,
-    PlainValidator(lambda value: value if isinstance(value, ProcessIdentity) else read_identity(value)),
-    PlainSerializer(lambda identity: identity and identity.to_json()),
-]
 
 
 class Download(BaseModel):
@@ -72,10 +48,7 @@ class Heartbeat(BaseModel):
 
 
 class State(BaseModel):
-    """A server's state. Times are seconds since the epoch, sizes bytes.
-
-    What a file says that cannot be is left at its default: somebody may have edited it, or half of it was lost.
-    """
+    """A server's state. Times are seconds since the epoch, sizes bytes."""
 
     model_config = ConfigDict(strict=True)
 
@@ -85,8 +58,8 @@ class State(BaseModel):
     stage: str = ""  # the stage of a start, in words
     percent: int | None = None  # progress within the stage
     stage_at: dict[str, float] = {}  # when each stage was reached, by name
-    supervisor: Identity = None
-    guardian: Identity = None
+    supervisor: ProcessIdentity | None = None
+    guardian: ProcessIdentity | None = None
     server_pid: int | None = None  # vLLM's own process
     run: str = ""  # the mark that all its processes carry
     port: int | None = None  # on loopback
@@ -101,23 +74,11 @@ class State(BaseModel):
     deaths: list[float] = []  # when it died while serving
     events: list[Annotated[tuple[float, str], Strict(False)]] = []  # what happened, oldest first: [time, sentence]
     failure: dict[str, Any] | None = None  # what went wrong last, for a person: kind, title, cause, remedy, evidence
-    report: Annotated[
-        dict[str, int | float | str], AfterValidator(_known_values)
-    ] = {}  # what vLLM printed about itself
+    report: dict[str, int | float | str] = {}  # what vLLM printed about itself
     download: Download | None = None  # of the model
     plan: dict[str, Any] = {}  # the plan's essentials
     log: str = ""  # the log file
     heartbeat: Heartbeat | None = None  # of a server that is ready
-
-    @field_validator("*", mode="wrap")
-    @classmethod
-    def _or_default(cls, value: Any, check: ValidatorFunctionWrapHandler, field: ValidationInfo) -> Any:
-        try:
-            return check(value)
-        except ValidationError:
-            if field.field_name == "phase":  # without it nothing else means anything
-                raise
-            return cls.model_fields[str(field.field_name)].get_default(call_default_factory=True)
 
     @property
     def is_ready(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from planning import GIB, NEW, plan
 
-from serverctl.calibration import read_measurements, remember
+from serverctl.earlier_starts import keep_measurement, read_measurements
 from serverctl.paths import calibration_file
 from serverctl.plan.memory import Measured, measurement_key
 
@@ -16,7 +16,7 @@ MEASURED = Measured(weights=16 * GIB, context=GIB // 2, activations=2 * GIB, gra
 def test_the_next_plan_on_the_card_reckons_with_it() -> None:
     first = plan("a100-80", "MAI-UI-8B")
     assert not first.budget.measured
-    remember(NEW, first.gpus[0].name, first.model, first.precision, first.settings, MEASURED)
+    keep_measurement(NEW, first.gpus[0].name, first.model, first.precision, first.settings, MEASURED)
     second = plan("a100-80", "MAI-UI-8B")
     assert second.budget.measured
     assert (second.budget.activations, second.budget.graphs) == (2 * GIB, GIB)
@@ -30,8 +30,8 @@ def test_the_next_plan_on_the_card_reckons_with_it() -> None:
 def test_several_measurements_are_kept_side_by_side() -> None:
     made = plan("a100-80", "MAI-UI-8B")
     other = replace(made.settings, longest_edge=2_097_152)
-    remember(NEW, "a card", made.model, "16-bit", made.settings, MEASURED)
-    remember(NEW, "a card", made.model, "16-bit", other, Measured(graphs=1))
+    keep_measurement(NEW, "a card", made.model, "16-bit", made.settings, MEASURED)
+    keep_measurement(NEW, "a card", made.model, "16-bit", other, Measured(graphs=1))
     assert read_measurements().get(measurement_key(NEW, "a card", made.model, "16-bit", made.settings)) == MEASURED
     assert read_measurements().get(measurement_key(NEW, "a card", made.model, "16-bit", other)) == Measured(graphs=1)
     assert read_measurements().get(measurement_key(NEW, "a card", made.model, "fp8", made.settings)) is None
@@ -44,14 +44,14 @@ def test_a_file_that_cannot_be_read_costs_only_the_knowledge(text: str) -> None:
     path.write_text(text)
     made = plan("a100-80", "MAI-UI-8B")
     assert not made.budget.measured
-    remember(NEW, made.gpus[0].name, made.model, "16-bit", made.settings, MEASURED)
+    keep_measurement(NEW, made.gpus[0].name, made.model, "16-bit", made.settings, MEASURED)
     assert plan("a100-80", "MAI-UI-8B").budget.measured
 
 
 @pytest.mark.parametrize("entry", [3, None, [], {}, {"weights": "much"}, {"weights": True}, {"graphs": -5}])
 def test_an_entry_that_is_none_is_not_believed(entry: object) -> None:
     made = plan("a100-80", "MAI-UI-8B")
-    remember(NEW, made.gpus[0].name, made.model, "16-bit", made.settings, MEASURED)
+    keep_measurement(NEW, made.gpus[0].name, made.model, "16-bit", made.settings, MEASURED)
     document = json.loads(calibration_file().read_text())
     calibration_file().write_text(json.dumps(dict.fromkeys(document, entry)))
     assert plan("a100-80", "MAI-UI-8B").budget == made.budget
@@ -60,5 +60,5 @@ def test_an_entry_that_is_none_is_not_believed(entry: object) -> None:
 def test_a_disk_that_cannot_be_written_does_not_stop_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAI_SERVER_STATE", "/proc/no/such/folder")
     made = plan("a100-80", "MAI-UI-8B")
-    remember(NEW, "a card", made.model, "16-bit", made.settings, MEASURED)
+    keep_measurement(NEW, "a card", made.model, "16-bit", made.settings, MEASURED)
     assert read_measurements().get(measurement_key(NEW, "a card", made.model, "16-bit", made.settings)) is None

@@ -8,11 +8,10 @@ from stubs.controlled import Machine
 
 from serverctl.load.metrics import ServerMetrics
 from serverctl.process import probe
-from serverctl.process.heartbeat import Pulse, Watch
 from serverctl.process.load_record import LoadRecord, read_record
 from serverctl.process.probe import Answer
 from serverctl.process.state import Folder
-from serverctl.process.timeouts import Timeouts
+from serverctl.process.watchdog import Pulse, Timeouts, Watchdog
 
 
 @dataclass
@@ -40,7 +39,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setattr(probe, "ask_model", ask)
     monkeypatch.setattr(probe, "read_metrics", lambda *_: made.metrics)
     monkeypatch.setattr(probe, "is_healthy", lambda *_: True)
-    monkeypatch.setattr("serverctl.process.heartbeat._COUNTED", 0.0)
+    monkeypatch.setattr("serverctl.process.watchdog._COUNTED", 0.0)
     monkeypatch.setattr(Pulse, "_processor_time", lambda _: made.processor)
     return made
 
@@ -125,7 +124,7 @@ def test_an_answer_that_refuses_the_request_is_a_sign_of_life_and_a_server_error
 
 
 def test_two_misses_in_a_row_end_it_and_a_beat_between_does_not(engine: Engine) -> None:
-    watch = Watch(1, pulse(), Timeouts(beat=1e-9))
+    watch = Watchdog(1, pulse(), Timeouts(beat=1e-9))
     engine.answer = Answer(None, "TimeoutError")
     first = watch.look()
     assert first.trouble
@@ -139,7 +138,7 @@ def test_two_misses_in_a_row_end_it_and_a_beat_between_does_not(engine: Engine) 
 
 
 def test_an_engine_that_was_only_looked_at_gets_time_before_the_second_look(engine: Engine) -> None:
-    watch = Watch(1, pulse(), Timeouts(beat=1000.0))
+    watch = Watchdog(1, pulse(), Timeouts(beat=1000.0))
     watch._next_beat = 0.0  # as if that time had passed
     engine.shows(running=1)
     assert watch.look().trouble

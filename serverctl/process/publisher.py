@@ -1,0 +1,58 @@
+"""Keeps a server's state file true while its supervisor lives."""
+
+import contextlib
+import time
+from collections.abc import Callable
+
+from serverctl.process.logs import LogWriter
+from serverctl.process.state import Folder, Phase, State, file_stamp
+
+#: How often the publisher looks whether its folder is still there, seconds.
+_LOOK_EVERY = 1.0
+
+
+class Publisher:
+    """Writes the state after its changes, and after somebody else wrote or removed it. `changed` gets it too."""
+
+    def __init__(self, folder: Folder, state: State, log: LogWriter, changed: Callable[[State], None]) -> None:
+        self._folder, self._state, self._log, self._changed = folder, state, log, changed
+        self._written = ""
+        self._written_as: tuple[int, int] | None = None
+        self._lock = file_stamp(folder.lock_file)
+        self._next_look = 0.0
+        self._trouble = ""
+
+    def set(self, phase: Phase, message: str) -> None:
+        """Give the state a phase and a message, and write it."""
+        self._state.phase = phase
+        self._state.note(time.time(), message)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write the state if it changed. A disk that is full must not end a server that serves."""
+        text = self._state.model_dump_json()
+        if text == self._written:
+            return
+        self._written, self._written_as = text, None
+        self._changed(self._state)
+        with contextlib.suppress(OSError):
+            self._folder.write(self._state)
+            self._written_as = file_stamp(self._folder.state_file)
+
+    def refresh(self) -> bool:
+        """Write the state if needed. Return False if the folder is gone: nobody could find the server again."""
+        now, there = time.monotonic(), True
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_EVERY
+            if file_stamp(self._folder.state_file) != self._written_as:
+                self._written = ""
+            if self._lock is not None and (file_stamp(self._folder.lock_file) or (0, 0))[0] != self._lock[0]:
+                self._state.note(time.time(), "Its folder was removed, so the server is stopped.")
+                there = False
+            if self._state.is_ready:
+                self._folder.open_gate()  # the process that shut it may have been killed
+            if self._log.trouble and self._log.trouble != self._trouble:
+                self._trouble = self._log.trouble
+                self._state.note(time.time(), self._trouble)
+        self.flush()
+        return there

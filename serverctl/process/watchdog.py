@@ -1,0 +1,263 @@
+"""Tells a server that works from one that hangs, while it starts and while it serves: by progress, never by the clock
+alone."""
+
+import asyncio
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import psutil
+
+from serverctl.hardware.detect import ask_nvml
+from serverctl.load.metrics import ServerMetrics
+from serverctl.process import probe
+from serverctl.process.state import Heartbeat
+
+#: How often a start is looked at, seconds.
+_LOOK_EVERY = 1.0
+#: Share of one processor below which processes do nothing (the answers to our own looks take less), and above which
+#: they compute.
+_IDLE, _WORKS = 0.02, 0.1
+#: The engine hangs after this many misses in a row.
+_MOST_MISSED = 2
+#: A server that does not answer `/health` for longer than this counts as degraded, seconds.
+_DEAF_TOLD = 2.0
+#: vLLM counts a request a moment after it has answered it, seconds.
+_COUNTED = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Timeouts in seconds. MAI_SERVER_STALL_SECONDS replaces `stall`, and so on for each."""
+
+    # Without any progress for this long a start is stuck. A first compilation is silent for minutes.
+    stall: float = 300.0
+    silent: float = 2700.0  # with nothing but a busy processor for this long, too: a loop without end keeps it busy
+    answer: float = 120.0  # for one token about a picture at the end of a start: compiles what the warm-up left out
+    # A serving engine that answers no health check for this long is dead, whatever its process does.
+    deaf: float = 120.0
+    # An engine in which nothing moves is asked for one token this often, and must give it within `beat_answer`;
+    # after two misses in a row, it hangs.
+    beat: float = 10.0
+    beat_answer: float = 8.0
+    memory: float = 30.0  # for a card's memory to come back after a process ended
+    # After a question without an answer: an engine that died of it takes its API server with it within three seconds,
+    # and its last output is the explanation.
+    last_words: float = 5.0
+
+
+def timeouts() -> Timeouts:
+    """Return the timeouts, with those that the environment replaces by a positive number."""
+    found: dict[str, float] = {}
+    for field in fields(Timeouts):
+        try:
+            value = float(os.environ[f"MAI_SERVER_{field.name.upper()}_SECONDS"])
+        except (KeyError, ValueError):
+            continue
+        if math.isfinite(value) and value > 0:
+            found[field.name] = value
+    return Timeouts(**found)
+
+
+def processor_seconds(pid: int | None) -> float:
+    """Return the processor time of a process and of everything below it; 0 if it is gone."""
+    try:
+        process = psutil.Process(pid)
+        processes = [process, *process.children(recursive=True)]
+    except psutil.Error:
+        return 0.0
+    total = 0.0
+    for process in processes:
+        try:
+            times = process.cpu_times()
+        except psutil.Error:
+            continue
+        total += times.user + times.system
+    return total
+
+
+class StallWatch:
+    """Watches a start by values that change while there is progress: lines of output, bytes of a download."""
+
+    def __init__(self, progress: Callable[[], tuple[object, ...]], timeouts: Timeouts) -> None:
+        self._progress = progress
+        self._limit = timeouts.stall
+        self._silent = max(timeouts.silent, timeouts.stall)
+        self._seen: tuple[object, ...] = ()
+        self._memory: int | None = None
+        self._next = 0.0
+        self._changed = self._spoke = time.monotonic()
+        self._cpu = 0.0
+
+    async def check(self) -> str:
+        """Return a sentence if the start is stuck, "" otherwise. Looks at most once a second."""
+        now = time.monotonic()
+        if now < self._next:
+            return ""
+        self._next = now + _LOOK_EVERY
+        seen = self._progress()
+        if seen != self._seen:
+            self._seen = seen
+            self._changed = self._spoke = now
+            return ""
+        if now - self._changed < self._limit / 2:
+            return ""
+        # Only a start that has been silent for long is looked at more closely: this costs more.
+        cpu, memory = await asyncio.gather(
+            asyncio.to_thread(processor_seconds, os.getpid()), asyncio.to_thread(_card_memory)
+        )
+        if cpu - self._cpu > 0.2 * self._limit or memory != self._memory:
+            self._cpu, self._memory = cpu, memory
+            self._changed = now
+        if now - self._changed >= self._limit:
+            return f"no line of output, no download, no work of the processor for {now - self._changed:.0f} s"
+        if now - self._spoke >= self._silent:
+            return f"no line of output for {now - self._spoke:.0f} s, though the processor was busy"
+        return ""
+
+
+def _card_memory() -> int | None:
+    """Used memory of all cards, in steps of 64 MiB; None without cards."""
+    answer = ask_nvml()
+    if answer is None:
+        return None
+    return sum((gpu.total_bytes - (gpu.free_bytes or 0)) >> 26 for gpu in answer[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """One look at the engine."""
+
+    trouble: str = ""  # how it missed the beat; "" where it lives
+    seconds: float | None = None  # how long one token took; None where none was asked for
+    asked: bool = False  # whether one was
+
+
+class Pulse:
+    """Looks whether a server's engine lives: `/health` only says that its API server does.
+
+    An engine that computes is left alone: its counters and its processor time tell. One in which nothing moves is
+    asked for one token.
+
+    Args:
+        port, key, model, pid: of the server.
+        timeouts: how long what may take.
+        slow: how long an answer took when nobody else asked, seconds.
+        on_processor: whether it computes on the processor, where a busy machine makes one token take very long.
+    """
+
+    def __init__(
+        self,
+        port: int,
+        key: str,
+        model: str,
+        pid: int | None,
+        timeouts: Timeouts,
+        slow: float = 0.0,
+        on_processor: bool = False,
+    ) -> None:
+        self._port, self._key, self._model, self._pid = port, key, model, pid
+        self._on_processor = on_processor
+        self._patience = max(timeouts.beat_answer, min(slow, 60.0))
+        self._stall = timeouts.stall
+        self._seen: tuple[object, ...] = ()
+        self._moved = self._looked = time.monotonic()
+        self._worked = self._processor_time()
+
+    def look(self) -> Beat:
+        """Look once; this takes as long as the answer may."""
+        metrics = probe.read_metrics(self._port, self._key, 3.0)
+        now = time.monotonic()
+        worked, elapsed = self._processor_time(), now - self._looked
+        busy = worked - self._worked > _IDLE * elapsed
+        self._worked, self._looked = worked, now
+        if metrics is None:  # no counters, or an API server that does not answer: only the processor tells
+            return Beat() if busy else self._ask()
+        if metrics.sleeping or self._has_moved(metrics):
+            return Beat()
+        if not (metrics.running or metrics.waiting):
+            return self._ask()
+        silent = now - self._moved
+        if busy and silent < self._stall:
+            return Beat()  # one step of a large picture takes long on a processor
+        return Beat(f"requests wait in the engine, and nothing came of them for {silent:.0f} s")
+
+    def _ask(self) -> Beat:
+        began = time.monotonic()
+        answer = probe.ask_model(self._port, self._key, self._model, image=False, seconds=self._patience)
+        took = time.monotonic() - began
+        alive = answer.status is not None and answer.status < 500
+        if alive:
+            time.sleep(_COUNTED)
+        after = probe.read_metrics(self._port, self._key, 3.0)
+        moved = after is not None and self._has_moved(after)  # it was busy with somebody's request
+        if alive or moved:
+            return Beat(seconds=took if alive else None, asked=True)
+        worked, silent = self._processor_time() - self._worked, time.monotonic() - self._moved
+        if self._on_processor and worked > _WORKS * took and silent < self._stall:
+            return Beat(asked=True)  # it still computes the token
+        return Beat(f"the engine gave no token within {took:.0f} s", asked=True)
+
+    def _has_moved(self, metrics: ServerMetrics) -> bool:
+        """Whether the engine has done anything since the last look, by what it counts."""
+        names = ("prompt_tokens", "generation_tokens", "finished", "kv_usage", "preemptions")
+        seen = tuple(getattr(metrics, name) for name in names)
+        moved = bool(self._seen) and seen != self._seen
+        if moved or not self._seen:
+            self._moved = time.monotonic()
+        self._seen = seen
+        return moved
+
+    def _processor_time(self) -> float:
+        return 0.0 if self._pid is None else processor_seconds(self._pid)
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """The result of one look at a server."""
+
+    trouble: str = ""  # a sentence on what is wrong for now
+    end: str = ""  # why nothing more is to be expected of it; "" while it may recover
+
+
+class Watchdog:
+    """Watches a server that is ready, by `/health` and by its engine's pulse.
+
+    `heartbeat` is the engine's last sign of life.
+    """
+
+    def __init__(self, port: int, pulse: Pulse, timeouts: Timeouts) -> None:
+        self._port, self._pulse, self._timeouts = port, pulse, timeouts
+        self._deaf_since: float | None = None
+        self._next_beat = time.monotonic() + timeouts.beat
+        self._missed = ""
+        self.heartbeat = Heartbeat(at=time.time())
+
+    def look(self) -> Sight:
+        """Look once. Blocking."""
+        asked = time.monotonic()
+        healthy = probe.is_healthy(self._port, min(5.0, self._timeouts.deaf))
+        self._deaf_since = None if healthy else self._deaf_since or asked
+        if time.monotonic() >= self._next_beat:
+            self._take(self._pulse.look())
+        deaf = 0.0 if self._deaf_since is None else time.monotonic() - self._deaf_since
+        trouble = f"A heartbeat was missed: {self._missed}." if self._missed else ""
+        if deaf > _DEAF_TOLD:
+            trouble = "Does not answer /health."
+        if deaf >= self._timeouts.deaf:
+            return Sight(trouble, f"no answer to /health for {self._timeouts.deaf:.0f} s")
+        if self.heartbeat.missed >= _MOST_MISSED:
+            return Sight(trouble, f"{self.heartbeat.missed} heartbeats missed in a row: {self._missed}")
+        return Sight(trouble)
+
+    def _take(self, beat: Beat) -> None:
+        asked = self.heartbeat.asked + beat.asked
+        self._missed = beat.trouble
+        if beat.trouble:  # one that was asked had its time; one that was only looked at gets some more
+            self._next_beat = time.monotonic() + (0.0 if beat.asked else self._timeouts.beat / 2)
+            self.heartbeat = self.heartbeat.model_copy(update={"missed": self.heartbeat.missed + 1, "asked": asked})
+            return
+        self.heartbeat = Heartbeat(at=time.time(), seconds=beat.seconds, asked=asked)
+        self._next_beat = time.monotonic() + self._timeouts.beat
