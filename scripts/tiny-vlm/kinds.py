@@ -90,13 +90,15 @@ def qwen3(project: Path) -> Kind:
     """A Qwen3-VL that answers MAI-UI's grounding prompt, which is taken from the project word for word."""
     sys.path.insert(0, str(project))
     from agent.families.base import PromptRequest
-    from agent.families.mai_ui.prompt import grounding_messages, navigation_messages
+    from agent.families.registry import get_family
 
-    def system_of(messages: list[Any]) -> str:
+    family = get_family("mai-ui")
+
+    def system_of(messages: Any) -> str:
         return str(messages[0].parts[0].text)
 
-    grounding = system_of(grounding_messages("x", None))
-    navigation = system_of(navigation_messages(PromptRequest("x", (None,), apps=("A",))))
+    grounding = system_of(family.grounding_request("x", None).messages)
+    navigation = system_of(family.request(PromptRequest("x", (None,), apps=("A",))).messages)
     lines = dict.fromkeys(line.strip() for line in f"{grounding}\n{navigation}".splitlines())
     phrases = tuple(line for line in lines if len(line) >= 20 and not line.startswith("Installed"))
     return Kind("qwen3-vl", 32, 1001, True, 2, phrases, grounding, ())

@@ -1,4 +1,4 @@
-"""One daemon thread per sense: the eye and the hand each own one, and neither can hold the program up.
+"""One daemon thread per sense: the screen and the hand each own one, and neither can hold the program up.
 
 Screen capture and input must stay on one thread each (their X connections are not shared), and a call that hangs in a
 dead display must not keep the program from ending; the threads of a pool would.
@@ -8,7 +8,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -19,17 +19,18 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self._last: Callable[[], None] | None = None
-        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any], asyncio.AbstractEventLoop] | None]
-        self._calls = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._thread.start()
+        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> "Future[T]":
+        """Begin `function(*arguments)` after the calls before it; it can be cancelled until then."""
+        future: Future[T] = Future()
+        self._calls.put((future, lambda: function(*arguments)))
+        return future
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run `function(*arguments)` on the thread and wait for what it returns or raises."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        self._calls.put((lambda: function(*arguments), future, loop))
-        return await future
+        return await asyncio.wrap_future(self.submit(function, *arguments))
 
     def end(self, last: Callable[[], None] | None = None) -> None:
         """Let the thread end after the calls it has and this last one, which must not raise; does not wait."""
@@ -38,25 +39,14 @@ class Worker:
 
     def _work(self) -> None:
         while (item := self._calls.get()) is not None:
-            call, future, loop = item
-            if future.cancelled():
+            future, call = item
+            if not future.set_running_or_notify_cancel():
                 continue
             try:
-                result, error = call(), None
+                future.set_result(call())
+            except StopIteration:  # may not be raised into a future of asyncio
+                future.set_exception(RuntimeError("a call on a worker ran out of items"))
             except BaseException as caught:  # carried to whoever waits
-                result, error = None, caught
-            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
-                loop.call_soon_threadsafe(_settle, future, result, error)
+                future.set_exception(caught)
         if self._last is not None:
             self._last()
-
-
-def _settle(future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    elif isinstance(error, StopIteration):  # may not be raised into a future
-        future.set_exception(RuntimeError("a call on a worker ran out of items"))
-    else:
-        future.set_exception(error)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from agent.core.changes import Change
 from agent.core.geometry import Grid, Size, Viewport
@@ -17,9 +17,6 @@ from agent.screen.outline_text import is_seen, write_outline
 from agent.screen.settle import Fingerprint, Settled, SettleRule, settle
 from foundation.errors import EnvironmentLacksError
 from foundation.images import ImageRule
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 #: An outline is waited for so long, in seconds: the first one reads the whole screen, which may take some on a busy
 #: machine.
@@ -59,14 +56,6 @@ class Observation:
         return {str(one.id): (one.box.left, one.box.top, one.box.width, one.box.height) for one in seen}
 
 
-@dataclass(frozen=True, slots=True)
-class _Ahead:
-    """An outline that was begun, and the screen that it is of."""
-
-    fingerprint: Fingerprint
-    outlining: "Future[Outline]"
-
-
 class Observer:
     """Looks at one screen for one model. Its methods block; call them on its own worker."""
 
@@ -83,11 +72,11 @@ class Observer:
         see: See = "screenshot",
         conceal: Conceal | None = None,
     ) -> None:
-        """A `waits` observer gives each observation with its outline; otherwise that is taken while the model thinks.
+        """Look at `screen`, with images as `rule` and `image_format` want them.
 
-        `saw` is called as soon as a screen was captured that the model will be shown. `see`: an observation has its
-        screenshot; that with its elements marked; no image. With the last two, outlines are waited for, and so they are
-        where something is to `conceal`, without which nothing is shown.
+        `waits`: each observation comes with its outline, instead of the outline being taken while the model thinks.
+        Marks, observations without an image, and `conceal` need the outline and so wait for it, too. `saw` is called
+        as soon as a screen was captured that the model will be shown.
         """
         self._screen = screen
         self._rule = rule
@@ -97,9 +86,8 @@ class Observer:
         self._waits = (waits or see != "screenshot" or conceal is not None) and outliner is not None
         self._see = see
         self._conceal = conceal
-        self._ahead: _Ahead | None = None
         self._saw = saw
-        self._fitted: Image | None = None  # the newest image before anything is drawn on it
+        self._ahead: tuple[Fingerprint, Future[Outline]] | None = None  # an outline that was begun, and of which screen
 
     def look(self) -> Observation:
         """Capture now. Raises EnvironmentLacksError: there is something to conceal, and nobody can tell where."""
@@ -108,7 +96,7 @@ class Observer:
         frame = self._screen.grab()
         self._saw()
         captured = (time.perf_counter() - began) * 1000
-        return self._outlined(frame, Fingerprint.of(frame.image), {"capture": captured})
+        return self._observation(frame, Fingerprint.of(frame.image), {"capture": captured})
 
     def watch(self, rule: SettleRule, stopped: Callable[[], bool]) -> Settled:
         """Wait until the screen is still; an outline that is waited for is taken as soon as it may be."""
@@ -117,80 +105,78 @@ class Observer:
         return settled
 
     def observe(self, settled: Settled) -> Observation:
-        """The observation of an already settled screen: nothing is captured twice."""
-        milliseconds = {"capture": 0.0}
+        """Return the observation of a settled screen: nothing is captured twice."""
         ahead, self._ahead = self._ahead, None
-        if ahead is None or settled.fingerprint.changed_cells(ahead.fingerprint) - settled.restless:
-            return self._outlined(settled.frame, settled.fingerprint, milliseconds)
-        return self._with_outline(ahead, self._observe(settled.frame, settled.fingerprint, milliseconds))
+        if ahead is not None and settled.fingerprint.changed_cells(ahead[0]) - settled.restless:
+            ahead = None
+        return self._observation(settled.frame, settled.fingerprint, {"capture": 0.0}, ahead and ahead[1])
 
     def _take_ahead(self, frame: Frame, fingerprint: Fingerprint) -> None:
-        """Take the outline of a frame that may be the one on which the screen comes to rest."""
+        """Begin the outline of a frame that may be the one on which the screen comes to rest."""
         if self._ahead is not None:
-            self._ahead.outlining.cancel()
-        self._ahead = None if self._outliner is None else _Ahead(fingerprint, self._outliner.take(frame))
+            self._ahead[1].cancel()
+        self._ahead = None if self._outliner is None else (fingerprint, self._outliner.take(frame))
 
-    def _outlined(self, frame: Frame, fingerprint: Fingerprint, milliseconds: dict[str, float]) -> Observation:
-        """The observation of a frame, with its outline where one is wanted."""
+    def _observation(
+        self,
+        frame: Frame,
+        fingerprint: Fingerprint,
+        milliseconds: dict[str, float],
+        outlining: "Future[Outline] | None" = None,
+    ) -> Observation:
+        """Make the observation of a captured frame: the one way from a capture to what the model is shown."""
         if self._outliner is None:
-            return self._concealed(self._observe(frame, fingerprint, milliseconds))
+            return self._altered(self._pictured(frame, fingerprint, milliseconds))
         if not self._waits:  # the picture first: nothing may hold it up
-            seen = self._observe(frame, fingerprint, milliseconds)
+            seen = self._pictured(frame, fingerprint, milliseconds)
             return replace(seen, outlining=self._outliner.take(frame))
-        ahead = _Ahead(fingerprint, self._outliner.take(frame))
-        return self._with_outline(ahead, self._observe(frame, fingerprint, milliseconds))
-
-    def _with_outline(self, ahead: _Ahead, seen: Observation) -> Observation:
-        """The observation with an outline that was begun, when it is there.
-
-        An outline tells of the screen as it is while it is taken. Where the screen changed while it was waited for,
-        both are taken again, once: a screen that never rests is as it is.
-        """
+        outlining = outlining or self._outliner.take(frame)
+        seen = self._pictured(frame, fingerprint, milliseconds)
         began = time.perf_counter()
-        if not ahead.outlining.done():
-            wait((ahead.outlining,), _LONGEST)
+        if not outlining.done():
+            wait((outlining,), _LONGEST)
+            # An outline tells of the screen as it is while it is taken. Where the screen changed meanwhile, both are
+            # taken again, once: a screen that never rests is as it is.
             now = self._screen.grab()
             after = Fingerprint.of(now.image)
-            if self._outliner is not None and len(after.changed_cells(seen.fingerprint)) > _RESTLESS:
-                ahead = _Ahead(after, self._outliner.take(now))
+            if len(after.changed_cells(fingerprint)) > _RESTLESS:
+                outlining = self._outliner.take(now)
                 self._saw()
-                seen = self._observe(now, after, seen.milliseconds)
-                wait((ahead.outlining,), _LONGEST)
-        seen.milliseconds["outline"] = (time.perf_counter() - began) * 1000
-        return self._marked(self._concealed(replace(seen, outlining=ahead.outlining)))
+                seen = self._pictured(now, after, milliseconds)
+                wait((outlining,), _LONGEST)
+        milliseconds["outline"] = (time.perf_counter() - began) * 1000
+        return self._altered(replace(seen, outlining=outlining))
 
-    def _concealed(self, seen: Observation) -> Observation:
-        """The observation without what is to be concealed; where that is not known, there is none."""
-        if self._conceal is None:
-            return seen
-        if seen.outline is None:
-            raise EnvironmentLacksError("The elements of the screen were not told in time, so none of it is shown.")
-        frame, outline = self._conceal(seen.frame, seen.outline)
-        if frame is not None and frame is not seen.frame:
-            seen = self._observe(frame, seen.fingerprint, seen.milliseconds)
-        told: Future[Outline] = Future()
-        told.set_result(outline)
-        return replace(seen, outlining=told)
-
-    def _marked(self, seen: Observation) -> Observation:
-        """The observation with its elements marked in the image, where that is wanted and they are known."""
-        if self._see != "marks" or seen.outline is None or self._fitted is None:
+    def _altered(self, seen: Observation) -> Observation:
+        """Take out what the model may not see, and mark the elements, where that is wanted."""
+        outline = seen.outline
+        if self._conceal is not None:
+            if outline is None:
+                raise EnvironmentLacksError("The elements of the screen were not told in time, so none of it is shown.")
+            frame, outline = self._conceal(seen.frame, outline)
+            if frame is not None and frame is not seen.frame:
+                seen = self._pictured(frame, seen.fingerprint, seen.milliseconds)
+            told: Future[Outline] = Future()
+            told.set_result(outline)
+            seen = replace(seen, outlining=told)
+        if self._see != "marks" or outline is None or seen.frame is None:
             return seen
         began = time.perf_counter()
-        viewport = Viewport(seen.viewport.region, Size(*self._fitted.size))
+        viewport = Viewport(seen.viewport.region, seen.sent)
         # What is told in text is what is marked.
-        elements = write_outline(seen.outline, Grid.pixels(viewport.captured)).elements
-        image = encode(draw_marks(self._fitted, elements, viewport), self._format, self._quality)
+        elements = write_outline(outline, Grid.pixels(viewport.captured)).elements
+        fitted = draw_marks(resize(seen.frame.image, seen.sent), elements, viewport)
+        image = encode(fitted, self._format, self._quality)
         seen.milliseconds["marks"] = (time.perf_counter() - began) * 1000
         return replace(seen, images=(image,))
 
-    def _observe(self, frame: Frame, fingerprint: Fingerprint, milliseconds: dict[str, float]) -> Observation:
+    def _pictured(self, frame: Frame, fingerprint: Fingerprint, milliseconds: dict[str, float]) -> Observation:
+        """Fit and encode a frame, unless the model gets no image."""
         began = time.perf_counter()
         sent = fit(self._rule, Size(*frame.image.size))
         if self._see == "outline":
             return Observation((), 0, frame.viewport, fingerprint, milliseconds, sent=sent)
         fitted = resize(frame.image, sent)
-        self._fitted = fitted if self._see == "marks" else None
         resized = time.perf_counter()
         image = encode(fitted, self._format, self._quality)
         milliseconds |= {"fit": (resized - began) * 1000, "encode": (time.perf_counter() - resized) * 1000}

@@ -1,13 +1,12 @@
 """Takes the outline of a screen on a thread of its own: the accessibility tree, joined with the words that are read."""
 
-import queue
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 
 from agent.core.geometry import Region, Viewport
 from agent.desktop.protocol.elements import Elements, OpenElements
 from agent.desktop.protocol.windows import Connection, OpenWindows, shown
+from agent.run.control.worker import Worker
 from agent.screen.capture import Frame
 from agent.screen.join import join
 from agent.screen.ocr import Box, Word
@@ -47,32 +46,21 @@ class Outliner:
         self._elements: Elements | None = None
         self._reader: WordReader | None = None
         self._lacks: list[str] = []
-        self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="outline", daemon=True)
-        self._thread.start()
+        self._worker = Worker("outline")
+        self._worker.submit(self._open)
 
     def take(self, frame: Frame) -> "Future[Outline]":
         """The outline of a frame, which is to be what the screen still shows; begun now, and never an error.
 
         It may be cancelled while it waits for another one.
         """
-        future: Future[Outline] = Future()
-
-        def tell() -> None:
-            if future.set_running_or_notify_cancel():
-                future.set_result(self._told(frame))
-
-        self._calls.put(tell)
-        return future
+        return self._worker.submit(self._told, frame)
 
     def close(self) -> None:
         """Close the connections, in its own time."""
-        self._calls.put(None)
+        self._worker.end(self._close)
 
-    def _work(self) -> None:
-        self._open()
-        while (call := self._calls.get()) is not None:
-            call()
+    def _close(self) -> None:
         if self._elements is not None:
             self._elements.close()
         self._windows.close()
