@@ -149,12 +149,12 @@ def _open(path: Path) -> Frame:
 def _capture(monitor: int | None) -> _Seen:
     """This screen, without our own windows, and its elements, which are taken meanwhile."""
     from agent.commands.arguments import open_own_desktop
-    from agent.desktop.guard.desktop import ProtectedDesktop
+    from agent.desktop.guard.desktop import GuardedDesktop
     from agent.run.observing.outliner import Outliner
     from agent.safety.stop import StopSwitch
     from agent.screen.ocr import reading_languages
 
-    desktop = ProtectedDesktop(open_own_desktop(StopSwitch(), monitor), dry_run=True)
+    desktop = GuardedDesktop(open_own_desktop(StopSwitch(), monitor), dry_run=True)
     outliner = Outliner(desktop.open_elements, desktop.open_windows, reading_languages(os.environ)[0])
     try:
         frame = desktop.screen.grab()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.commands.arguments import open_own_desktop
-from agent.desktop.guard.desktop import ProtectedDesktop
+from agent.desktop.guard.desktop import GuardedDesktop
 from agent.run.observing.outliner import Outliner
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
 def _look(monitor: int | None, *, words: bool) -> tuple[Frame, Outline]:
     """The screen and its elements, without our own windows."""
     desktop = open_own_desktop(StopSwitch(), monitor)
-    protected = ProtectedDesktop(desktop, dry_run=True)
+    protected = GuardedDesktop(desktop, dry_run=True)
     with closing(desktop), closing(protected.screen):
         frame = protected.screen.grab()
         if not words:

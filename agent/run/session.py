@@ -13,7 +13,7 @@ from typing import Any
 
 from agent.core.geometry import Size
 from agent.desktop.factory import open_desktop
-from agent.desktop.guard.desktop import ProtectedDesktop
+from agent.desktop.guard.desktop import GuardedDesktop
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, OpenDesktop
 from agent.events.run_events import RunFinished, RunStarted, Warned
 from agent.events.sink import Emit
@@ -101,7 +101,7 @@ async def run(
         # On a throw-away desktop, there is no terminal that could run us.
         environ = os.environ if request.environ is None else request.environ
         languages, unread = reading_languages(environ)
-        desktop = ProtectedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox, languages=languages)
+        desktop = GuardedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox, languages=languages)
         opened.callback(desktop.close)
         ground = Ground(desktop, languages, request.system_prompt, request.zoom, models.get("grounder"))
         own = main_model(actor, settings, ground)

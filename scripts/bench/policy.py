@@ -11,7 +11,7 @@ from common import Times, desktop, desktop_arguments
 from agent.core.actions import Action, Click, OpenApp, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.guard.masked_screen import MaskedScreen
+from agent.desktop.guard.reach import MaskedScreen, Reach
 from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.x11.windows import X11Windows, open_windows
@@ -32,9 +32,9 @@ def measure(rounds: int, environ: dict[str, str]) -> None:
     own = next(window for window in windows.windows() if window.app == "XTerm")
     at = windows.region(settings.id)
     assert at is not None
-    plain, masked = MssScreen(), MaskedScreen(MssScreen(), frozenset({own.id}), open_windows)
+    plain, masked = MssScreen(), MaskedScreen(MssScreen(), Reach(open_windows, frozenset({own.id})))
     around = DesktopSurroundings(
-        masked, Launcher(environ, open_windows), DesktopPoint(at.left + 9, at.top + 9), open_windows
+        masked, Launcher(environ, open_windows), DesktopPoint(at.left + 9, at.top + 9), Reach(open_windows)
     )
     policy = Policy.load("risky")
     steps = [(x, y) for x in range(40, at.width - 20, 130) for y in range(90, at.height - 20, 70)]

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from agent.core.actions import PressKeys
-from agent.desktop.guard.focus import FocusKeeper
+from agent.desktop.guard.desktop import FocusKeeper
 from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.safety.policy import Approval, Question
 

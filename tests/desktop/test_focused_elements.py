@@ -11,6 +11,7 @@ from stubs.display import wait_until
 
 from agent.core.actions import TypeText
 from agent.core.geometry import DesktopPoint, Region
+from agent.desktop.guard.reach import Reach
 from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.trees.elements import AtspiElements
@@ -148,7 +149,11 @@ def test_an_application_that_came_after_the_first_look_is_known(bus: Accessibili
 def test_a_field_for_a_password_that_nobody_clicked_asks(sandbox: Sandbox, command: tuple[str, ...]) -> None:
     desktop = X11Desktop(StopSwitch(), None, sandbox.environ)
     around = DesktopSurroundings(
-        desktop.screen, desktop.applications, DesktopPoint(1, 1), open_windows, open_elements=desktop.open_elements
+        desktop.screen,
+        desktop.applications,
+        DesktopPoint(1, 1),
+        Reach(open_windows),
+        open_elements=desktop.open_elements,
     )
     policy, action = Policy.load("risky"), TypeText("hello")
     assert policy.question(action, around.of(action)) is None

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from agent.core.actions import Click, Drag, Move, OpenApp, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.guard.checked_hand import CheckedHand
-from agent.desktop.guard.masked_screen import MaskedScreen
+from agent.desktop.guard.hand import GuardedHand
 from agent.desktop.guard.own_windows import Own, find_own
-from agent.desktop.guard.surroundings import Judged, Meant
+from agent.desktop.guard.reach import MaskedScreen, Reach
+from agent.desktop.guard.targets import Judged, Meant
 from agent.desktop.input.hand import InputHand
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.protocol.hand import ActionFailedError, Rest
-from agent.desktop.protocol.windows import receiver
 from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.text import X11TextEntry
@@ -170,7 +169,7 @@ def inside(region, inset=4):
 @pytest.mark.e2e
 def test_our_window_is_blank_in_what_is_captured_and_nothing_else_is(desk, terminal):
     time.sleep(0.3)
-    plain, masked = MssScreen(), MaskedScreen(MssScreen(), frozenset({terminal.id}), open_windows)
+    plain, masked = MssScreen(), MaskedScreen(MssScreen(), Reach(open_windows, frozenset({terminal.id})))
     region = desk.windows.region(terminal.id)
     before, after = plain.grab().image, masked.grab().image
     assert (255, 0, 255) in colours(before, inside(region))
@@ -189,7 +188,7 @@ def test_what_covers_our_window_stays_visible(desk, terminal):
     wait_for(lambda: (now := desk.windows.active()) is not None and now.id != terminal.id)
     time.sleep(0.3)
     cover = desk.windows.region(over.id if over.id != terminal.id else desk.windows.active().id)
-    masked = MaskedScreen(MssScreen(), frozenset({terminal.id}), open_windows)
+    masked = MaskedScreen(MssScreen(), Reach(open_windows, frozenset({terminal.id})))
     image = masked.grab().image
     assert (0, 255, 0) in colours(image, inside(cover))
     assert GREY not in colours(image, inside(cover))
@@ -201,7 +200,7 @@ def test_what_covers_our_window_stays_visible(desk, terminal):
 
 @pytest.mark.e2e
 def test_our_window_is_followed_when_it_moves(desk, terminal):
-    masked = MaskedScreen(MssScreen(), frozenset({terminal.id}), open_windows)
+    masked = MaskedScreen(MssScreen(), Reach(open_windows, frozenset({terminal.id})))
     masked.grab()
     for x in (400, 700, 250):
         subprocess.run(["wmctrl", "-i", "-r", hex(terminal.id), "-e", f"0,{x},300,-1,-1"], env=desk.sandbox.environ)
@@ -234,7 +233,7 @@ class Hand:
 
 @pytest.fixture
 def guarded(terminal):
-    hand = CheckedHand(Hand(), open_windows, frozenset({terminal.id}), DesktopPoint(1700, 900))
+    hand = GuardedHand(Hand(), Reach(open_windows, frozenset({terminal.id})), DesktopPoint(1700, 900))
     yield hand
     hand.close()
 
@@ -258,7 +257,7 @@ def test_what_is_typed_while_our_window_has_the_focus_goes_to_the_window_used_be
     desk.start("galculator", app="Galculator")
     desk.front(editor)
     desk.front(terminal)
-    assert receiver(desk.windows, frozenset({terminal.id})).id == editor.id
+    assert Reach(open_windows, frozenset({terminal.id})).receiver(desk.windows).id == editor.id
     assert guarded.perform(TypeText("hello")) == "done"
     assert desk.windows.active().id == editor.id
 
@@ -276,7 +275,7 @@ def test_what_was_judged_for_one_window_is_not_done_to_another(desk, terminal):
     editor = desk.start("mousepad", app="Mousepad")
     text, click = TypeText("hello"), Click(DesktopPoint(1700, 800))
     judged = [Judged(text, (editor.id,))]
-    hand = CheckedHand(Hand(), open_windows, frozenset(), DesktopPoint(1, 1), lambda: Meant(judged=judged[0]))
+    hand = GuardedHand(Hand(), Reach(open_windows), DesktopPoint(1, 1), lambda: Meant(judged=judged[0]))
     assert hand.perform(text) == "done"
     desk.front(terminal)
     with pytest.raises(ActionFailedError, match="look again"):
@@ -297,7 +296,7 @@ def test_a_click_on_our_entry_in_the_taskbar_is_undone_and_said(desk, terminal):
     editor = desk.start("mousepad", app="Mousepad")
     stop = StopSwitch()
     real = InputHand(stop, X11Input(stop), X11TextEntry(), Launcher(desk.sandbox.environ, open_windows), HOME)
-    hand = CheckedHand(real, open_windows, frozenset({terminal.id}), HOME)
+    hand = GuardedHand(real, Reach(open_windows, frozenset({terminal.id})), HOME)
     desk.front(editor)
     time.sleep(1.0)  # for the panel to show them
     of_editor, of_terminal = DesktopPoint(180, 12), DesktopPoint(380, 12)  # sorted by name

@@ -7,9 +7,9 @@ import pytest
 from agent.core.actions import Click, Drag, HoldKeys, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint, Region
 from agent.core.notes import Note, read_notes
-from agent.desktop.guard.checked_hand import CheckedHand
-from agent.desktop.guard.surroundings import Hit, Meant
-from agent.desktop.guard.targets import Sighting, changed_at, changed_focus, named
+from agent.desktop.guard.hand import GuardedHand
+from agent.desktop.guard.reach import Reach
+from agent.desktop.guard.targets import Hit, Meant, Sighting, changed_at, changed_focus, named
 from agent.desktop.protocol.hand import ActionFailedError, Rest
 from agent.desktop.protocol.windows import Layer, Window
 from agent.screen.outline import Element
@@ -157,7 +157,7 @@ class Desk:
 
 
 def hand(desk, own=frozenset(), **meant):
-    return CheckedHand(desk, lambda: desk, own, IN_EDITOR, lambda: Meant(**meant))
+    return GuardedHand(desk, Reach(lambda: desk, own), IN_EDITOR, lambda: Meant(**meant))
 
 
 @pytest.mark.parametrize("action", [Click(IN_EDITOR), Scroll(None, 0, 1), Drag(NOWHERE, IN_EDITOR)])

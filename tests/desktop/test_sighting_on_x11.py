@@ -8,9 +8,9 @@ from stubs.typing_fields import wait_for
 
 from agent.core.actions import Click, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
-from agent.desktop.guard.checked_hand import CheckedHand
-from agent.desktop.guard.surroundings import Meant
-from agent.desktop.guard.targets import sight
+from agent.desktop.guard.hand import GuardedHand
+from agent.desktop.guard.reach import Reach
+from agent.desktop.guard.targets import Meant, sight
 from agent.desktop.protocol.hand import ActionFailedError, Rest
 from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.windows import X11Windows, open_windows
@@ -45,8 +45,8 @@ class Desk:
         self.editor = self.windows.active()
         region = self.windows.region(self.editor.id)
         self.middle = DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
-        seen = sight(self.windows, frozenset())
-        self.hand = CheckedHand(Hand(), open_windows, frozenset(), self.middle, lambda: Meant(seen=seen))
+        seen = sight(self.windows, Reach(open_windows))
+        self.hand = GuardedHand(Hand(), Reach(open_windows), self.middle, lambda: Meant(seen=seen))
 
     def said(self, action):
         try:

@@ -4,7 +4,7 @@ from PIL import Image
 
 from agent.core.actions import Click, Drag, Move, OpenApp, PressKeys, TypeText, Wait
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
-from agent.desktop.guard.masked_elements import MaskedElements
+from agent.desktop.guard.reach import MaskedElements, Reach
 from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.protocol.elements import FieldText
 from agent.desktop.protocol.windows import Window
@@ -96,7 +96,7 @@ class NoScreen:
 def around(elements=None, windows=None):
     elements, windows = elements or Elements(), windows or Windows()
     return DesktopSurroundings(
-        NoScreen(), Applications(), DesktopPoint(1, 1), lambda: windows, open_elements=lambda: elements
+        NoScreen(), Applications(), DesktopPoint(1, 1), Reach(lambda: windows), open_elements=lambda: elements
     )  # fmt: skip
 
 
@@ -182,16 +182,16 @@ def test_a_field_for_a_password_that_was_just_clicked_may_get_the_focus_yet():
     assert names(desk.of(TypeText("secret")).elements) == ["Password"]
 
 
+class SecondReceives(Reach):
+    def receiver(self, windows):
+        return Window(2, "Notes", "Editor", None)
+
+
 def test_the_focus_of_another_window_than_the_one_typed_into_says_nothing():
     elements = Elements()
     elements.focus = SHOWN[FIELD]
     desk = DesktopSurroundings(
-        NoScreen(),
-        Applications(),
-        DesktopPoint(1, 1),
-        Windows,
-        lambda _: Window(2, "Notes", "Editor", None),
-        lambda: elements,
+        NoScreen(), Applications(), DesktopPoint(1, 1), SecondReceives(Windows), lambda: elements
     )
     assert desk.of(TypeText("x")).elements == ()
 
@@ -199,8 +199,8 @@ def test_the_focus_of_another_window_than_the_one_typed_into_says_nothing():
 def test_our_own_window_tells_no_focus():
     elements = Elements()
     elements.focus = SHOWN[FIELD]
-    assert MaskedElements(elements, frozenset({1}), Windows).focused() is None
-    assert MaskedElements(elements, frozenset({2}), Windows).focused() == SHOWN[FIELD]
+    assert MaskedElements(elements, Reach(Windows, frozenset({1}))).focused() is None
+    assert MaskedElements(elements, Reach(Windows, frozenset({2}))).focused() == SHOWN[FIELD]
 
 
 def test_a_tree_that_fails_leaves_the_elements_unknown():
@@ -222,7 +222,7 @@ def test_what_an_action_hits_is_told_without_all_else():
 
 def test_what_nothing_else_names_is_named_by_what_is_written_there(monkeypatch):
     desk, nowhere = around(), DesktopPoint(350, 50)
-    monkeypatch.setattr(desk, "_captions", lambda points: ("Adwaita-dark", False))
+    monkeypatch.setattr(desk._sources, "captions", lambda points: ("Adwaita-dark", False))
     assert named(Click(nowhere), aim_of(Click(nowhere), desk.glance(Click(nowhere)))) == "click “Adwaita-dark” · A page"
     assert desk.glance(Click(BUTTON)).words == ""
     monkeypatch.setitem(SHOWN, nowhere, Element(4, "page tab list", "", Region(300, 0, 100, 100)))
@@ -256,7 +256,7 @@ class CutWindows(Windows):
 def cut_off(elements=None):
     line, elements = Failing(), elements or Elements()
     desk = DesktopSurroundings(
-        NoScreen(), Applications(), DesktopPoint(1, 1), line.open, open_elements=lambda: elements
+        NoScreen(), Applications(), DesktopPoint(1, 1), Reach(line.open), open_elements=lambda: elements
     )  # fmt: skip
     return desk, line
 
@@ -296,7 +296,7 @@ def test_elements_that_are_not_told_any_more_are_said_and_clicks_asked_about():
 
 def test_words_that_cannot_be_read_any_more_are_said_and_clicks_asked_about(monkeypatch):
     desk, _ = cut_off()
-    monkeypatch.setattr("agent.desktop.guard.surroundings.caption_at", lambda *_: Caption("Bold"))
+    monkeypatch.setattr("agent.desktop.guard.sources.caption_at", lambda *_: Caption("Bold"))
     shots = [Frame(Image.new("RGB", (300, 300)), Viewport.of_image(Size(300, 300)), 0.0)]
     monkeypatch.setattr(NoScreen, "grab", lambda _: shots.pop())
     assert asked(desk, Click(DesktopPoint(9, 9))) is None
@@ -305,7 +305,7 @@ def test_words_that_cannot_be_read_any_more_are_said_and_clicks_asked_about(monk
 
 
 def test_what_was_never_told_is_not_said_to_be_lost():
-    desk = DesktopSurroundings(NoScreen(), Applications(), DesktopPoint(1, 1), lambda: None)
+    desk = DesktopSurroundings(NoScreen(), Applications(), DesktopPoint(1, 1), Reach(lambda: None))
     for action in (TypeText("hello"), Click(DesktopPoint(9, 9)), PressKeys(("a",))):
         assert asked(desk, action) is None
     assert desk.news() == []

@@ -10,6 +10,7 @@ import pytest
 from agent.core.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
+from agent.desktop.guard.reach import Reach
 from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.x11.windows import X11Windows, open_windows
@@ -60,7 +61,7 @@ class Desk:
             self.screen,
             Launcher(sandbox.environ, open_windows),
             DesktopPoint(self.corner.left + 90, self.corner.top + 60),
-            open_windows,
+            Reach(open_windows),
         )
 
     def asks(self, policy, action):

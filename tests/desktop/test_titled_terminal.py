@@ -14,7 +14,7 @@ from stubs.benches import ROOT
 from stubs.display import wait_until
 from stubs.sway import PlainSway
 
-from agent.desktop.guard.titled_terminal import titled_window
+from agent.desktop.guard.own_windows import titled_window
 from agent.desktop.wayland.desktop import Pointer
 from agent.desktop.wayland.wire import socket_of
 from agent.desktop.wlroots.toplevels import ToplevelWindows
@@ -26,7 +26,7 @@ import os, sys
 from agent.core.actions import Click, TypeText
 from agent.desktop.factory import open_desktop
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.desktop.guard.desktop import ProtectedDesktop
+from agent.desktop.guard.desktop import GuardedDesktop
 from agent.safety.stop import StopSwitch
 
 def tell(*what):
@@ -34,18 +34,18 @@ def tell(*what):
     os.rename(sys.argv[1] + ".new", sys.argv[1])
 
 desktop = open_desktop(StopSwitch())
-safe = ProtectedDesktop(desktop)
+safe = GuardedDesktop(desktop)
 try:
     said = safe.hand.perform(TypeText("rm -rf"))
 except ActionFailedError as error:
     said = str(error)
-tell([desktop.open_windows().window(one).title for one in safe._own.windows], safe._own.remark, said)
+tell([desktop.open_windows().window(one).title for one in safe.reach.own], safe._remark, said)
 safe.screen.grab()
 input()
 """
 HELD = """
 import os, sys, time
-from agent.desktop.guard.titled_terminal import marked
+from agent.desktop.guard.own_windows import marked
 with marked(os.ttyname(0)):
     open(sys.argv[1], "w").write(str(os.getpid()))
     time.sleep(100)

@@ -9,7 +9,7 @@ from stubs.sway import PlainSway
 from agent.core.actions import Click, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.desktop.factory import open_desktop
-from agent.desktop.guard.desktop import ProtectedDesktop
+from agent.desktop.guard.desktop import GuardedDesktop
 from agent.desktop.protocol.desktop import Abilities
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.wlroots.desktop import WlrootsDesktop
@@ -77,7 +77,7 @@ def test_where_windows_are_is_not_claimed_and_none_is_taken_for_hidden(windows: 
 @pytest.mark.e2e
 def test_the_policy_goes_by_the_window_with_the_keyboard_and_asks_before_clicks(desktop: WlrootsDesktop) -> None:
     assert (desktop.abilities.windows, desktop.abilities.names) == (False, True)
-    protected = ProtectedDesktop(desktop, dry_run=True, ours=False)
+    protected = GuardedDesktop(desktop, dry_run=True, ours=False)
     policy = Policy.load("risky")
     typed = protected.surroundings.of(TypeText("hello"))
     assert typed.focused is not None and typed.focused.title == "second"

@@ -148,14 +148,14 @@ RUN = """
 import sys
 from agent.core.actions import Click, TypeText
 from agent.desktop.factory import check_display, needed_programs, open_desktop
-from agent.desktop.guard.desktop import ProtectedDesktop
+from agent.desktop.guard.desktop import GuardedDesktop
 from agent.core.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 import agent.run.session, os
 check_display(os.environ)
 assert needed_programs() == {}
 desktop = open_desktop(StopSwitch())
-safe = ProtectedDesktop(desktop)
+safe = GuardedDesktop(desktop)
 safe.watch("ctrl+alt+shift+escape", None)
 safe.screen.grab()
 safe.surroundings.of(Click(DesktopPoint(500, 400)))

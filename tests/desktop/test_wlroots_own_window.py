@@ -17,11 +17,11 @@ import sys
 from agent.core.actions import Click
 from agent.desktop.factory import open_desktop
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.desktop.guard.desktop import ProtectedDesktop
+from agent.desktop.guard.desktop import GuardedDesktop
 from agent.safety.stop import StopSwitch
 desktop = open_desktop(StopSwitch())
-safe = ProtectedDesktop(desktop)
-own = [desktop.open_windows().window(one).title for one in safe._own.windows]
+safe = GuardedDesktop(desktop)
+own = [desktop.open_windows().window(one).title for one in safe.reach.own]
 try:
     said = safe.hand.perform(Click(desktop.home))
 except ActionFailedError as error:

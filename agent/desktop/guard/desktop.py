@@ -1,29 +1,34 @@
 """A desktop as a run uses it: our own windows out of sight and reach, and every action where it was judged to go."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import closing
 
-from agent.desktop.guard.checked_hand import CheckedHand
-from agent.desktop.guard.focus import FocusKeeper
-from agent.desktop.guard.masked_elements import MaskedElements
-from agent.desktop.guard.masked_screen import MaskedScreen
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint
+from agent.desktop.guard.hand import GuardedHand, put_back_above
 from agent.desktop.guard.own_windows import Own, find_own
+from agent.desktop.guard.reach import MaskedElements, MaskedScreen, Reach
 from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.input.hand import RecordingHand
 from agent.desktop.protocol.desktop import Desktop, Steered, TakeoverWatch
 from agent.desktop.protocol.elements import Elements
 from agent.desktop.protocol.hand import Hand
-from agent.desktop.protocol.windows import Connection, WindowId, receiver
-from agent.safety.policy import Approver
+from agent.desktop.protocol.windows import Connection, OpenWindows
+from agent.safety.policy import Approval, Approver, Question
 from agent.screen.capture import Screen
 
+#: Seconds that window managers need to hand over the focus.
+_HANDOVER = 0.3
 
-class ProtectedDesktop:
+
+class GuardedDesktop:
     """Screen, hand and surroundings for one run.
 
     Args:
         desktop: the real one.
         dry_run: nothing is touched.
-        languages: tesseract's names of what the screen is written in.
+        languages: tesseract's names of the languages on the screen.
         ours: whether the terminal that runs us can be on it; not on a throw-away desktop.
 
     Raises:
@@ -34,57 +39,77 @@ class ProtectedDesktop:
         self, desktop: Desktop, *, dry_run: bool = False, ours: bool = True, languages: Sequence[str] = ("eng",)
     ) -> None:
         self._desktop = desktop
-        self._own = find_own(desktop.open_windows, desktop.shows) if ours else Own()
+        own = find_own(desktop.open_windows, desktop.shows) if ours else Own()
+        self._remark = own.remark
+        self.reach = reach = Reach(desktop.open_windows, own.windows, own.placed)
         self._watching = Connection(desktop.open_windows)  # of the thread that watches for a takeover
-        own, home, open_windows = self._own.windows, desktop.home, desktop.open_windows
         self.applications = desktop.applications
-        self.open_windows = open_windows
-        hidden = own if self._own.placed else frozenset[WindowId]()
-        self.screen: Screen = MaskedScreen(desktop.screen, hidden, open_windows) if hidden else desktop.screen
+        self.open_windows = desktop.open_windows
+        self.screen: Screen = MaskedScreen(desktop.screen, reach) if reach.hides_windows else desktop.screen
         self.surroundings = DesktopSurroundings(
-            self.screen,
-            desktop.applications,
-            home,
-            open_windows,
-            lambda windows: receiver(windows, own),
-            self.open_elements,
-            languages,
+            self.screen, desktop.applications, desktop.home, reach, self.open_elements, languages,
             desktop.abilities.untold,
-        )
+        )  # fmt: skip
         self.hand: Hand = RecordingHand()
         if not dry_run:
-            self.hand = CheckedHand(desktop.hand, open_windows, own, home, lambda: self.surroundings.meant)
+            self.hand = GuardedHand(desktop.hand, reach, desktop.home, lambda: self.surroundings.meant)
 
     def open_elements(self) -> Elements | None:
-        """See `Desktop.open_elements`; what is on our own windows is left out."""
+        """Open a connection to the elements that are not on our own windows."""
         elements = self._desktop.open_elements()
-        own, open_windows = self._own.windows, self._desktop.open_windows
-        return MaskedElements(elements, own, open_windows) if elements is not None and own else elements
+        return MaskedElements(elements, self.reach) if elements is not None and self.reach.own else elements
 
     def remarks(self, *, judged: bool) -> list[str]:
-        """What the person must know about this desktop; `judged` by a policy, more."""
-        said = [*self._desktop.abilities.lacks(), self._own.remark, self.surroundings.remark() if judged else ""]
+        """Return what the person must know about this desktop; more if a policy judges the run."""
+        said = [*self._desktop.abilities.lacks(), self._remark, self.surroundings.remark() if judged else ""]
         return [remark for remark in said if remark]
 
     def approver(self, approver: Approver) -> Approver:
-        """The approver, so that its questions leave the windows as they are."""
-        return FocusKeeper(approver, self._desktop.open_windows) if self.hand.touches else approver
+        """Return the approver in a form that leaves the windows as they are."""
+        return FocusKeeper(approver, self.open_windows) if self.hand.touches else approver
 
     def watch(self, stop_key: str, steering: Steered | None) -> str:
-        """See `Desktop.watch`; `steering` is told of a takeover, and None where nobody could resume the run."""
+        """Watch as `Desktop.watch` does; `steering` hears of a takeover, and is None if nobody could resume the run."""
         if steering is None or not self.hand.touches:
             return self._desktop.watch(stop_key, None)
         return self._desktop.watch(stop_key, TakeoverWatch(steering, self.hand.rest, self._is_ours))
 
     def _is_ours(self, at: tuple[int, int] | None) -> bool:
         """Whether a point, or the focus for None, is on one of our own windows."""
-        windows = self._watching.get() if self._own.windows else None
-        if windows is None:
-            return False
-        found = windows.active() if at is None else windows.at(*at)
-        return found is not None and found.id in self._own.windows
+        windows = self._watching.get() if self.reach.own else None
+        return windows is not None and self.reach.owns(windows.active() if at is None else windows.at(*at))
 
     def close(self) -> None:
         """End the watches; screen and hand are closed on their own threads."""
         self.surroundings.close()
         self._desktop.close()
+
+
+class FocusKeeper:
+    """An `Approver` that gives the focus back to the window that had it before the question.
+
+    Answering takes the focus to the terminal and raises it. An approved alt+F4 or text would go there, and the terminal
+    would cover what was approved to be clicked.
+    """
+
+    def __init__(self, approver: Approver, open_windows: OpenWindows) -> None:
+        self._approver = approver
+        self._open_windows = open_windows
+
+    async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
+        """Ask, then bring the window back; if it is gone, the action is not allowed."""
+        windows = self._open_windows()
+        if windows is None:
+            return await self._approver.approve(action, question)
+        with closing(windows):
+            before, order = windows.active(), windows.stacking()
+            approval = await self._approver.approve(action, question)
+            now = windows.active()
+            if not approval.allowed or before is None or (now is not None and now.id == before.id):
+                return approval
+            if now is not None:
+                put_back_above(windows, order, now.id)
+            if windows.activate(before.id):
+                await asyncio.sleep(_HANDOVER)
+                return approval
+            return Approval(allowed=False, by="mai-agent", note="The window that had the focus is gone: look again.")

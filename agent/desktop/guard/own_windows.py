@@ -1,58 +1,66 @@
 """Finds the terminal that runs us among the windows of a desktop, to keep it out of sight and reach.
 
-What the program prints there would otherwise be read back by the model as if it were part of the task, and a click in
-it could answer our own questions.
+Otherwise the model would read what the program prints there, and a click in it could answer our own questions.
 """
 
 import os
+import secrets
 import subprocess
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 
 import psutil
 
-from agent.desktop.guard.titled_terminal import titled_window
 from agent.desktop.protocol.windows import OpenWindows, WindowId, Windows
 from foundation.errors import EnvironmentLacksError
 from foundation.printing import is_terminal
 
 _TMUX_TIMEOUT = 1.0
-_REMARK = (
+_UNKNOWN = (
     "The window of this terminal cannot be told from others here: keep it off the screen that the agent works on, "
     "because the agent sees it and could click in it."
 )
-
-
 _UNPLACED = (
     "Where the window of this terminal is, is not told here: nothing is typed into it, but keep it off the screen that "
     "the agent works on, because the agent sees it and could click in it."
 )
 #: Terminals, by TERM, that have no window with a title.
 _UNTITLED = ("", "dumb", "linux")
+#: Keep the title (xterm's "window manipulation", 22 and 23), then set it.
+_KEEP, _TITLE = b"\033[22;2t", b"\033]2;%s\033\\"
+#: Waits until we, or this process, close the pipe. Terminals that keep no titles go back to their own way of naming.
+_GIVE_BACK = r"read -r _; printf '\033]2;\033\\\033[23;2t'"
+#: Seconds for a title to be told: 0.05 were seen, on a busy machine 0.3.
+_TOLD, _POLL = 1.0, 0.02
+#: Seconds for the title to be given back.
+_GIVEN_BACK = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Our own windows (several where one program shows several and does not say which is ours), and what to tell."""
+    """Our own windows, and a remark for the person.
+
+    There are several if one program shows several and does not say which of them is ours.
+    """
 
     windows: frozenset[WindowId] = frozenset()
     remark: str = ""
-    placed: bool = True  # the desktop tells where they are, so that they can be hidden
+    placed: bool = True  # the desktop tells where they are, so that they can be blanked
 
 
 def find_own(open_windows: OpenWindows, shows: Callable[[Mapping[str, str]], bool]) -> Own:
-    """The windows of the terminal that runs us; nothing over SSH, or where it is on another desktop.
+    """Return the windows of the terminal that runs us; none over SSH, or if it is on another desktop.
 
     Args:
         open_windows: of a desktop.
-        shows: whether the windows of a program with an environment appear on it.
+        shows: whether windows of a program with an environment appear on it.
     """
-    here = [process for process in _terminal_ends() if _is_local(_environ(process)) and shows(_environ(process))]
+    here = [process for process in _local_terminal_ends() if shows(_environ(process))]
     if not here:
         return Own()
     served = bool(os.environ.get("TEXTUAL_DRIVER"))  # in some browser, on this desktop or another
-    visible = served or is_terminal("output")
     found: frozenset[WindowId] = frozenset()
     placed = True
     if windows := open_windows():
@@ -61,22 +69,63 @@ def find_own(open_windows: OpenWindows, shows: Callable[[Mapping[str, str]], boo
             if not found and not served and all(one.pid is None for one in windows.windows()):
                 found = frozenset(one for process in here for one in _titled(process, windows))
             placed = all(windows.region(one) is not None for one in found)
-    if found and not placed:
-        return Own(found, _UNPLACED, placed=False)
-    return Own(found, "" if found or not visible else _REMARK)
+    if found:
+        return Own(found, "" if placed else _UNPLACED, placed)
+    return Own(remark=_UNKNOWN if served or is_terminal("output") else "")
 
 
 def processes_above() -> frozenset[int]:
-    """The processes above us, of which one is the terminal that runs us; none over SSH, or without a terminal."""
+    """Return the processes above us, which include the terminal that runs us; none over SSH, or without a terminal."""
     if not is_terminal("output"):
         return frozenset()
-    ends = [process for process in _terminal_ends() if _is_local(_environ(process))]
-    return frozenset(parent.pid for process in ends for parent in process.parents())
+    return frozenset(parent.pid for process in _local_terminal_ends() for parent in process.parents())
 
 
-def _terminal_ends() -> list[psutil.Process]:
-    """The processes that hang on a terminal for us: this one, or the clients of the tmux or screen that we run in."""
+def titled_window(terminal: str, windows: Windows) -> frozenset[WindowId]:
+    """Return the window whose title changes with that of a terminal, by the path of its device: one, or none.
+
+    Raises:
+        EnvironmentLacksError: the desktop is gone.
+    """
+    found: frozenset[WindowId] = frozenset()
+    with suppress(OSError), marked(terminal) as word:
+        deadline = time.monotonic() + _TOLD
+        while not found and time.monotonic() < deadline:
+            time.sleep(_POLL)
+            found = frozenset(one.id for one in windows.windows() if word in one.title)
+    return found
+
+
+@contextmanager
+def marked(terminal: str) -> Iterator[str]:
+    """Set the title of a terminal to a random word until the end of the block or of the process. Raises OSError.
+
+    Another program gives the old title back, because it also notices when this process is killed.
+    """
+    word = f"mai-agent {secrets.token_hex(4)}"
+    # A terminal that is stopped (ctrl+s) must not stop us.
+    device = os.open(terminal, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        keeper = subprocess.Popen(
+            ["sh", "-c", _GIVE_BACK], start_new_session=True,
+            stdin=subprocess.PIPE, stdout=device, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            os.write(device, _KEEP + _TITLE % word.encode())
+            yield word
+        finally:
+            assert keeper.stdin is not None
+            keeper.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                keeper.wait(_GIVEN_BACK)
+    finally:
+        os.close(device)
+
+
+def _local_terminal_ends() -> list[psutil.Process]:
+    """Return the processes on a terminal for us: this one, or the clients of our tmux or screen; none over SSH."""
     environ = os.environ
+    found: list[psutil.Process] = []
     with suppress(psutil.Error, OSError, subprocess.SubprocessError, ValueError):
         if environ.get("TMUX"):
             target = ["-t", environ["TMUX_PANE"]] if environ.get("TMUX_PANE") else []
@@ -84,12 +133,13 @@ def _terminal_ends() -> list[psutil.Process]:
                 ["tmux", "list-clients", *target, "-F", "#{client_pid}"],
                 capture_output=True, text=True, timeout=_TMUX_TIMEOUT, stdin=subprocess.DEVNULL, check=True,
             )  # fmt: skip
-            return [psutil.Process(int(line)) for line in told.stdout.split()]
-        if environ.get("STY"):
+            found = [psutil.Process(int(line)) for line in told.stdout.split()]
+        elif environ.get("STY"):
             named = (one for one in psutil.process_iter(["name", "uids", "terminal"]) if one.info["name"] == "screen")
-            return [one for one in named if one.info["terminal"] and one.info["uids"].real == os.getuid()]
-        return [psutil.Process()]
-    return []
+            found = [one for one in named if one.info["terminal"] and one.info["uids"].real == os.getuid()]
+        else:
+            found = [psutil.Process()]
+    return [one for one in found if not any(_environ(one).get(name) for name in ("SSH_CONNECTION", "SSH_TTY"))]
 
 
 def _environ(process: psutil.Process) -> Mapping[str, str]:
@@ -99,12 +149,7 @@ def _environ(process: psutil.Process) -> Mapping[str, str]:
     return {}
 
 
-def _is_local(environ: Mapping[str, str]) -> bool:
-    return not (environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"))
-
-
 def _titled(process: psutil.Process, windows: Windows) -> frozenset[WindowId]:
-    """The window of the terminal that a process hangs on, as it shows what is written there."""
     if _environ(process).get("TERM", "") in _UNTITLED:
         return frozenset()
     with suppress(psutil.Error, OSError):
@@ -114,7 +159,7 @@ def _titled(process: psutil.Process, windows: Windows) -> frozenset[WindowId]:
 
 
 def _windows_of(process: psutil.Process, windows: Windows) -> list[WindowId]:
-    """The window that a terminal's process says it is in, or else those of the nearest process above that has any."""
+    """The window that a terminal's process names, or else the windows of the nearest process above that has any."""
     above = [parent.pid for parent in process.parents()]
     window = windows.of_terminal(_environ(process))
     if window is not None and (window.pid is None or window.pid in above):  # a stale number may be anybody's

@@ -1,87 +1,53 @@
 """Looks at the desktop for the policy: which window gets an action, and what is written where it points.
 
-The windows and their classes come from the desktop and the captions from the screen itself, so that neither the model
-nor a page that talks to it has a say in them (a page does choose its window's title, which is why titles only ever
-make the policy ask).
+The windows and their classes come from the desktop, and the captions from the screen. Neither the model nor a page that
+talks to it has a say in them. (A page does choose its window's title: titles only ever make the policy ask.)
 """
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from agent.core.actions import TOUCHING, TYPING, Action, Click, KeyAction, LongPress, OpenApp, Scroll, VisitPage
-from agent.core.geometry import DesktopPoint, Region
-from agent.desktop.guard.aiming import aims, leads_away
-from agent.desktop.guard.senses import Senses
-from agent.desktop.guard.targets import Sighting
+from agent.core.geometry import DesktopPoint
+from agent.desktop.guard.reach import Reach
+from agent.desktop.guard.sources import Sources, unreadable
+from agent.desktop.guard.targets import Hit, Judged, Meant, aims, leads_away, sight
 from agent.desktop.protocol.desktop import Applications
-from agent.desktop.protocol.elements import Elements, OpenElements
-from agent.desktop.protocol.windows import Connection, OpenWindows, Window, WindowId, Windows
+from agent.desktop.protocol.elements import OpenElements
+from agent.desktop.protocol.windows import Window, WindowId
 from agent.safety.input_history import InputHistory
 from agent.safety.naming import nameless
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
 from agent.safety.targets import TEXT_ROLES, takes_text
 from agent.safety.text import spelled
 from agent.safety.words import shipped_words
-from agent.screen.captions import Caption, caption_at
-from agent.screen.capture import Frame, Screen
-from agent.screen.ocr import Ocr, data_folder
+from agent.screen.capture import Screen
 from agent.screen.outline import Element
-from foundation.errors import EnvironmentLacksError
 
-T = TypeVar("T")
 _DRAWN: frozenset[Fact] = frozenset({"drawn as a button"})
 _UNREAD: frozenset[Fact] = frozenset({"unread field"})
-
-_WHO = "Knowing what a click would hit"
 _MASKED = "password text"
-#: A dialog that is larger is more than a question, in desktop units; what it says is not read.
+#: A larger dialog, in desktop units, is more than a question; its text is not read.
 _LARGEST_QUESTION = (760, 420)
-#: What a press on it answers no question with.
+#: Roles that answer no question when they are pressed.
 _NO_ANSWERS = frozenset(
     {"check box", "radio button", "slider", "list item", "table cell", "page tab", "combo box", "tree item", "switch",
      "icon"}
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """Which windows an action was judged to reach; None where that is not known."""
-
-    action: Action[DesktopPoint]
-    windows: tuple[WindowId | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """The elements that an action was found to hit."""
-
-    action: Action[DesktopPoint]
-    elements: tuple[Element, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Meant:
-    """What is known of where an action was meant to go; None where it is not."""
-
-    seen: Sighting | None = None  # the windows when the model was shown the screen
-    judged: Judged | None = None  # by which the last action was judged
-    hit: Hit | None = None  # what it was found to hit
-
-
 class DesktopSurroundings:
-    """The `Surroundings` of this desktop. Used from one thread, the one that the screen is used from.
+    """The `Surroundings` of this desktop. Used from the thread that captures.
 
     Args:
         screen: what captions are read from.
         applications: know what a name would open.
-        home: where the wheel turns when an action names no point.
-        open_windows: of the desktop.
-        receiver: the window that will get what is typed, where that is not the one that has the focus.
+        home: where the wheel turns if an action names no point.
+        reach: opens the windows, and knows which of them are ours.
         open_elements: of the desktop.
-        languages: tesseract's names of what the screen is written in.
+        languages: tesseract's names of the languages on the screen.
         untold: what this desktop never tells.
     """
 
@@ -90,95 +56,75 @@ class DesktopSurroundings:
         screen: Screen,
         applications: Applications,
         home: DesktopPoint,
-        open_windows: OpenWindows,
-        receiver: Callable[[Windows], Window | None] = lambda windows: windows.active(),
+        reach: Reach,
         open_elements: OpenElements = lambda: None,
         languages: Sequence[str] = ("eng",),
         untold: frozenset[Sense] = frozenset(),
     ) -> None:
         self._untold = untold
-        self._screen = screen
         self._applications = applications
         self._home = home
-        self._receiver = receiver
-        self._windows = Connection(open_windows)
-        self._ocr: Ocr | None = None
-        self._languages = languages
-        self._open_elements: OpenElements | None = open_elements
-        self._elements: Elements | None = None
+        self._reach = reach
+        self._sources = Sources(screen, reach, open_elements, languages)
         self._clicked: tuple[WindowId | None, tuple[Element, ...]] = (None, ())
-        self._senses = Senses()
         self._history: InputHistory | None = None  # begun with the first action: then the windows are known
-        self._seen: Sighting | None = None
-        self._judged: Judged | None = None
-        self._hits: Hit | None = None
+        self._meant = Meant()
 
-    @staticmethod
-    def remark() -> str:
-        """What a person must know about what cannot be found out here; "" if everything can."""
-        try:
-            data_folder(_WHO)
-        except EnvironmentLacksError as error:
-            return f"{error} Until then, no rule knows what is written on a button."
-        return ""
+    remark = staticmethod(unreadable)
 
     @property
     def meant(self) -> Meant:
         """Where the last action was meant to go. For the hand's thread."""
-        return Meant(self._seen, self._judged, self._hits)
+        return self._meant
 
     def saw(self) -> None:
-        """The model is shown the screen as it stands now: what it decides is meant for these windows."""
-        windows = self._windows.get()
-        self._seen = self._asked(windows, lambda known: Sighting(self._receiver(known), tuple(known.layers())))
+        """Note that the model is shown the screen as it stands now: it decides for these windows."""
+        self._sources.connect(check=False)
+        seen = self._sources.windows(lambda known: sight(known, self._reach))
+        self._meant = replace(self._meant, seen=seen)
 
     def of(self, action: Action[DesktopPoint]) -> Situation:
-        """What is known where this action would land; see `Surroundings.of`."""
-        self._judged = self._hits = None
+        """Return what is known where this action would land."""
+        self._meant = Meant(self._meant.seen)
         if not isinstance(action, TOUCHING):
             return UNKNOWN
-        windows = self._connected()
+        known = self._sources.connect()
         if self._history is None:
-            there = self._asked(windows, lambda known: known.windows()) or []
+            there = self._sources.windows(lambda windows: windows.windows()) or []
             self._history = InputHistory(frozenset(window.id for window in there))
         if isinstance(action, OpenApp | VisitPage):
             seen, window = self._of_opening(action), None
         elif isinstance(action, TYPING):
-            seen, window = self._of_typing(action, windows)
+            seen, window = self._of_typing(action, known)
         else:
-            seen, window = self._of_pointing(action, windows)
-        return self._history.judge(action, replace(seen, lost=self._senses.lost, untold=self._untold), window)
+            seen, window = self._of_pointing(action, known)
+        return self._history.judge(action, replace(seen, lost=self._sources.lost, untold=self._untold), window)
 
     def did(self, action: Action[DesktopPoint]) -> None:
         if self._history is not None:
             self._history.did(action)
 
     def news(self) -> list[str]:
-        return self._senses.news()
+        return self._sources.news()
 
     def glance(self, action: Action[DesktopPoint]) -> Situation:
-        self._hits = None
+        self._meant = replace(self._meant, hit=None)
         if isinstance(action, OpenApp | VisitPage) or not isinstance(action, TOUCHING):
             return UNKNOWN
-        windows = self._connected()
+        self._sources.connect()
         if isinstance(action, TYPING):
-            window = self._asked(windows, self._receiver)
-            received = self._receives(action, window.id if window else None, windows)
-            return Situation(self._where(window, windows), elements=received)
-        points, found = self._under(action, windows)
+            window = self._sources.windows(self._reach.receiver)
+            received = self._receives(action, window.id if window else None)
+            return Situation(self._where(window), elements=received)
+        points, found = self._under(action)
         under = found[-1] if found else None
-        hit = self._hit(action, points, windows, under)
-        words = self._captions(points)[0] if isinstance(action, Click | LongPress) and nameless(hit) else ""
-        return Situation(under=self._where(under, windows), elements=hit, words=words)
+        hit = self._hit(action, points, under)
+        words = self._sources.captions(points)[0] if isinstance(action, Click | LongPress) and nameless(hit) else ""
+        return Situation(under=self._where(under), elements=hit, words=words)
 
     def close(self) -> None:
         """Close the connections; does not wait, because the one to a dead display may hang."""
-        threading.Thread(target=self._close, daemon=True).start()
-
-    def _close(self) -> None:
-        self._windows.close()
-        if self._elements is not None:
-            self._elements.close()
+        threading.Thread(target=self._sources.close, daemon=True).start()
 
     def _of_opening(self, action: OpenApp | VisitPage) -> Situation:
         if isinstance(action, VisitPage):
@@ -189,12 +135,12 @@ class DesktopSurroundings:
             return UNKNOWN
         return Situation(opens=found.names, facts=frozenset({"not the system's"} if found.foreign else ()))
 
-    def _of_typing(self, action: KeyAction, windows: Windows | None) -> tuple[Situation, WindowId | None]:
-        window = self._asked(windows, self._receiver)
+    def _of_typing(self, action: KeyAction, known: bool) -> tuple[Situation, WindowId | None]:
+        window = self._sources.windows(self._reach.receiver)
         identifier = window.id if window else None
-        if windows is not None:
-            self._judged = Judged(action, (identifier,))
-        place, elements = self._place(window, windows), self._receives(action, identifier, windows)
+        if known:
+            self._meant = replace(self._meant, judged=Judged(action, (identifier,)))
+        place, elements = self._place(window), self._receives(action, identifier)
         text = spelled(action)
         presses = bool({"\n", "\r"} & set(text)) or text.isspace()
         sent, unread = self._sent(text, elements, active=window is not None)
@@ -208,47 +154,47 @@ class DesktopSurroundings:
         ), identifier
 
     def _sent(self, text: str, elements: Sequence[Element], *, active: bool) -> tuple[str | None, bool]:
-        """What stands in the focused field when a text's first Enter comes, and whether that cannot be read."""
+        """The text of the focused field when a text's first Enter comes, and whether that cannot be read."""
         if not {"\n", "\r"} & set(text) or (elements and not takes_text(elements[-1])):
             return None, False  # no Enter, or one for a button, a link, a page
         if any(one.role == _MASKED for one in elements[-1:]):
             return None, False
-        field = self._told(lambda known: known.field_text()) if active else None
+        field = self._sources.elements(lambda known: known.field_text()) if active else None
         return (None, True) if field is None else (field.after(re.split(r"[\n\r]", text)[0]), False)
 
-    def _of_pointing(self, action: Action[DesktopPoint], windows: Windows | None) -> tuple[Situation, WindowId | None]:
-        points, found = self._under(action, windows)
-        if windows is not None:
-            self._judged = Judged(action, tuple(window.id if window else None for window in found))
-        words, framed = ("", False) if isinstance(action, Scroll) else self._captions(points)
-        under = self._place(found[-1], windows) if found else None
-        elements = self._hit(action, points, windows, found[-1] if found else None)
+    def _of_pointing(self, action: Action[DesktopPoint], known: bool) -> tuple[Situation, WindowId | None]:
+        points, found = self._under(action)
+        if known:
+            judged = Judged(action, tuple(window.id if window else None for window in found))
+            self._meant = replace(self._meant, judged=judged)
+        words, framed = ("", False) if isinstance(action, Scroll) else self._sources.captions(points)
+        under = self._place(found[-1]) if found else None
+        elements = self._hit(action, points, found[-1] if found else None)
         pressed = isinstance(action, Click | LongPress)
         answers = pressed and not any(one.role in _NO_ANSWERS for one in elements)
         opened = isinstance(action, Click) and action.count > 1
-        seen = Situation(
+        facts = frozenset[Fact]()
+        if pressed:
+            facts = self._starting([words, *(one.name for one in elements)], under, opened=opened)
+            facts |= _DRAWN if framed else frozenset()
+        return Situation(
             under=under,
-            origin=self._place(found[0], windows) if len(found) > 1 else None,
+            origin=self._place(found[0]) if len(found) > 1 else None,
             words=words,
             elements=elements,
             asked=self._question(under) if answers and _may_agree([words]) else "",
-            facts=self._starting([words, *(one.name for one in elements)], under, opened=opened)
-            | (_DRAWN if framed else frozenset())
-            if pressed
-            else frozenset(),
-        )
-        return seen, found[-1].id if found and found[-1] is not None else None
+            facts=facts,
+        ), found[-1].id if found and found[-1] is not None else None
 
-    def _under(
-        self, action: Action[DesktopPoint], windows: Windows | None
-    ) -> tuple[list[DesktopPoint], list[Window | None]]:
+    def _under(self, action: Action[DesktopPoint]) -> tuple[list[DesktopPoint], list[Window | None]]:
         """The points that an action touches, and the windows there."""
-        points = aims(action, self._home, windows)
+        points = self._sources.windows(lambda known: aims(action, self._home, known))
+        points = aims(action, self._home, None) if points is None else points
         places = [point.rounded() for point in points]
-        return points, [self._asked(windows, lambda known, at=at: known.at(*at)) for at in places]  # type: ignore[misc]
+        return points, [self._sources.windows(lambda known, at=at: known.at(*at)) for at in places]  # type: ignore[misc]
 
     def _starting(self, names: Iterable[str], place: Place | None, *, opened: bool = True) -> frozenset[Fact]:
-        """Whether what is shown by one of these names would start something, when it is pressed, or opened."""
+        """Whether what is shown by one of these names would start something when it is pressed, or opened."""
         told, facts = [name for name in names if name.strip()], set[Fact]()
         if any(self._applications.lists_foreign(name) for name in told):
             facts.add("not the system's")
@@ -261,142 +207,57 @@ class DesktopSurroundings:
         return frozenset(facts)
 
     def _question(self, place: Place | None) -> str:
-        """What a small dialog says; "" for other windows."""
+        """The text of a small dialog; "" for other windows."""
         if place is None or not place.dialog or place.region is None:
             return ""
         region, (width, height) = place.region, _LARGEST_QUESTION
-        if region.width > width or region.height > height:
-            return ""
-        return _joined(self._read(lambda frame, ocr: [_text_in(frame, region, ocr)]))
+        return "" if region.width > width or region.height > height else self._sources.text_in(region)
 
     def _hit(
-        self,
-        action: Action[DesktopPoint],
-        points: list[DesktopPoint],
-        windows: Windows | None,
-        under: Window | None = None,
+        self, action: Action[DesktopPoint], points: list[DesktopPoint], under: Window | None
     ) -> tuple[Element, ...]:
-        """What lies at these points; what is typed after a click there goes into it, where it takes text."""
-        hit = tuple(element for point in points if (element := self._at(point)) is not None)
-        self._hits = Hit(action, hit)
+        """The elements at these points; what is typed after a click on a text field goes into it."""
+        found = (self._sources.elements(lambda known, at=point: known.at(at)) for point in points)  # type: ignore[misc]
+        hit = tuple(element for element in found if element is not None)
+        self._meant = replace(self._meant, hit=Hit(action, hit))
         if isinstance(action, Click | LongPress) and any(takes_text(element) for element in hit):
-            under = under or self._asked(windows, lambda known: known.at(*points[-1].rounded()))
+            under = under or self._sources.windows(lambda known: known.at(*points[-1].rounded()))
             self._clicked = (under.id if under else None, hit)
         return hit
 
-    def _receives(
-        self, action: Action[DesktopPoint], window: WindowId | None, windows: Windows | None
-    ) -> tuple[Element, ...]:
-        """The element that gets what is typed into a window, the surest last.
+    def _receives(self, action: Action[DesktopPoint], window: WindowId | None) -> tuple[Element, ...]:
+        """The elements that may get what is typed into a window, the surest last.
 
-        It is the one that has the focus. Where that is not known, it is the one clicked last there, unless a key led
-        away; so may be a field for a password in any case, as the focus may still be on its way there.
+        It is the focused element. If that is unknown, it is the element that was clicked last, unless a key led away.
+        A clicked password field counts in any case, because the focus may still be on its way there.
         """
         clicked_in, clicked = self._clicked
         clicked = clicked if clicked_in == window else ()
         if clicked and leads_away(action):
             self._clicked = (None, ())
-        active = self._asked(windows, lambda known: known.active())
+        active = self._sources.windows(lambda known: known.active())
         # Another window gets the focus only when it is typed into.
-        focused = self._told(lambda known: known.focused()) if active is not None and active.id == window else None
+        is_active = active is not None and active.id == window
+        focused = self._sources.elements(lambda known: known.focused()) if is_active else None
         if focused is None:
             return clicked
         return (*(one for one in clicked if one.role == _MASKED != focused.role), focused)
 
-    def _at(self, point: DesktopPoint) -> Element | None:
-        return self._told(lambda known: known.at(point))
-
-    def _told(self, question: Callable[[Elements], T | None]) -> T | None:
-        try:
-            if self._elements is None and self._open_elements is not None:
-                opened, self._open_elements = self._open_elements, None
-                self._elements = opened()
-            if self._elements is None:
-                return None
-            told = question(self._elements)
-        except Exception:  # no bus, a tree that is broken, a display that is gone: then the words must do
-            self._senses.failed("elements")
-            return None
-        self._senses.worked("elements")
-        return told
-
-    def _captions(self, points: list[DesktopPoint]) -> tuple[str, bool]:
-        """What is written at these points, and whether it is drawn as the caption of a button."""
-
-        def captions(frame: Frame, ocr: Ocr) -> list[Caption]:
-            places = [frame.viewport.desktop_to_capture(point) for point in points]
-            scale = max(1.0, frame.viewport.scale[0])
-            return [caption_at(frame.image, at.x, at.y, ocr, scale) for at in places]
-
-        read = self._read(captions)
-        return _joined(one.text for one in read), any(one.framed for one in read)
-
-    def _read(self, look: Callable[[Frame, Ocr], list[T]]) -> list[T]:
-        """What a look at the screen reads; nothing where it cannot."""
-        try:
-            self._ocr = self._ocr or Ocr(_WHO, self._languages)
-            read = look(self._screen.grab(), self._ocr)
-        except Exception:  # no language data, or a display that is gone, which is told in a dozen ways
-            self._senses.failed("words")
-            return []
-        self._senses.worked("words")
-        return read
-
-    def _connected(self) -> Windows | None:
-        """The connection to the windows, made anew once where it was lost; None where windows are unknown."""
-        for _ in range(2):
-            windows = self._windows.get()
-            if windows is None:
-                break
-            try:
-                windows.active()
-            except EnvironmentLacksError:
-                self._windows.close()
-            else:
-                self._senses.worked("windows")
-                return windows
-        self._senses.failed("windows")
-        return None
-
-    def _asked(self, windows: Windows | None, question: Callable[[Windows], T]) -> T | None:
-        """What the desktop answers; None where it does not, and a lost connection is made anew next time."""
-        if windows is None:
-            return None
-        try:
-            return question(windows)
-        except EnvironmentLacksError:
-            self._windows.close()
-            self._senses.failed("windows")
-            return None
-
-    def _where(self, window: Window | None, windows: Windows | None) -> Place | None:
-        """What a person is told of a window: its name, and where it is."""
+    def _where(self, window: Window | None) -> Place | None:
+        """Name and place of a window, for the person."""
         if window is None:
             return None
-        return Place(window.app, window.title, self._asked(windows, lambda known: known.region(window.id)))
+        return Place(window.app, window.title, self._sources.windows(lambda known: known.region(window.id)))
 
-    def _place(self, window: Window | None, windows: Windows | None) -> Place | None:
-        if window is None:
+    def _place(self, window: Window | None) -> Place | None:
+        place = self._where(window)
+        if place is None or window is None:
             return None
-        region = self._asked(windows, lambda known: known.region(window.id))
-        kind = self._asked(windows, lambda known: known.kind(window.id))
-        return Place(window.app, window.title, region, kind == "dialog", kind == "backdrop")
-
-
-def _joined(texts: Iterable[str]) -> str:
-    """Texts as one, each once."""
-    return "\n".join(dict.fromkeys(filter(None, texts)))
+        kind = self._sources.windows(lambda known: known.kind(window.id))
+        return replace(place, dialog=kind == "dialog", backdrop=kind == "backdrop")
 
 
 def _may_agree(names: Iterable[str]) -> bool:
-    """Whether what is pressed says yes, or nobody knows what it says."""
+    """Whether a pressed button says yes, or nobody knows what it says."""
     told = [name for name in names if name.strip()]
     return not told or any(shipped_words("yes").found(name) for name in told)
-
-
-def _text_in(frame: Frame, region: Region, ocr: Ocr) -> str:
-    """What is written in a part of the desktop."""
-    ends = DesktopPoint(region.left + region.width, region.top + region.height)
-    first, last = map(frame.viewport.desktop_to_capture, (DesktopPoint(region.left, region.top), ends))
-    crop = frame.image.crop((round(first.x), round(first.y), round(last.x), round(last.y)))
-    return " ".join(word.text for word in ocr.words(crop, 2.0 / max(1.0, frame.viewport.scale[0])))

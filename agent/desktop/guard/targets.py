@@ -1,16 +1,22 @@
-"""How the windows stood when the model was shown the screen, against how they stand when it acts.
+"""What an action was meant for: the points and windows when the model saw the screen, against those when it acts.
 
-A model thinks for seconds. What it decided was meant for the windows that it saw: where one of them is gone, has moved
-or is covered by now, or the keyboard focus is elsewhere, its action would do something else to somebody else.
+A model thinks for seconds. If a window that it saw is gone, has moved or is covered by now, or if the keyboard focus is
+elsewhere, its action would do something else.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from agent.core.actions import Action, ButtonDown, ButtonUp, Drag, HoldKeys, PressKeys, Scroll, points_of
 from agent.core.geometry import DesktopPoint
-from agent.desktop.protocol.windows import Layer, Window, WindowId, Windows, receiver
+from agent.desktop.guard.reach import Reach
+from agent.desktop.protocol.windows import Layer, Window, WindowId, Windows
+from agent.safety.text import spelled
+from agent.screen.outline import Element
+from foundation.errors import EnvironmentLacksError
 
-#: What says of itself that it is one of these takes no keys.
+#: Types of windows that take no keys.
 _TAKES_NO_KEYS = {"NOTIFICATION", "TOOLTIP", "DND", "DOCK", "SPLASH", "DESKTOP"}
 #: Popups of the application itself that take the keys; a list that completes what is typed does not.
 _MENUS = {"MENU", "POPUP_MENU", "DROPDOWN_MENU"}
@@ -26,26 +32,72 @@ class Sighting:
     layers: tuple[Layer, ...]  # the top-most first
 
     def at(self, point: DesktopPoint) -> Layer | None:
-        """What is seen at a point."""
+        """Return what is seen at a point."""
         return next((one for one in self.layers if not one.passing and one.outer.contains(point)), None)
 
     def layer(self, window: WindowId) -> Layer | None:
-        """How a window stands there."""
+        """Return the layer of a window."""
         return next((one for one in self.layers if one.window.id == window), None)
 
 
-def sight(windows: Windows, own: frozenset[WindowId]) -> Sighting:
-    """How they stand now; `own` are our own ones. Raises EnvironmentLacksError."""
-    return Sighting(receiver(windows, own), tuple(windows.layers()))
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The windows that an action was judged to reach; None if unknown."""
+
+    action: Action[DesktopPoint]
+    windows: tuple[WindowId | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """The elements that an action was found to hit."""
+
+    action: Action[DesktopPoint]
+    elements: tuple[Element, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """Where the last action was meant to go; None if unknown."""
+
+    seen: Sighting | None = None  # the windows when the model was shown the screen
+    judged: Judged | None = None  # the windows that the policy judged
+    hit: Hit | None = None  # the elements that it was found to hit
+
+
+def aims(action: Action[DesktopPoint], home: DesktopPoint, windows: Windows | None) -> list[DesktopPoint]:
+    """Return the points that an action really touches, with the pointer's place if it begins there."""
+    points = points_of(action)
+    if isinstance(action, Scroll) and not points:
+        return [home]
+    from_pointer = isinstance(action, Drag) and action.start is None
+    from_pointer = from_pointer or (isinstance(action, ButtonDown | ButtonUp) and action.point is None)
+    if from_pointer and windows is not None:
+        with suppress(EnvironmentLacksError):  # the hand will find out
+            return [DesktopPoint(*map(float, windows.pointer())), *points]
+    return points
+
+
+def leads_away(action: Action[DesktopPoint]) -> bool:
+    """Whether keys may move the focus, so that what is typed next goes elsewhere."""
+    keys = set(action.keys) if isinstance(action, PressKeys | HoldKeys) else set()
+    return bool(
+        keys & {"tab", "enter", "kp_enter", "escape", "alt", "super"} or {"\t", "\n", "\r"} & set(spelled(action))
+    )
+
+
+def sight(windows: Windows, reach: Reach) -> Sighting:
+    """Return how the windows stand now. Raises EnvironmentLacksError."""
+    return Sighting(reach.receiver(windows), tuple(windows.layers()))
 
 
 def changed_at(before: Sighting, now: Sighting, points: Sequence[DesktopPoint]) -> str:
-    """What became of what was seen at some points, as a sentence without its end; "" where it is as it was."""
+    """Describe, without a full stop, what changed at some points; "" if nothing did."""
     return next((what for point in points if (what := _changed(before, now, point))), "")
 
 
 def changed_focus(before: Sighting, now: Sighting) -> str:
-    """What became of the keyboard focus, as a sentence without its end; "" where it is where it was."""
+    """Describe, without a full stop, how the keyboard focus changed; "" if it did not."""
     was, is_now = before.receiver, now.receiver
     if (was.id if was else None) != (is_now.id if is_now else None):
         if was is None:
@@ -83,7 +135,7 @@ def _changed(before: Sighting, now: Sighting, point: DesktopPoint) -> str:
 
 
 def named(window: Window | None) -> str:
-    """What a person calls a window, shortened: titles are a stranger's text, and may end no sentence and no quote."""
+    """Return a window's title, shortened and quoted: a stranger's text may end neither a sentence nor the quote."""
     told = "" if window is None else window.title or window.app
     plain = "".join(char if char.isprintable() else " " for char in told).replace("“", "‘").replace("”", "’")
     name = " ".join(plain.split()).replace(". ", " ")

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
-from agent.desktop.guard.concealed import BorrowedScreen, ConcealedScreen, Concealer
-from agent.desktop.guard.desktop import ProtectedDesktop
+from agent.desktop.guard.desktop import GuardedDesktop
+from agent.desktop.guard.reach import MaskedScreen, Reach
 from agent.families.planner.family import Planner
 from agent.model.endpoint import Endpoint
 from agent.model.masked_client import MaskedClient
@@ -54,7 +55,7 @@ _MOST_APPS = 60
 class Ground:
     """What the models of one run share."""
 
-    desktop: ProtectedDesktop
+    desktop: GuardedDesktop
     languages: Sequence[str]  # tesseract's names of what the screen is written in
     system_prompt: Callable[[str], str | None]  # replaces a family's system text
     zoom: Zoom
@@ -80,9 +81,10 @@ def fallback_model(
     desktop = ground.desktop
     if model.endpoint.is_local:
         apps = tuple(desktop.applications.names()[:_MOST_APPS])
-        return _deciding_model("relief", model, settings, ground, BorrowedScreen(desktop.screen), None, apps, prompt)
-    screen = ConcealedScreen(desktop.screen, leaving, desktop.open_windows)
-    conceal = Concealer(leaving, lambda text: mask(text) != text)
+        shared = MaskedScreen(desktop.screen, Reach(desktop.open_windows, leaving=Leaving()))
+        return _deciding_model("relief", model, settings, ground, shared, None, apps, prompt)
+    reach = Reach(desktop.open_windows, leaving=leaving)
+    screen, conceal = MaskedScreen(desktop.screen, reach), partial(reach.conceal, lambda text: mask(text) != text)
     masked = replace(model, client=MaskedClient(model.client, mask))
     member = _deciding_model("relief", masked, settings, ground, screen, conceal, (), prompt)
     return replace(member, elsewhere=True, errors_hidden=bool(leaving.hide))

@@ -1,4 +1,4 @@
-"""Keeps the hand off our own window, and from doing to one window what was meant for another.
+"""Keeps the hand off our own windows, and from doing to one window what was meant for another.
 
 A model thinks for seconds, and a person may read a question for minutes; windows come and go meanwhile.
 """
@@ -25,12 +25,10 @@ from agent.core.actions import (
 )
 from agent.core.geometry import DesktopPoint
 from agent.core.keys import MODIFIERS
-from agent.desktop.guard.aiming import aims
-from agent.desktop.guard.focus import put_back_above
-from agent.desktop.guard.surroundings import Meant
-from agent.desktop.guard.targets import changed_at, changed_focus, sight
+from agent.desktop.guard.reach import Reach
+from agent.desktop.guard.targets import Meant, aims, changed_at, changed_focus, sight
 from agent.desktop.protocol.hand import ActionFailedError, Hand
-from agent.desktop.protocol.windows import Connection, OpenWindows, Window, WindowId, Windows, receiver
+from agent.desktop.protocol.windows import Connection, Window, WindowId, Windows
 from foundation.errors import EnvironmentLacksError
 
 _OWN_POINT = "that point is on mai-agent's own window, which is not to be touched: use another window"
@@ -43,59 +41,51 @@ _OWN_RAISED = (
 _MOVED_FOCUS = "the keyboard focus went to another window meanwhile: look again"
 _MOVED_WINDOW = "another window came to that point meanwhile: look again"
 _CHANGED = "the windows changed meanwhile: look again"
-#: Window managers need about this long to hand over the focus.
+#: Seconds that window managers need to hand over the focus.
 _HANDOVER = 0.6
-#: So long after a click in a panel, or keys that switch windows, ours may still come up.
+#: Seconds after a click in a panel, or keys that switch windows, in which ours may still come up.
 _COMES_UP = 0.4
 _POLL = 0.03
 _SWITCHING = {"alt", "super"}
-#: A title shorter than this says too little to know an entry by.
+#: A shorter title says too little to know an entry by.
 _SHORTEST = 4
 
 
-class CheckedHand:
+class GuardedHand:
     """A `Hand` around the real one. Used from the hand's thread, where it opens a connection of its own.
 
     Args:
         hand: the real one.
-        open_windows: of the desktop that it touches.
-        own: our own windows.
-        home: where the wheel turns when an action names no point.
-        meant: where the last action was meant to go, where that is known.
+        reach: what it may touch.
+        home: where the wheel turns if an action names no point.
+        meant: where the last action was meant to go.
     """
 
-    def __init__(
-        self,
-        hand: Hand,
-        open_windows: OpenWindows,
-        own: frozenset[WindowId],
-        home: DesktopPoint,
-        meant: Callable[[], Meant] = Meant,
-    ) -> None:
+    def __init__(self, hand: Hand, reach: Reach, home: DesktopPoint, meant: Callable[[], Meant] = Meant) -> None:
         self.touches, self.rest = hand.touches, hand.rest
         self._hand = hand
-        self._windows = Connection(open_windows)
-        self._own = own
+        self._windows = Connection(reach.open_windows)
+        self._reach = reach
         self._home = home
         self._meant = meant
-        self._switching = False  # a key is kept down that brings up another window when it is released
+        self._switching = False  # a key is held down that brings up another window when it is released
 
     def perform(self, action: Action[DesktopPoint]) -> str:
-        """Carry the action out, where it still goes where it was meant to; see `Hand.perform`."""
+        """Carry the action out if it still goes where it was meant to."""
         windows = self._windows.get()
         if windows is None or isinstance(action, OpenApp | VisitPage):
             return self._hand.perform(action)
         try:
             if not _ends_or_waits(action):
                 self._check(action, windows)
-            before = _Ours.of(windows, self._own) if self._may_bring_up(action, windows) else None
+            before = _OwnWindows(windows, self._reach) if self._may_bring_up(action, windows) else None
         except EnvironmentLacksError as error:  # a window that closed in between, or a lost connection
             self._windows.close()
             raise ActionFailedError(_CHANGED) from error
         done = self._hand.perform(action)
         if isinstance(action, KeyDown | KeyUp) and _SWITCHING & set(action.keys):
             self._switching = isinstance(action, KeyDown)
-        if before is not None and before.put_back(windows):
+        if before is not None and before.put_back():
             raise ActionFailedError(_OWN_RAISED)
         return done
 
@@ -103,10 +93,10 @@ class CheckedHand:
         meant, typing = self._meant(), isinstance(action, TYPING)
         points = aims(action, self._home, windows)
         found = [windows.at(*point.rounded()) for point in points]
-        if any(window is not None and window.id in self._own for window in found):
+        if any(map(self._reach.owns, found)):
             raise ActionFailedError(_OWN_POINT)
         if meant.seen is not None:
-            now = sight(windows, self._own)
+            now = sight(windows, self._reach)
             changed = changed_focus(meant.seen, now) if typing else changed_at(meant.seen, now, points)
             if changed:
                 raise ActionFailedError(f"{changed}: look again")
@@ -124,18 +114,19 @@ class CheckedHand:
     def _is_own_entry(
         self, action: Action[DesktopPoint], meant: Meant, found: list[Window | None], windows: Windows
     ) -> bool:
-        """Whether it goes to what a panel shows for our own window, as the names of elements tell."""
-        if not self._own or meant.hit is None or points_of(meant.hit.action)[-1:] != points_of(action)[-1:]:
+        """Whether it goes to a panel's entry of our own window, as the names of elements tell."""
+        own = self._reach.own
+        if not own or meant.hit is None or points_of(meant.hit.action)[-1:] != points_of(action)[-1:]:
             return False
         if all(window is None or windows.is_ordinary(window.id) for window in found):
             return False  # pages may write what they want
-        ours = [window.title.casefold() for one in self._own if (window := windows.window(one)) is not None]
+        ours = [window.title.casefold() for one in own if (window := windows.window(one)) is not None]
         names = [element.name.casefold() for element in meant.hit.elements]
         return any(len(title) >= _SHORTEST and title in name for title in ours for name in names)
 
     def _may_bring_up(self, action: Action[DesktopPoint], windows: Windows) -> bool:
-        """Whether it may raise, minimise or close a window that it does not touch, and we have one."""
-        if not self._own:
+        """Whether we have a window, and the action may raise, minimise or close a window that it does not touch."""
+        if not self._reach.own:
             return False
         if isinstance(action, PressKeys | HoldKeys | KeyDown | KeyUp):
             return bool(_SWITCHING & set(action.keys))
@@ -146,10 +137,10 @@ class CheckedHand:
 
     def _with_focus(self, windows: Windows) -> Window | None:
         """The window that has the focus, after it was taken from our own one."""
-        now, wanted = windows.active(), receiver(windows, self._own)
-        if wanted is None or now is None or (now.id == wanted.id and now.id not in self._own):
+        now, wanted = windows.active(), self._reach.receiver(windows)
+        if wanted is None or now is None or (now.id == wanted.id and not self._reach.owns(now)):
             return now
-        if wanted.id in self._own or not windows.activate(wanted.id):
+        if self._reach.owns(wanted) or not windows.activate(wanted.id):
             raise ActionFailedError(_OWN_FOCUS)
         deadline = time.monotonic() + _HANDOVER
         while time.monotonic() < deadline:
@@ -160,14 +151,14 @@ class CheckedHand:
         raise ActionFailedError(_OWN_FOCUS)
 
     def lift(self) -> None:
-        """See `Hand.lift`; what that brings up of ours is put back."""
-        windows = self._windows.get() if self._switching and self._own else None
+        """Release held keys, and put our windows back if that brings them up."""
+        windows = self._windows.get() if self._switching and self._reach.own else None
         self._switching = False
         try:
-            before = None if windows is None else _Ours.of(windows, self._own)
+            before = None if windows is None else _OwnWindows(windows, self._reach)
             self._hand.lift()
-            if before is not None and windows is not None:
-                before.put_back(windows)
+            if before is not None:
+                before.put_back()
         except EnvironmentLacksError:
             self._windows.close()
             self._hand.lift()
@@ -176,7 +167,6 @@ class CheckedHand:
         self._hand.release_all()
 
     def close(self) -> None:
-        """Release everything and close the connection."""
         self._hand.close()
         self._windows.close()
 
@@ -189,7 +179,7 @@ def _ends_or_waits(action: Action[DesktopPoint]) -> bool:
 
 
 def _allowed(action: Action[DesktopPoint], meant: Meant) -> tuple[WindowId | None, ...] | None:
-    """The windows that an action was judged to reach; None where it is not known."""
+    """The windows that an action was judged to reach; None if unknown."""
     judged = meant.judged
     if judged is None:
         return None
@@ -203,47 +193,49 @@ def _allowed(action: Action[DesktopPoint], meant: Meant) -> tuple[WindowId | Non
     return judged.windows if judged.action == action else None
 
 
-class _Ours:
-    """How our own windows stood before an action that may bring them up or hide them."""
+class _OwnWindows:
+    """How our own windows stand before an action that may bring them up or hide them."""
 
-    def __init__(self, own: frozenset[WindowId], active: WindowId | None, order: list[WindowId]) -> None:
-        self._own, self._active, self._order = own, active, order
-        self._shown: frozenset[WindowId] = frozenset()
-        self._worked_in = False  # the active window was one to work in
-
-    @classmethod
-    def of(cls, windows: Windows, own: frozenset[WindowId]) -> "_Ours":
-        """How they stand now."""
+    def __init__(self, windows: Windows, reach: Reach) -> None:
+        self._windows, self._reach = windows, reach
         active = windows.active()
-        found = cls(own, active.id if active else None, windows.stacking())
-        found._shown = found._shown_now(windows)
-        found._worked_in = active is not None and windows.is_ordinary(active.id)
-        return found
+        self._active = active.id if active else None
+        self._order = windows.stacking()
+        self._shown = self._shown_now()
+        self._worked_in = active is not None and windows.is_ordinary(active.id)
 
-    def put_back(self, windows: Windows) -> bool:
-        """Put the windows back if ours came up, or was hidden, since then; whether that was so."""
+    def put_back(self) -> bool:
+        """Put the windows back if ours came up or were hidden, and return whether that happened."""
         deadline = time.monotonic() + _COMES_UP
         try:
-            while not (changed := self._changed(windows)) and time.monotonic() < deadline:
+            while not (changed := self._changed()) and time.monotonic() < deadline:
                 time.sleep(_POLL)
             if not changed:
                 return False
-            for hidden in self._shown - self._shown_now(windows):
-                windows.activate(hidden)
-            for one in self._own:
-                put_back_above(windows, self._order, one)
+            for hidden in self._shown - self._shown_now():
+                self._windows.activate(hidden)
+            for one in self._reach.own:
+                put_back_above(self._windows, self._order, one)
             if self._active is not None:
-                windows.activate(self._active)
+                self._windows.activate(self._active)
         except EnvironmentLacksError:  # the connection is lost: the next action finds out
             return False
         return True
 
-    def _shown_now(self, windows: Windows) -> frozenset[WindowId]:
-        return frozenset(one for one in self._own if windows.is_ordinary(one))
+    def _shown_now(self) -> frozenset[WindowId]:
+        return frozenset(one for one in self._reach.own if self._windows.is_ordinary(one))
 
-    def _changed(self, windows: Windows) -> bool:
-        active = windows.active()
-        came_up = active is not None and active.id in self._own and active.id != self._active
-        if came_up and self._worked_in and not windows.is_ordinary(self._active):
+    def _changed(self) -> bool:
+        active = self._windows.active()
+        came_up = self._reach.owns(active) and active is not None and active.id != self._active
+        if came_up and self._worked_in and not self._windows.is_ordinary(self._active):
             came_up = False  # the window that had the focus was closed or minimised: ours only came next
-        return came_up or self._shown_now(windows) != self._shown
+        return came_up or self._shown_now() != self._shown
+
+
+def put_back_above(windows: Windows, order: list[WindowId], raised: WindowId) -> None:
+    """Raise the windows that were above one that has come to the front, in the order that they had."""
+    if raised in order:
+        for identifier in order[order.index(raised) + 1 :]:
+            if windows.is_ordinary(identifier):
+                windows.activate(identifier)

@@ -1,0 +1,189 @@
+"""What a run may see and touch, as one value for screen, elements and hand.
+
+Our own windows are out of sight and reach. A model on another machine sees less: hidden windows, hidden regions and
+fields for secrets are blank, too.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from agent.core.geometry import DesktopPoint, Region
+from agent.desktop.protocol.elements import Elements, FieldText
+from agent.desktop.protocol.windows import Connection, OpenWindows, Window, WindowId, Windows
+from agent.safety.disclosure import Leaving, holds_secret
+from agent.screen.capture import Frame, Screen
+from agent.screen.outline import Element, Outline
+
+BLACK, _GREY = (0, 0, 0), (128, 128, 128)
+#: Seconds for which the picture of our window may still be there after the window has gone.
+_LINGER = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What may be seen and touched of a desktop.
+
+    Args:
+        open_windows: of the desktop.
+        own: our own windows.
+        placed: whether the desktop tells where these are, so that they can be blanked.
+        leaving: what may be sent to a model on another machine; None for the model of the run.
+    """
+
+    open_windows: OpenWindows
+    own: frozenset[WindowId] = frozenset()
+    placed: bool = True
+    leaving: Leaving | None = None
+
+    @property
+    def hides_windows(self) -> bool:
+        """Whether any window is out of sight."""
+        return bool(self.own and self.placed) or bool(self.leaving and self.leaving.hide)
+
+    def owns(self, window: Window | None) -> bool:
+        """Whether a window is our own."""
+        return window is not None and window.id in self.own
+
+    def receiver(self, windows: Windows) -> Window | None:
+        """Return the window that gets what is typed: the focused one or, if that is ours, the one used before it."""
+        active = windows.active()
+        if active is None or active.id not in self.own:
+            return active
+        others = (one for one in reversed(windows.stacking()) if one not in self.own and windows.is_ordinary(one))
+        other = next(others, None)
+        return active if other is None else windows.window(other)
+
+    def hidden(self, windows: Windows) -> list[Region]:
+        """Return where hidden windows are visible, with the menus of their programs."""
+        found = windows.visible(self.own) if self.own else []
+        if self.leaving is None:
+            return found
+        hides = self.leaving.hides
+        if not (hidden := frozenset(one.id for one in windows.windows() if hides(one.app, one.title))):
+            return found
+        layers = windows.layers()
+        programs = {layer.client for layer in layers if layer.window.id in hidden} - {None}
+        menus = [layer.outer for layer in layers if layer.helper and layer.client in programs]
+        return [*found, *windows.visible(hidden), *menus]
+
+    def conceal(
+        self, is_secret: Callable[[str], bool], frame: Frame | None, outline: Outline
+    ) -> tuple[Frame | None, Outline]:
+        """Remove hidden windows, regions and secrets from a picture, which is copied, and from its outline.
+
+        Args:
+            is_secret: whether a text holds a known secret.
+            frame: the picture.
+            outline: its elements.
+        """
+        leaving = self.leaving or Leaving()
+        hidden = [one for one in outline.windows if leaving.hides(one.app, one.title)]
+        titles = {one.title for one in hidden if one.title}
+        naming = [one for one in outline.elements if any(title in one.name for title in titles)]  # in a task list
+        secret = [
+            one for one in outline.elements if holds_secret(one) or is_secret(one.value or "") or is_secret(one.name)
+        ]
+        if frame is not None and (naming or secret):
+            frame = replace(frame, image=frame.image.copy())
+            for one in (*naming, *secret):
+                blank(frame, one.box, BLACK)
+        left_out = {one.id for one in naming}
+        elements = tuple(
+            replace(one, value=None) if holds_secret(one) else one
+            for one in outline.elements
+            if one.id not in left_out and one.window not in titles and not leaving.keeps_element(one)
+        )
+        windows = tuple(one for one in outline.windows if one not in hidden)
+        return frame, replace(outline, elements=elements, windows=windows)
+
+
+class MaskedScreen:
+    """A `Screen` on which everything out of sight is blank.
+
+    For a model on another machine it shares the run's own screen, and leaves that open when it is closed. Where windows
+    must be hidden and the desktop does not tell its windows, `grab` raises EnvironmentLacksError.
+    """
+
+    def __init__(self, screen: Screen, reach: Reach) -> None:
+        self._screen = screen
+        self._reach = reach
+        self._colour = _GREY if reach.leaving is None else BLACK
+        self._windows = Connection(reach.open_windows)
+        self._seen: list[tuple[list[Region], float]] = []
+
+    def grab(self) -> Frame:
+        """Capture, and blank where hidden windows are before and after: one may be moved meanwhile.
+
+        Also where they were just now: without a compositor, what was under them takes a moment to be drawn.
+        """
+        self._note_hidden()
+        frame = self._screen.grab()
+        self._note_hidden()
+        for regions, _ in self._seen:
+            for region in regions:
+                blank(frame, region, self._colour)
+        for region in self._reach.leaving.regions if self._reach.leaving else ():
+            blank(frame, region, self._colour)
+        return frame
+
+    def _note_hidden(self) -> None:
+        if self._reach.hides_windows:
+            regions, now = self._reach.hidden(self._windows.need()), time.monotonic()
+            recent = [(known, last) for known, last in self._seen if now - last < _LINGER and known != regions]
+            self._seen = [*recent, (regions, now)]
+
+    def close(self) -> None:
+        self._windows.close()
+        if self._reach.leaving is None:
+            self._screen.close()
+
+
+class MaskedElements:
+    """`Elements` without those on our own windows; used from the thread that made it."""
+
+    def __init__(self, elements: Elements, reach: Reach) -> None:
+        self._elements = elements
+        self._reach = reach
+        self._windows = Connection(reach.open_windows)
+
+    def outline(self) -> Outline:
+        windows, own = self._windows.need(), self._reach.own
+        covered, places = windows.visible(own), [windows.region(one) for one in own]
+        told = self._elements.outline()
+        elements = tuple(one for one in told.elements if not any(part.contains(_middle(one.box)) for part in covered))
+        return replace(told, elements=elements, windows=tuple(one for one in told.windows if one.box not in places))
+
+    def at(self, point: DesktopPoint) -> Element | None:
+        covered = self._windows.need().visible(self._reach.own)
+        return None if any(part.contains(point) for part in covered) else self._elements.at(point)
+
+    def focused(self) -> Element | None:
+        return self._elements.focused() if self._has_foreign_focus() else None
+
+    def field_text(self) -> FieldText | None:
+        return self._elements.field_text() if self._has_foreign_focus() else None
+
+    def close(self) -> None:
+        self._windows.close()
+        self._elements.close()
+
+    def _has_foreign_focus(self) -> bool:
+        active = self._windows.need().active()
+        return active is not None and not self._reach.owns(active)
+
+
+def blank(frame: Frame, region: Region, colour: tuple[int, int, int]) -> None:
+    """Fill a region of the desktop in its picture."""
+    monitor, (scale_x, scale_y) = frame.viewport.region, frame.viewport.scale
+    left, top = (region.left - monitor.left) * scale_x, (region.top - monitor.top) * scale_y
+    right, bottom = left + region.width * scale_x, top + region.height * scale_y
+    far = min(frame.image.width, math.ceil(right)), min(frame.image.height, math.ceil(bottom))
+    box = (max(0, math.floor(left)), max(0, math.floor(top)), *far)
+    if box[0] < box[2] and box[1] < box[3]:
+        frame.image.paste(colour, box)
+
+
+def _middle(box: Region) -> DesktopPoint:
+    return DesktopPoint(box.left + box.width / 2, box.top + box.height / 2)

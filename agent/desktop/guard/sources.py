@@ -1,0 +1,174 @@
+"""What tells about the desktop: its windows, its elements, and the words on the screen; and which of these fail.
+
+A source that never worked is mentioned when a run begins, and its rules match nothing. A source that fails during the
+run must not be taken for "nothing is there": rules that need it ask (`Situation.lost`).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from agent.core.geometry import DesktopPoint, Region
+from agent.desktop.guard.reach import Reach
+from agent.desktop.protocol.elements import Elements, OpenElements
+from agent.desktop.protocol.windows import Connection, Windows
+from agent.safety.situation import Sense
+from agent.screen.captions import Caption, caption_at
+from agent.screen.capture import Frame, Screen
+from agent.screen.ocr import Ocr, data_folder
+from foundation.errors import EnvironmentLacksError
+
+T = TypeVar("T")
+_WHO = "Knowing what a click would hit"
+_LOST = "{}: from now on, everything that rules about {} would have judged is asked about."
+#: What the person is told when a source fails, and when it works again.
+_NEWS: dict[Sense, tuple[str, str]] = {
+    "windows": (
+        _LOST.format(
+            "It is not known any more which window gets an action (the connection to the display was lost)", "windows"
+        ),
+        "It is known again which window gets an action.",
+    ),
+    "words": (
+        _LOST.format("What is written on the screen cannot be read any more", "words"),
+        "What is written on the screen can be read again.",
+    ),
+    "elements": (
+        _LOST.format("Nothing tells any more what an action hits (the accessibility tree does not answer)", "elements"),
+        "It is told again what an action hits.",
+    ),
+}
+
+
+class Sources:
+    """Asks windows, elements and words; every failure gives None or nothing. Used from one thread.
+
+    Args:
+        screen: what words are read from.
+        reach: opens the windows.
+        open_elements: of the desktop.
+        languages: tesseract's names of the languages on the screen.
+    """
+
+    def __init__(self, screen: Screen, reach: Reach, open_elements: OpenElements, languages: Sequence[str]) -> None:
+        self._screen = screen
+        self._languages = languages
+        self._ocr: Ocr | None = None
+        self._connection = Connection(reach.open_windows)
+        self._windows: Windows | None = None
+        self._open_elements: OpenElements | None = open_elements
+        self._elements: Elements | None = None
+        self._works: dict[Sense, bool] = {}  # without those that never worked
+        self._news: list[str] = []
+
+    @property
+    def lost(self) -> frozenset[Sense]:
+        """The sources that worked once and do not any more."""
+        return frozenset(sense for sense, works in self._works.items() if not works)
+
+    def news(self) -> list[str]:
+        """Return what changed since the last call, as sentences for the person."""
+        told, self._news = self._news, []
+        return told
+
+    def connect(self, *, check: bool = True) -> bool:
+        """Connect to the windows, again if the connection was lost; whether they are known."""
+        for _ in range(2):
+            self._windows = self._connection.get()
+            if self._windows is None or not check:
+                break
+            try:
+                self._windows.active()
+            except EnvironmentLacksError:
+                self._connection.close()
+                self._windows = None
+            else:
+                self._note("windows", works=True)
+                return True
+        if check:
+            self._note("windows", works=False)
+        return self._windows is not None
+
+    def windows(self, question: Callable[[Windows], T]) -> T | None:
+        """Return what the windows answer."""
+        if self._windows is None:
+            return None
+        try:
+            return question(self._windows)
+        except EnvironmentLacksError:
+            self._connection.close()
+            self._note("windows", works=False)
+            return None
+
+    def elements(self, question: Callable[[Elements], T | None]) -> T | None:
+        """Return what the accessibility tree answers."""
+        try:
+            if self._elements is None and self._open_elements is not None:
+                opened, self._open_elements = self._open_elements, None
+                self._elements = opened()
+            if self._elements is None:
+                return None
+            told = question(self._elements)
+        except Exception:  # no bus, a tree that is broken, a display that is gone: then the words must do
+            self._note("elements", works=False)
+            return None
+        self._note("elements", works=True)
+        return told
+
+    def captions(self, points: list[DesktopPoint]) -> tuple[str, bool]:
+        """Return what is written at these points, and whether it is drawn as the caption of a button."""
+
+        def captions(frame: Frame, ocr: Ocr) -> list[Caption]:
+            places = [frame.viewport.desktop_to_capture(point) for point in points]
+            scale = max(1.0, frame.viewport.scale[0])
+            return [caption_at(frame.image, at.x, at.y, ocr, scale) for at in places]
+
+        read = self._read(captions) or []
+        return joined(one.text for one in read), any(one.framed for one in read)
+
+    def text_in(self, region: Region) -> str:
+        """Return what is written in a part of the desktop."""
+
+        def text(frame: Frame, ocr: Ocr) -> str:
+            ends = DesktopPoint(region.left + region.width, region.top + region.height)
+            first, last = map(frame.viewport.desktop_to_capture, (DesktopPoint(region.left, region.top), ends))
+            crop = frame.image.crop((round(first.x), round(first.y), round(last.x), round(last.y)))
+            return " ".join(word.text for word in ocr.words(crop, 2.0 / max(1.0, frame.viewport.scale[0])))
+
+        return self._read(text) or ""
+
+    def close(self) -> None:
+        """Close the connections; may hang where the display is dead."""
+        self._connection.close()
+        if self._elements is not None:
+            self._elements.close()
+
+    def _read(self, look: Callable[[Frame, Ocr], T]) -> T | None:
+        try:
+            self._ocr = self._ocr or Ocr(_WHO, self._languages)
+            read = look(self._screen.grab(), self._ocr)
+        except Exception:  # no language data, or a display that is gone, which is told in a dozen ways
+            self._note("words", works=False)
+            return None
+        self._note("words", works=True)
+        return read
+
+    def _note(self, sense: Sense, *, works: bool) -> None:
+        known = self._works.get(sense)
+        if known is not None and known != works:
+            self._news.append(_NEWS[sense][works])
+        if works or known is not None:
+            self._works[sense] = works
+
+
+def unreadable() -> str:
+    """Say why words cannot be read here, as a sentence for the person; "" if they can."""
+    try:
+        data_folder(_WHO)
+    except EnvironmentLacksError as error:
+        return f"{error} Until then, no rule knows what is written on a button."
+    return ""
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Join texts by line ends, each once."""
+    return "\n".join(dict.fromkeys(filter(None, texts)))
