@@ -94,7 +94,7 @@ def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> 
         from agent.desktop.wayland.wire import socket_of
 
         return of_compositor(socket_of(environ))
-    from agent.desktop.x11.display import describe_display as of_server
+    from agent.desktop.x11.connection import describe_display as of_server
 
     return of_server()
 

@@ -8,7 +8,7 @@ import pytest
 from stubs.display import wait_until
 
 from agent.desktop.x11 import display_watch as watch
-from agent.desktop.x11.display_watch import DisplayWatch
+from agent.desktop.x11.watches import DisplayWatch
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.actions import Click, Drag, Move, OpenApp, PressKeys, Scroll, TypeText
-from agent.core.geometry import DesktopPoint, Region
+from agent.core.geometry import DesktopPoint, Region, without
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.guard.hand import GuardedHand
 from agent.desktop.guard.own_windows import Own, find_own
@@ -23,7 +23,6 @@ from agent.desktop.protocol.hand import ActionFailedError, Rest
 from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.text import X11TextEntry
-from agent.desktop.x11.visible import without
 from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.safety.stop import StopSwitch
 

@@ -7,7 +7,7 @@ import pytest
 from stubs.display import PlainDisplay, wait_until
 
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, parse_chord
-from agent.desktop.x11.stop_key import StopKey
+from agent.desktop.x11.watches import StopKey
 from agent.safety.stop import StopSwitch
 from foundation.errors import UsageError
 

@@ -5,7 +5,7 @@ Every user opens a connection of its own, because Xlib connections must not be s
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from inspect import isfunction
 from pathlib import Path
@@ -98,15 +98,43 @@ def window_of(display: Any, identifier: Any) -> Any:
     return display.create_resource_object("window", identifier)
 
 
+@unless_gone()
+def outermost(display: Any, identifier: Any) -> int | None:
+    """Return the child of the root that a window is or lies in: its frame; None if it closed in between."""
+    handle, root = window_of(display, identifier), display.screen().root.id
+    while (parent := handle.query_tree().parent) and parent.id != root:
+        handle = parent
+    return int(handle.id)
+
+
 def client_of(display: Any, identifier: int) -> int:
     """Which connection made a window: the upper bits of its identifier (X11 protocol, connection setup)."""
     return identifier & ~int(display.display.info.resource_id_mask)
+
+
+def with_focus(display: Any) -> Any:
+    """Return the window that has the keyboard focus; None if it is no window."""
+    focus = display.get_input_focus().focus
+    return None if isinstance(focus, int) else focus
 
 
 def keys_down(display: Any) -> frozenset[int]:
     """The codes of the keys that are down."""
     pressed = display.query_keymap()
     return frozenset(code for code in range(8, 256) if pressed[code // 8] >> code % 8 & 1)
+
+
+def describe_display() -> tuple[list[str], list[str]]:
+    """Describe the monitors, and the layouts of the keyboard. Raises EnvironmentLacksError."""
+    with closing(open_display()) as display:
+        screen = display.screen()
+        resources = text_of(read_property(display, screen.root.id, "RESOURCE_MANAGER"))
+        dots = next((line.split()[-1] for line in resources.splitlines() if line.startswith("Xft.dpi:")), "")
+        # Rules, model, layouts, variants, options.
+        rules = text_of(read_property(display, screen.root.id, "_XKB_RULES_NAMES")).split("\0")
+        whole = f"{screen.width_in_pixels}x{screen.height_in_pixels} in all"
+        fonts = f", texts are drawn for {dots} dots an inch" if dots else ""
+        return [f"{whole}, scale 1{fonts}"], [one for one in rules[2].split(",") if one] if len(rules) > 2 else []
 
 
 def prepare_xlib() -> None:

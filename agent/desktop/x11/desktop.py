@@ -11,11 +11,10 @@ from agent.desktop.portable.desktop import PortableDesktop
 from agent.desktop.protocol.desktop import Abilities, TakeoverWatch, TextEntry
 from agent.desktop.protocol.hand import Input
 from agent.desktop.protocol.windows import Windows
-from agent.desktop.x11.clipboard import X11Clipboard
-from agent.desktop.x11.display_watch import DisplayWatch
 from agent.desktop.x11.input import X11Input, X11InputState
-from agent.desktop.x11.stop_key import StopKey
+from agent.desktop.x11.saved_selections import X11Clipboard
 from agent.desktop.x11.text import X11TextEntry
+from agent.desktop.x11.watches import DisplayWatch, StopKey
 from agent.desktop.x11.windows import X11Windows, open_windows, same_display
 from agent.safety.stop import StopSwitch
 

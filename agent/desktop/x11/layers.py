@@ -4,22 +4,23 @@ Questions are sent together and answered in one round trip: asked one by one, te
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from agent.core.geometry import Region
+from agent.core.geometry import Region, without
 from agent.desktop.protocol.windows import Layer, Window, WindowId
-from agent.desktop.x11.connection import client_of, unless_gone, window_of, window_types
+from agent.desktop.x11.connection import (
+    client_of,
+    outermost,
+    read_property,
+    unless_gone,
+    window_of,
+    window_types,
+)
 
 _LONGEST_TITLE = 256  # in words of four bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What stays of a window."""
-
-    window: Window
-    kinds: frozenset[str]
+#: Helpers that really hide what is under them; others (overlays, bubbles of the desktop) may be seen through.
+_COVERING = {"MENU", "DROPDOWN_MENU", "POPUP_MENU", "COMBO", "TOOLTIP", "DND"}
 
 
 class Layers:
@@ -37,7 +38,7 @@ class Layers:
         self._describe = describe
         self._outermost: dict[int, int] = {}  # of a window that is cared for, the child of the root that it is in
         self._of: dict[int, int] = {}  # of a child of the root, the window in it
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, tuple[Window, frozenset[str]]] = {}  # what stays of a window
 
     def look(self, clients: set[int]) -> list[Layer]:
         """What is shown, the top-most first; `clients` are those that the window manager cares for."""
@@ -47,7 +48,7 @@ class Layers:
         there = {*stack}
         self._outermost = {client: outer for client, outer in self._outermost.items() if outer in there}
         for client in clients - self._outermost.keys():
-            if (outer := self._outer(client)) is not None:
+            if (outer := outermost(self._display, client)) is not None:
                 self._outermost[client] = outer
         self._of = {outer: client for client, outer in self._outermost.items() if client in clients}
         asked = [
@@ -108,7 +109,7 @@ class Layers:
             answer.reply()
         size, corner, title, shadow = answers
         inner = self._of.get(outer, outer)
-        known = self._known[inner]
+        window, kinds = self._known[inner]
         content = Region(corner.x, corner.y, max(1, size.width), max(1, size.height))
         form, extents = shadow.value or (0, ())
         if form == 32 and len(extents) == 4:
@@ -116,25 +117,15 @@ class Layers:
             width, height = max(1, content.width - left - right), max(1, content.height - top - bottom)
             content = Region(content.left + left, content.top + top, width, height)
             box = content if inner == outer else box
-        window = known.window
         form, text = title.value or (0, b"")
         if form == 8:
             window = replace(window, title=text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
         client = client_of(self._display, inner)
-        helper, kinds = outer not in self._of, known.kinds
-        return Layer(window, content, box, helper, "DESKTOP" in kinds, "TOOLTIP" in kinds, client, kinds)
+        return Layer(window, content, box, outer not in self._of, "DESKTOP" in kinds, "TOOLTIP" in kinds, client, kinds)
 
-    def _meet(self, inner: int) -> _Known:
-        """What stays of a window that is seen for the first time."""
+    def _meet(self, inner: int) -> tuple[Window, frozenset[str]]:
         window = self._describe(inner) or Window(inner, "", "", None)
-        return _Known(window, frozenset(window_types(self._display, inner)))
-
-    @unless_gone()
-    def _outer(self, client: int) -> int | None:
-        handle = window_of(self._display, client)
-        while (parent := handle.query_tree().parent) and parent.id != self._root.id:
-            handle = parent
-        return int(handle.id)
+        return window, frozenset(window_types(self._display, inner))
 
 
 @unless_gone()
@@ -149,3 +140,62 @@ def _shown(attributes: Any, geometry: Any) -> Region | None:
     border = 2 * geometry.border_width
     width, height = geometry.width + border, geometry.height + border
     return Region(geometry.x, geometry.y, width, height) if width > 1 and height > 1 else None
+
+
+class VisibleParts:
+    """Where some windows are visible, kept up to date by the X server's events: a look costs one round trip.
+
+    Args:
+        display: a connection of which nobody else reads the events.
+        of: the windows.
+        look: returns the layers, with these windows among them.
+    """
+
+    def __init__(self, display: Any, of: frozenset[Any], look: Callable[[], list[Layer]]) -> None:
+        from Xlib import X
+
+        self.of = of
+        self._display = display
+        self._look = look
+        display.screen().root.change_attributes(event_mask=X.SubstructureNotifyMask | X.PropertyChangeMask)
+        self._visible: list[Region] | None = None
+
+    def visible(self) -> list[Region]:
+        """Return the parts of the windows that nothing covers."""
+        self._display.sync()
+        while self._display.pending_events():
+            self._display.next_event()
+            self._visible = None
+        if self._visible is None:
+            self._visible = []
+            for layer in reversed(self._look()):  # from the lowest up: what comes later covers what was there
+                if layer.window.id in self.of:
+                    self._visible.append(layer.outer)
+                elif self._visible:
+                    for cover in self._covers(layer):
+                        self._visible = [rest for region in self._visible for rest in without(region, cover)]
+        return self._visible
+
+    def _covers(self, layer: Layer) -> list[Region]:
+        """The parts of a layer that hide what is under it."""
+        if layer.helper:
+            ours = layer.client in {client_of(self._display, own) for own in self.of}  # a menu of one of them
+            return [layer.outer] if layer.kinds & _COVERING and not ours else []
+        window = layer.window.id
+        frame = outermost(self._display, window)
+        if frame is None or read_property(self._display, frame, "_NET_WM_WINDOW_OPACITY"):
+            return []
+        opaque = read_property(self._display, window, "_NET_WM_OPAQUE_REGION") if frame == window else None
+        at = region_of(self._display, window) if opaque else None
+        if opaque and at is not None:
+            parts = zip(*[iter(opaque)] * 4, strict=False)
+            return [Region(at.left + x, at.top + y, w, h) for x, y, w, h in parts if w and h]
+        return [layer.outer]
+
+
+@unless_gone()
+def region_of(display: Any, identifier: Any) -> Region | None:
+    """Return where a window is, with the shadow that it draws itself; None if it closed in between."""
+    handle = window_of(display, identifier)
+    size, corner = handle.get_geometry(), handle.translate_coords(display.screen().root, 0, 0)
+    return Region(-corner.x, -corner.y, max(1, size.width), max(1, size.height))

@@ -8,7 +8,16 @@ from typing import Any
 
 from agent.desktop.guard.targets import named
 from agent.desktop.protocol.windows import Window
-from agent.desktop.x11.connection import client_of, read_property, text_of, unless_gone, window_of, window_types
+from agent.desktop.x11.connection import (
+    client_of,
+    outermost,
+    read_property,
+    text_of,
+    unless_gone,
+    window_of,
+    window_types,
+    with_focus,
+)
 
 #: Of what a process has loaded and was started with, so many bytes are read: browsers have 1 MB of it.
 _MOST_READ = 4_000_000
@@ -52,10 +61,8 @@ class Program:
 
 def find_receiver(display: Any) -> Receiver | None:
     """The window that has the focus; None where that is none in particular."""
-    focus = display.get_input_focus().focus
-    if isinstance(focus, int) or focus.id == display.screen().root.id:  # None, PointerRoot, or nobody's
-        return None
-    return _described(display, int(focus.id))
+    focus = with_focus(display)
+    return None if focus is None or focus.id == display.screen().root.id else _described(display, int(focus.id))
 
 
 def is_managed(display: Any) -> bool:
@@ -75,10 +82,8 @@ def is_tk(display: Any, receiver: Receiver) -> bool:
 
 def has_focus(display: Any, receiver: Receiver) -> bool:
     """Whether it still has it; a program may pass the focus on inside of one window."""
-    focus = display.get_input_focus().focus
-    if isinstance(focus, int):
-        return False
-    return focus.id == receiver.focus or _outer(display, focus.id) == receiver.outer
+    focus = with_focus(display)
+    return focus is not None and (focus.id == receiver.focus or outermost(display, focus.id) == receiver.outer)
 
 
 @unless_gone()
@@ -109,14 +114,6 @@ def _is_on_screen(display: Any, identifier: int) -> bool:
     return bool(inside and size.x + size.width > 0 and size.y + size.height > 0)
 
 
-@unless_gone()
-def _outer(display: Any, identifier: int) -> int | None:
-    handle, root = window_of(display, identifier), display.screen().root.id
-    while (parent := handle.query_tree().parent) and parent.id != root:
-        handle = parent
-    return int(handle.id)
-
-
 def _read(pid: int, name: str) -> str:
     """A file about a process; "" where it may not be read, or runs elsewhere."""
     try:
@@ -124,3 +121,50 @@ def _read(pid: int, name: str) -> str:
             return os.fsdecode(file.read(_MOST_READ))
     except OSError:
         return ""
+
+
+class Ping:
+    """A question that toolkits answer as soon as they look at what they were sent (_NET_WM_PING of the EWMH).
+
+    Args:
+        display: a connection of which nobody else reads the events.
+        focus: a window of the application.
+    """
+
+    def __init__(self, display: Any, focus: int) -> None:
+        self._display = display
+        self._atom = display.intern_atom("_NET_WM_PING")
+        self._window = self._answering(focus)
+        if self._window is not None:
+            self._send(self._window)
+
+    def is_waited_for(self) -> bool:
+        """Whether it takes such questions, and has not answered yet."""
+        from Xlib import X
+
+        while self._window is not None and self._display.pending_events():
+            event = self._display.next_event()
+            if event.type == X.ClientMessage and event.data[0] == 32 and event.data[1][0] == self._atom:
+                self._window = None
+        return self._window is not None
+
+    @unless_gone()
+    def _answering(self, focus: int) -> int | None:
+        """The window around that which takes such questions; None for none."""
+        handle, root = window_of(self._display, focus), self._display.screen().root.id
+        while handle and handle.id != root:
+            if self._atom in (read_property(self._display, handle.id, "WM_PROTOCOLS") or ()):
+                return int(handle.id)
+            handle = handle.query_tree().parent
+        return None
+
+    @unless_gone()
+    def _send(self, identifier: int) -> None:
+        from Xlib import X
+        from Xlib.protocol import event
+
+        self._display.screen().root.change_attributes(event_mask=X.SubstructureNotifyMask)
+        window, protocols = window_of(self._display, identifier), self._display.intern_atom("WM_PROTOCOLS")
+        data = (32, [self._atom, X.CurrentTime, identifier, 0, 0])
+        window.send_event(event.ClientMessage(window=window, client_type=protocols, data=data), event_mask=0)
+        self._display.sync()

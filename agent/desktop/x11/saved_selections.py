@@ -1,6 +1,7 @@
-"""What the selections held before a text was pasted, and putting that back."""
+"""Reads selections by xclip, and puts back what they held before a text was pasted."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -9,7 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from agent.desktop.protocol.clipboard import HungError
+
 _PROGRAM_TIMEOUT = 3.0
+#: Seconds for each question about the clipboard; an owner that hangs answers none.
+_ANSWERS = 0.3
 _KEEPER = Path(__file__).with_name("selection_keeper_process.py")
 #: All that the keeper needs: no key and no mark of a sandbox may end up in a process that outlives us.
 _ENVIRONMENT = ("DISPLAY", "XAUTHORITY", "HOME", "PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH")
@@ -37,6 +42,22 @@ def saved(display: Any, names: Sequence[str]) -> Iterator[None]:
             if kinds:
                 _own(name, kinds)
                 _wait_for_owner(display, name)
+
+
+class X11Clipboard:
+    """See `Clipboard`."""
+
+    def __init__(self) -> None:
+        self.lacks = "" if shutil.which("xclip") else "the program xclip is missing."
+
+    def kinds(self) -> list[str]:
+        return (self.read("TARGETS") or b"").decode("ascii", "replace").split()
+
+    def read(self, kind: str) -> bytes | None:
+        try:
+            return _run_xclip("clipboard", "-o", "-t", kind, seconds=_ANSWERS)
+        except (subprocess.TimeoutExpired, OSError) as error:
+            raise HungError from error
 
 
 def _save(selection: str) -> dict[str, bytes]:
@@ -79,11 +100,17 @@ def _wait_for_owner(display: Any, selection: str) -> None:
 def _xclip(selection: str, *arguments: str, data: bytes | None = None) -> bytes | None:
     """Run xclip; None when it has nothing to say. A hung owner costs at most the timeout."""
     with suppress(subprocess.TimeoutExpired, OSError):
-        # As an owner, xclip stays in the background with its output open: only readers get a pipe.
-        done = subprocess.run(
-            ["xclip", "-selection", selection.lower(), *arguments],
-            input=data, stdout=subprocess.DEVNULL if data is not None else subprocess.PIPE,
-            stderr=subprocess.DEVNULL, timeout=_PROGRAM_TIMEOUT, check=False,
-        )  # fmt: skip
-        return done.stdout if done.returncode == 0 else None
+        return _run_xclip(selection.lower(), *arguments, data=data)
     return None
+
+
+def _run_xclip(
+    selection: str, *arguments: str, data: bytes | None = None, seconds: float = _PROGRAM_TIMEOUT
+) -> bytes | None:
+    # As an owner, xclip stays in the background with its output open: only readers get a pipe.
+    done = subprocess.run(
+        ["xclip", "-selection", selection, *arguments],
+        input=data or b"", stdout=subprocess.DEVNULL if data is not None else subprocess.PIPE,
+        stderr=subprocess.DEVNULL, timeout=seconds, check=False,
+    )  # fmt: skip
+    return done.stdout if done.returncode == 0 else None

@@ -17,8 +17,7 @@ from agent.desktop.apps.catalogue import takes_text
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.connection import client_of, open_display
 from agent.desktop.x11.keyboard import Keyboard
-from agent.desktop.x11.ping import Ping
-from agent.desktop.x11.receiver import Program, Receiver, find_receiver, has_focus, is_managed, is_tk
+from agent.desktop.x11.receiver import Ping, Program, Receiver, find_receiver, has_focus, is_managed, is_tk
 from agent.desktop.x11.saved_selections import saved
 from agent.desktop.x11.selection import SelectionOwner
 from foundation.configs import load_config

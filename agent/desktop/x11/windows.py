@@ -5,24 +5,24 @@ from contextlib import suppress
 from typing import Any
 
 from agent.core.geometry import Region
-from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind
+from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind, Windows
 from agent.desktop.x11.connection import (
     client_of,
     open_display,
     read_property,
     tells_loss,
+    text_of,
     unless_gone,
     window_of,
     window_types,
 )
-from agent.desktop.x11.layers import Layers
-from agent.desktop.x11.visible import VisibleParts
+from agent.desktop.x11.layers import Layers, VisibleParts, region_of
 from foundation.errors import EnvironmentLacksError
 
 
 @tells_loss
-class X11Windows:
-    """See `Windows`."""
+class X11Windows(Windows):
+    """The windows of the X server that DISPLAY names."""
 
     def __init__(self) -> None:
         self._display = open_display()
@@ -52,14 +52,11 @@ class X11Windows:
         framed = self._within(top, known)
         return self._describe(framed) if framed else self._helper(top, known)
 
-    @unless_gone()
     def region(self, identifier: WindowId) -> Region | None:
-        handle = window_of(self._display, identifier)
-        size, corner = handle.get_geometry(), handle.translate_coords(self._root, 0, 0)
-        return Region(-corner.x, -corner.y, max(1, size.width), max(1, size.height))
+        return region_of(self._display, identifier)
 
     def layers(self) -> list[Layer]:
-        return self._layers.look({*self._ids("_NET_CLIENT_LIST")})
+        return self._look()
 
     def layers_at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
         return self._layers.at(points)
@@ -125,7 +122,7 @@ class X11Windows:
 
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
         if self._parts is None or self._parts.of != identifiers:
-            self._parts = VisibleParts(self._display, identifiers)
+            self._parts = VisibleParts(self._display, identifiers, lambda: self._look(identifiers))
         return self._parts.visible()
 
     def of_terminal(self, environ: Mapping[str, str]) -> Window | None:
@@ -144,11 +141,14 @@ class X11Windows:
 
     def told_bus(self) -> str:
         """The address of the accessibility bus of this display's applications, as it tells it; "" for none."""
-        return _text(self._property(self._root.id, "AT_SPI_BUS"))
+        return text_of(self._property(self._root.id, "AT_SPI_BUS"))
 
     def close(self) -> None:
         with suppress(Exception):  # the server may be gone already
             self._display.close()
+
+    def _look(self, besides: frozenset[WindowId] = frozenset()) -> list[Layer]:
+        return self._layers.look({*self._ids("_NET_CLIENT_LIST"), *besides})  # type: ignore[arg-type]
 
     def _ids(self, name: str) -> list[int]:
         return [int(identifier) for identifier in self._property(self._root.id, name) or ()]
@@ -160,8 +160,8 @@ class X11Windows:
         wm_class, pid = self._property(identifier, "WM_CLASS"), self._property(identifier, "_NET_WM_PID")
         if title is None and wm_class is None:
             return None
-        app = _text(wm_class).rstrip("\0").split("\0")[-1]
-        return Window(identifier, _text(title), app, int(pid[0]) if pid else None)
+        app = text_of(wm_class).rstrip("\0").split("\0")[-1]
+        return Window(identifier, text_of(title), app, int(pid[0]) if pid else None)
 
     def _property(self, identifier: Any, name: str) -> Any:
         return read_property(self._display, identifier, name)
@@ -182,9 +182,3 @@ def same_display(one: str, other: str) -> bool:
         return f"{'' if host == 'unix' else host}:{number.split('.')[0]}"
 
     return bool(one) and bool(other) and plain(one) == plain(other)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return "" if value is None else str(value)
