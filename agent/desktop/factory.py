@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agent.desktop.programs import MARK
@@ -79,10 +78,9 @@ def open_windows(session: Mapping[str, str] | None = None) -> Windows | None:
     return None
 
 
-def trial_window(environ: Mapping[str, str]) -> Path:
-    """The program that shows the window of a trial, for an environment that names one kind of display."""
-    folder = "wayland" if environ.get("WAYLAND_DISPLAY") else "x11"
-    return Path(__file__).with_name(folder) / "trial_window_process.py"
+def trial_window(environ: Mapping[str, str]) -> str:
+    """Return the module that shows the window of a trial, for an environment that names one kind of display."""
+    return f"agent.desktop.{'wayland' if environ.get('WAYLAND_DISPLAY') else 'x11'}.trial_window"
 
 
 def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> tuple[list[str], list[str]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from stubs.display import wait_until
 
-from agent.desktop.x11 import display_watch as watch
+from agent.desktop.x11 import watches as watch
 from agent.desktop.x11.watches import DisplayWatch
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError

@@ -12,7 +12,7 @@ _TOLD = 40
 #: By this kind, password managers say that the clipboard holds a secret.
 _SECRET = "x-kde-passwordManagerHint"  # noqa: S105 -- the name of a clipboard target
 #: Kinds of plain text, the best first: Wayland's and X11's names.
-_TEXTS = ("text/plain;charset=utf-8", "UTF8_STRING", "STRING", "text/plain")
+TEXTS = ("text/plain;charset=utf-8", "UTF8_STRING", "STRING", "text/plain")
 
 
 class HungError(Exception):
@@ -77,7 +77,7 @@ def _look(clipboard: Clipboard) -> _Held | None:
     kinds = clipboard.kinds()
     if not kinds:
         return None
-    best = next((one for one in _TEXTS if one in kinds), None)
+    best = next((one for one in TEXTS if one in kinds), None)
     data = b"" if best is None else clipboard.read(best) or b""
     if _SECRET in kinds:
         return _Held("a secret", hashlib.sha256(data).digest())

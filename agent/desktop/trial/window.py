@@ -14,10 +14,11 @@ from typing import Any
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
-#: All that the program needs: it may outlive us, to hold the clipboard, and no key may end up in it.
+#: All that the program needs: no key may end up in it.
 _ENVIRONMENT = (
     *("HOME", "PATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"),
 )
+_ROOT = Path(__file__).resolve().parents[3]
 #: Seconds for a window to appear, also where a machine is busy.
 _APPEARS = 15.0
 #: Seconds for whatever else the window is to tell.
@@ -29,7 +30,7 @@ class TrialWindow:
     """A window that shows a pattern and tells what reaches it, until it is closed.
 
     Args:
-        program: that shows it.
+        program: the module that shows it.
         environ: of the desktop that it is to appear on.
         number: of its pattern.
         stop: ends every wait.
@@ -39,13 +40,13 @@ class TrialWindow:
         StoppedError: the stop switch was set.
     """
 
-    def __init__(self, program: Path, environ: Mapping[str, str], number: int, stop: StopSwitch) -> None:
+    def __init__(self, program: str, environ: Mapping[str, str], number: int, stop: StopSwitch) -> None:
         self._stop = stop
         self._events: list[dict[str, Any]] = []
         self._since = 0
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(program), str(number)], start_new_session=True,
-            env={name: environ[name] for name in _ENVIRONMENT if name in environ},
+            [sys.executable, "-P", "-m", program, str(number)], start_new_session=True,
+            env={name: environ[name] for name in _ENVIRONMENT if name in environ} | {"PYTHONPATH": str(_ROOT)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self._hearing = threading.Thread(target=self._hear, name="trial window", daemon=True)
@@ -122,7 +123,7 @@ class TrialWindow:
             os.write(self._process.stdin.fileno(), f"{word}\n".encode())
 
     def close(self) -> None:
-        """Close it; it puts the clipboard back, and holds it for as long as nobody copies. Never raises."""
+        """Close it; never raises."""
         self.ask("end")
         self._hearing.join(PATIENCE)
         assert self._process.stdin is not None
