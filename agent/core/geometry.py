@@ -12,6 +12,7 @@ coordinate like any other. Clamping happens once, on the way to the desktop, in 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
@@ -139,24 +140,49 @@ class Region:
         """Its width and height."""
         return Size(self.width, self.height)
 
+    @property
+    def right(self) -> int:
+        """The first column beyond it."""
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> int:
+        """The first row below it."""
+        return self.top + self.height
+
     def contains(self, point: DesktopPoint) -> bool:
         """Whether the point lies in it; the right and bottom edges are outside."""
-        return self.left <= point.x < self.left + self.width and self.top <= point.y < self.top + self.height
+        return self.left <= point.x < self.right and self.top <= point.y < self.bottom
+
+    def moved(self, right: int, down: int) -> "Region":
+        """Return it moved by some units."""
+        return Region(self.left + right, self.top + down, self.width, self.height)
+
+
+def shared(one: Region, other: Region) -> Region | None:
+    """Return what two rectangles have in common; None for nothing."""
+    left, top = max(one.left, other.left), max(one.top, other.top)
+    right, bottom = min(one.right, other.right), min(one.bottom, other.bottom)
+    return Region(left, top, right - left, bottom - top) if right > left and bottom > top else None
+
+
+def around(boxes: Sequence[Region]) -> Region:
+    """Return the smallest rectangle around all; there is at least one."""
+    left, top = min(box.left for box in boxes), min(box.top for box in boxes)
+    right, bottom = max(box.right for box in boxes), max(box.bottom for box in boxes)
+    return Region(left, top, right - left, bottom - top)
 
 
 def without(region: Region, cover: Region) -> list[Region]:
     """A rectangle minus another one, as up to four rectangles."""
-    left, top = max(region.left, cover.left), max(region.top, cover.top)
-    right = min(region.left + region.width, cover.left + cover.width)
-    bottom = min(region.top + region.height, cover.top + cover.height)
-    if left >= right or top >= bottom:
+    hole = shared(region, cover)
+    if hole is None:
         return [region]
-    far_right, far_bottom = region.left + region.width, region.top + region.height
     parts = (
-        (region.left, region.top, region.width, top - region.top),
-        (region.left, bottom, region.width, far_bottom - bottom),
-        (region.left, top, left - region.left, bottom - top),
-        (right, top, far_right - right, bottom - top),
+        (region.left, region.top, region.width, hole.top - region.top),
+        (region.left, hole.bottom, region.width, region.bottom - hole.bottom),
+        (region.left, hole.top, hole.left - region.left, hole.height),
+        (hole.right, hole.top, region.right - hole.right, hole.height),
     )
     return [Region(*part) for part in parts if part[2] > 0 and part[3] > 0]
 

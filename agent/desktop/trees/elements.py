@@ -12,19 +12,25 @@ from typing import Any, TypeAlias, TypeVar
 
 import psutil
 
-from agent.core.geometry import DesktopPoint, Region
+from agent.core.geometry import DesktopPoint, Region, around
 from agent.desktop.protocol.elements import FieldText
 from agent.desktop.protocol.windows import Layer, WindowId, Windows
 from agent.desktop.trees import gtk4
 from agent.desktop.trees.applications import Application, introduce, matching, of_process, registered, windows_of
 from agent.desktop.trees.bus import Bus, Limits, Question, together
 from agent.desktop.trees.contents import clicked, fill
-from agent.desktop.trees.focus import look_for_focus, look_for_text
 from agent.desktop.trees.hits import trust, trust_gtk4
-from agent.desktop.trees.pointing import look_at, origin_of
+from agent.desktop.trees.lookup import look_at, look_for_focus, look_for_text, origin_of
+from agent.desktop.trees.outline import (
+    Seen,
+    elements_of,
+    largest_part,
+    shown_window,
+    tops_at,
+    visible_parts,
+    what_lacks,
+)
 from agent.desktop.trees.shape import Draft, Tree, clickable_sections, drafts
-from agent.desktop.trees.stack import around, largest_part, tops_at, visible_parts
-from agent.desktop.trees.telling import Seen, elements_of, shown_window, what_lacks
 from agent.desktop.trees.tree import Node, Ref, matched, move, walked
 from agent.screen.outline import Element, Outline
 from foundation.errors import EnvironmentLacksError

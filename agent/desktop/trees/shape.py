@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agent.core.geometry import DesktopPoint, Region
+from agent.core.geometry import DesktopPoint, Region, shared
 from agent.desktop.trees.roles import (
     COMBO_BOX,
     CONTAINERS,
@@ -185,15 +185,12 @@ def _popup(tree: Tree, node: Node) -> Ref | None:
 def _seen(tree: Tree, node: Node, clip: Region) -> tuple[Region, bool]:
     """What can be seen of a node within its window, or all of it where nothing can, and whether that is so."""
     assert node.box is not None
-    left, top, right, bottom = _edges(node.box)
+    seen: Region | None = node.box
     for window in (clip, *(one.box for one in tree.above(node.ref) if one.role in SCROLL_PANES and one.box)):
-        edges = _edges(window)
-        left, top = max(left, edges[0]), max(top, edges[1])
-        right, bottom = min(right, edges[2]), min(bottom, edges[3])
-    least = min(_SEEN, node.box.width), min(_SEEN, node.box.height)
-    if right - left < least[0] or bottom - top < least[1]:
+        seen = seen and shared(seen, window)
+    if seen is None or seen.width < min(_SEEN, node.box.width) or seen.height < min(_SEEN, node.box.height):
         return node.box, True
-    return Region(left, top, right - left, bottom - top), False
+    return seen, False
 
 
 def _merge(tree: Tree, made: dict[Ref, Draft]) -> None:
@@ -262,7 +259,3 @@ def clickable_sections(tree: Tree) -> list[Ref]:
         and node.box
         and not any(one.role in CONTROLS for one in tree.above(node.ref))
     ]
-
-
-def _edges(box: Region) -> tuple[int, int, int, int]:
-    return box.left, box.top, box.left + box.width, box.top + box.height

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agent.desktop.protocol.windows import Layer, WindowId
+from agent.core.geometry import DesktopPoint, Region, shared, without
+from agent.desktop.protocol.windows import Layer, WindowId, Windows
 from agent.desktop.trees.applications import Application
 from agent.desktop.trees.roles import CONTROLS, ENABLED, SENSITIVE, STATES, has, role_name
 from agent.desktop.trees.shape import Draft, Tree
@@ -119,3 +120,38 @@ def _titles(layers: Sequence[Layer], most: int = 3) -> str:
     names = [f"“{one_line(layer.window.title or layer.window.app, 60)}”" for layer in layers]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def visible_parts(layers: Sequence[Layer], monitors: Sequence[Region]) -> dict[WindowId, list[Region]]:
+    """Of each layer, the parts of its contents on a monitor that no other one covers; `layers` the top-most first."""
+    found: dict[WindowId, list[Region]] = {}
+    for index, layer in enumerate(layers):
+        parts = [part for monitor in monitors if (part := shared(layer.box, monitor)) is not None]
+        for above in layers[:index]:
+            if above.passing:
+                continue
+            parts = [rest for part in parts for rest in without(part, above.outer)]
+        found[layer.window.id] = parts
+    return found
+
+
+def tops_at(windows: Windows, layers: Sequence[Layer], points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
+    """Which window gets a click at each of these points; a tool tip is gone by then."""
+    passing = {layer.window.id for layer in layers if layer.passing}
+    lasting = [layer for layer in layers if not layer.passing]
+
+    def below(point: tuple[int, int]) -> WindowId | None:
+        here = DesktopPoint(*map(float, point))
+        return next((layer.window.id for layer in lasting if layer.outer.contains(here)), None)
+
+    tops = windows.layers_at(points)
+    return [below(point) if top in passing else top for top, point in zip(tops, points, strict=True)]
+
+
+def largest_part(box: Region, parts: Sequence[Region]) -> Region | None:
+    """The largest part of a box that lies in one of these; None where it is less than a fifth of it."""
+    found = [part for one in parts if (part := shared(box, one)) is not None]
+    best = max(found, key=lambda part: part.width * part.height, default=None)
+    if best is None or best.width * best.height * 5 < box.width * box.height:
+        return None
+    return best
