@@ -13,6 +13,7 @@ from typing import Any
 from agent.core.actions import TOUCHING, CallTool, Finish, points_of
 from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint
+from agent.core.roles import role_group
 from agent.events.run_events import Acted, Event, Receipt
 from agent.screen.outline import Element, Outline
 from foundation.configs import load_config
@@ -23,8 +24,8 @@ _MOST_TOUCHED, _MOST_EVIDENCE = 5, 10
 _MOST_CHARS = 300
 #: States that say how something is set. One that is selected or expanded may only be shown, unless the task names it.
 _SET, _SHOWN = frozenset({"checked", "pressed"}), frozenset({"selected", "expanded"})
-_SWITCHES = frozenset({"check box", "check menu item", "switch", "toggle button"})
-_AMOUNTS = frozenset({"slider", "spin button", "combo box"})
+_SWITCHES = role_group("two states")
+_AMOUNTS = role_group("amounts")
 #: A change as evidence of the built-in engine names it.
 _CHANGE = re.compile(r"(?:setting|file|window|app) .*(?: -> .*|\((?:new|gone)\))$", re.DOTALL)
 _QUOTED = re.compile(r"[\"“„«].*?[\"”“»]|(?<!\w)['‘].*?['’](?!\w)")

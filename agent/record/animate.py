@@ -79,7 +79,6 @@ def _frames(shown: list[tuple[Path, dict[str, Any]]], side: int, instruction: st
 
 
 def _mark(image: "Image", marks: dict[str, Any] | None) -> None:
-    """The action's target; a scroll as a line of its direction through it."""
     points = [] if marks is None else [(x * image.width, y * image.height) for x, y in filter(None, marks["points"])]
     if points and marks is not None and marks["kind"] == "scroll":
         (x, y), (dx, dy) = points[0], marks["way"]
@@ -88,7 +87,6 @@ def _mark(image: "Image", marks: dict[str, Any] | None) -> None:
 
 
 def _captioned(image: "Image", title: str, thought: str) -> "Image":
-    """The picture with its caption below it, on dark ground."""
     from PIL import Image, ImageDraw
 
     size = max(10, image.width // 54)
@@ -104,7 +102,6 @@ def _captioned(image: "Image", title: str, thought: str) -> "Image":
 
 
 def _font(size: int) -> "FreeTypeFont | ImageFont":
-    """A font with more than Latin letters where the system has one."""
     from PIL import ImageFont
 
     for name in ("NotoSansCJK-Regular.ttc", "NotoSans-Regular.ttf", "DejaVuSans.ttf", "arial.ttf"):
@@ -116,7 +113,6 @@ def _font(size: int) -> "FreeTypeFont | ImageFont":
 
 
 def _cut(text: str, font: "FreeTypeFont | ImageFont", width: int) -> str:
-    """As much of a text, on one line, as fits in the width."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text[:400]).split())
     if font.getlength(line) <= width:
         return line

@@ -155,7 +155,6 @@ class Recorder:
         return actions[index]
 
     def _elapsed(self) -> float:
-        """Seconds since the run began."""
         return round(time.monotonic() - self._clock, 3)
 
     def _observed(self, event: events.Observed, told: Json) -> None:
@@ -270,7 +269,6 @@ class Recorder:
         _write_all(self._run_file, data.ljust(self._run_bytes))  # spaces after the object are still JSON
 
     def _write_file(self, name: str, data: bytes) -> None:
-        """Write one picture of the bundle, whole or not at all."""
         path = self.path / name
         path.parent.mkdir(mode=0o700, exist_ok=True)
         try:
@@ -300,7 +298,6 @@ def _no_receipt(remark: str) -> Json:
 
 
 def _undone_fate(target: Json | None) -> Fate:
-    """What became of an action before anything was done with it."""
     return "said" if (target or {}).get("type") in _SAID else "broken off"
 
 
@@ -328,7 +325,6 @@ def target_file(step: int, index: int = 0) -> str:
 
 
 def _numbered(step: int, index: int) -> str:
-    """The name of a step's first file, second file, ...: 0003, 0003-2."""
     return f"{step:04d}" if index == 0 else f"{step:04d}-{index + 1}"
 
 

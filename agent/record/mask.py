@@ -59,7 +59,6 @@ def mask_file(path: Path, redactor: Redactor) -> int:
 
 
 def _pieces(path: Path) -> list[str]:
-    """What is JSON by itself: the lines of a file of lines, or the file."""
     read = path.read_text(encoding="utf-8", errors="replace")
     return read.split("\n") if path.suffix == ".jsonl" else [read]
 

@@ -227,7 +227,6 @@ class Redactor:
         return piece
 
     def _mask_cut(self, piece: str) -> str:
-        """The piece without the beginning of a secret at its end."""
         for secret in self._known:
             for length in range(len(secret) - 1, _SHORTEST - 1, -1):
                 if piece.endswith(secret[:length]):
@@ -264,7 +263,6 @@ def _says(pattern: re.Pattern[str] | None, text: Any) -> bool:
 
 
 def _unread(told: dict[str, Any]) -> Iterator[str]:
-    """The answers of a step, or the one of an event, that could not be read."""
     answers = told.get("answers")
     for answer in (told, *(answers if isinstance(answers, list) else ())):
         if isinstance(answer, dict) and answer.get("failure") and isinstance(answer.get("raw"), str):
@@ -272,7 +270,6 @@ def _unread(told: dict[str, Any]) -> Iterator[str]:
 
 
 def _answers(told: dict[str, Any]) -> Iterator[str]:
-    """The model's answers in a step or an event, as it wrote them."""
     answers = told.get("answers")
     for answer in (told, *(answers if isinstance(answers, list) else ())):
         if not isinstance(answer, dict):
@@ -316,7 +313,6 @@ def _gather(value: Any, is_typed: bool, texts: dict[str, bool]) -> None:
 
 
 def _replaced(value: Any, texts: Mapping[str, str]) -> Any:
-    """The JSON value with other texts in place of its own."""
     if isinstance(value, str):
         return texts[value]
     if isinstance(value, dict):

@@ -94,7 +94,6 @@ def _entered(target: Any) -> tuple[frozenset[str], str]:
 
 
 def _is_one(name: str, keys: frozenset[str]) -> bool:
-    """Whether a key's name, however it is spelled, is that of one of these keys."""
     try:
         return bool({name.casefold(), canonical_key(name).casefold()} & keys)
     except UnknownKeyError:

@@ -4,7 +4,8 @@ A key means little by itself. "c" closes a window after alt+space, backspace emp
 the command that was begun three actions ago. Pure: what is seen of the desktop comes in, and goes out completed.
 """
 
-from collections.abc import Collection, Hashable
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
 from agent.core.actions import (
@@ -15,10 +16,8 @@ from agent.core.actions import (
     HoldKeys,
     KeyAction,
     LongPress,
-    OpenApp,
     PressKeys,
     TypeText,
-    VisitPage,
 )
 from agent.core.geometry import DesktopPoint
 from agent.safety.commands import is_harmless, is_harmless_chord
@@ -47,8 +46,6 @@ _MUCH = 40
 _WORD, _LINE = 8, 40
 #: So long a key is held down before it repeats often, in seconds.
 _REPEATS = 0.5
-#: Windows that are remembered.
-_MOST_WINDOWS = 200
 
 _MODIFIERS = frozenset({"ctrl", "alt", "altgr", "shift", "super"})
 _ACROSS = frozenset({"left", "right"})
@@ -103,34 +100,13 @@ class _Typed:
 
 @dataclass(slots=True)
 class _Here:
-    """How the window stands that got the last action."""
-
-    window: Hashable = None
+    window: Hashable = None  # that got the last action
     all_selected: bool = False
     selected: int = 0  # characters, about
     credit: int = 0  # characters before the caret that the run typed itself
     menu: bool = False  # one was opened
     focus: Element | None = None  # what had the focus then
     aimed: str = ""  # what was written where the last action clicked
-
-
-@dataclass(slots=True)
-class _Form:
-    """What was filled in on the page that a window shows, as its title tells."""
-
-    window: Hashable = None
-    title: str = ""
-    fields: set[Hashable] = field(default_factory=set)
-
-    def is_at(self, window: Hashable, place: Place) -> bool:
-        return self.window == window and self.title == place.title
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    action: Action[DesktopPoint]
-    seen: Situation
-    window: Hashable
 
 
 @dataclass(slots=True)
@@ -147,40 +123,40 @@ class InputHistory:
     _launcher: bool = False
     _copied: bool = False  # what the clipboard holds came from there by this run
     _own: dict[Hashable, str] = field(default_factory=dict)  # windows with the run's own text, by their titles
-    _met: dict[Hashable, None] = field(default_factory=dict)
-    _lost: dict[str, int] = field(default_factory=dict)  # characters taken out of documents, by application
+    _met: set[Hashable] = field(default_factory=set)
+    _lost: Counter[str] = field(default_factory=Counter)  # characters taken out of documents, by application
     _saving: str = ""  # the application that was told to save, whose window may be called otherwise since
-    _form: _Form = field(default_factory=_Form)
-    _last: _Judged | None = None
+    _page: tuple[Hashable, str] = (None, "")  # the window and title of the page whose fields were filled in
+    _filled: set[Hashable] = field(default_factory=set)
+    _last: tuple[Situation, Hashable] | None = None
 
     def judge(self, action: Action[DesktopPoint], seen: Situation, window: Hashable = None) -> Situation:
-        """What is seen where an action goes, with all that follows from what was done before.
+        """Return what is seen where an action goes, with all that follows from what was done before.
 
         Args:
             action: the one to be judged.
             seen: what is known of the desktop.
             window: what the desktop calls the window that gets the action; None where that is not known.
         """
-        self._last = _Judged(action, seen, window)
+        self._last = seen, window
         place = seen.focused if isinstance(action, TYPING) else seen.under
         if place is not None:
             self._meet(window, place)
         facts = {*seen.facts, *facts_of_place(action, place, seen), *self._facts(action, place, seen, window)}
-        seen = replace(seen, claimed=claimed_facts(action, place, seen))
+        seen = replace(seen, claimed=claimed_facts(action, place, seen), facts=frozenset(facts))
         if not isinstance(action, TYPING):
-            return replace(seen, facts=frozenset(facts))
+            return seen
         before = self._typed if self._typed.window == window else _Typed(window)
-        aimed = self._here.aimed if self._here.window == window and not facts & {"a text"} else ""
+        aimed = self._here.aimed if self._here.window == window and "a text" not in facts else ""
         return replace(
-            seen, typed=before.text, judged=before.judged, standing=before.standing, words=seen.words or aimed,
-            facts=frozenset(facts),
-        )  # fmt: skip
+            seen, typed=before.text, judged=before.judged, standing=before.standing, words=seen.words or aimed
+        )
 
     def did(self, action: Action[DesktopPoint]) -> None:
         """An action was carried out: the one that was judged last, or what a person made of it."""
         if self._last is None:
             return
-        seen, window = self._last.seen, self._last.window
+        seen, window = self._last
         if isinstance(action, TYPING):
             self._did_type(action, seen, window)
         else:
@@ -190,37 +166,26 @@ class InputHistory:
 
     def _facts(self, action: Action[DesktopPoint], place: Place | None, seen: Situation, window: Hashable) -> set[Fact]:
         here = self._here if self._here.window == window else _Here(window)
-        found: set[Fact] = set()
-        if place is not None and window in self._own:
-            found.add("own text")
-        if place is not None and self._lost.get(place.app, 0) >= _MUCH:
-            found.add("text was lost")
-        if here.all_selected and _replaces(action, seen):
-            found.add("all is replaced")
-        if self._copied:
-            found.add("own clipboard")
-        if place is not None and self._form.is_at(window, place) and len(self._form.fields) > 1:
-            found.add("a form")
-        if not isinstance(action, TYPING):
-            return found
-        if here.menu and _chooses(action, seen) and not self._left_menu(seen):
-            found.add("unseen choice")
-        if self._launcher:
-            found.add("launcher")
+        typing = isinstance(action, TYPING)
         line = self._typed.line if self._typed.window == window else ""
-        if _looks(action, line):
-            found.add("a harmless command")
-        return found
+        holds: dict[Fact, bool] = {
+            "own text": place is not None and window in self._own,
+            "text was lost": place is not None and self._lost[place.app] >= _MUCH,
+            "all is replaced": here.all_selected and _replaces(action, seen),
+            "own clipboard": self._copied,
+            "a form": place is not None and self._page == (window, place.title) and len(self._filled) > 1,
+            "unseen choice": typing and here.menu and _chooses(action, seen) and not self._left_menu(seen),
+            "launcher": typing and self._launcher,
+            "a harmless command": typing and _looks(action, line),
+        }
+        return {fact for fact, is_so in holds.items() if is_so}
 
     def _left_menu(self, seen: Situation) -> bool:
         """Whether the key that looked like one of a menu led into a field: then nothing is chosen."""
         now, before = focus_of(seen), self._here.focus
-        return (
-            now is not None
-            and before is not None
-            and (now.role, now.name, now.box) != (before.role, before.name, before.box)
-            and takes_text(now)
-        )
+        if now is None or before is None or not takes_text(now):
+            return False
+        return (now.role, now.name, now.box) != (before.role, before.name, before.box)
 
     def _meet(self, window: Hashable, place: Place) -> None:
         """Take note of a window: one that came up empty during the run holds what the run writes, and nothing else."""
@@ -228,13 +193,9 @@ class InputHistory:
         if window is None or not title:
             return
         if window not in self._met:
-            self._met[window] = None
+            self._met.add(window)
             if window not in self.there_before and shipped_words("a new document").found(title):
                 self._own[window] = title
-            while len(self._met) > _MOST_WINDOWS:
-                gone = next(iter(self._met))
-                del self._met[gone]
-                self._own.pop(gone, None)
         elif window in self._own and self._own[window] != title:
             if self._saving == place.app or self._begins(window, title):  # it was saved, or is called by its text
                 self._own[window] = title
@@ -249,26 +210,25 @@ class InputHistory:
     # What is remembered
 
     def _did_type(self, action: KeyAction, seen: Situation, window: Hashable) -> None:
-        if self._typed.window != window:
-            self._typed = _Typed(window)
-        self._typed = self._typed.after(action)
+        keys = frozenset() if isinstance(action, TypeText) else frozenset(action.keys)
+        before = self._typed if self._typed.window == window else _Typed(window)
+        # After a tab, what comes next goes elsewhere.
+        self._typed = _Typed(window) if "tab" in keys else before.after(action)
         self._fill(action, seen, window)
-        if isinstance(action, PressKeys | HoldKeys) and "tab" in action.keys:
-            self._typed = _Typed(window)  # what comes next goes elsewhere
         if self._here.window != window:
             self._here = _Here(window)
         here, app = self._here, seen.focused.app if seen.focused else ""
-        keys = frozenset() if isinstance(action, TypeText) else frozenset(action.keys)
-        chosen = _chooses(action, seen)
         if not (here.aimed and keys and keys <= _MODIFIERS):
             here.aimed = ""
-        self._count(action, keys, app, seen, window)
-        if "ctrl" in keys and "s" in keys:
+        taken = self._taken(action, keys, seen)
+        if taken and window not in self._own and "one line" not in facts_of_focus(seen):
+            self._lost[app] += taken
+        if {"ctrl", "s"} <= keys:
             self._saved(app)
         self._copied = self._copied or ("ctrl" in keys and bool(keys & {"c", "x", "insert"}))
         if keys in _MENUS or is_mnemonic(keys):
             here.menu, here.focus = True, focus_of(seen)
-        elif "escape" in keys or (chosen and not is_letter(action)):
+        elif "escape" in keys or (_chooses(action, seen) and not is_letter(action)):
             here.menu = False
         if keys in _LAUNCHERS:
             self._launcher = True
@@ -280,31 +240,22 @@ class InputHistory:
         focus, place = focus_of(seen), seen.focused
         if focus is None or place is None or not spelled(action).strip() or "one line" not in facts_of_focus(seen):
             return
-        if not self._form.is_at(window, place):
-            self._form = _Form(window, place.title)
-        self._form.fields.add((focus.name, focus.label, focus.box))
+        if self._page != (window, place.title):
+            self._page, self._filled = (window, place.title), set()
+        self._filled.add((focus.name, focus.label, focus.box))
 
-    def _count(
-        self,
-        action: KeyAction,
-        keys: frozenset[str],
-        app: str,
-        seen: Situation,
-        window: Hashable,
-    ) -> None:
-        """Keep account of what is selected, and of what the run takes away that it did not write."""
-        here = self._here
-        entered = spelled(action)
-        plain_keys = keys - _MODIFIERS
+    def _taken(self, action: KeyAction, keys: frozenset[str], seen: Situation) -> int:
+        """Keep account of what is selected; return how many characters that the run did not write are taken away."""
+        here, plain_keys = self._here, keys - _MODIFIERS
         if "shift" in keys and plain_keys & (_ACROSS | _FAR):
             here.selected += _LINE if plain_keys & _FAR or "ctrl" in keys else 1
             here.all_selected = here.all_selected or ("ctrl" in keys and bool(plain_keys & {"home", "end"}))
-            return
+            return 0
         if "ctrl" in keys and plain_keys == {"a"}:
             here.all_selected, here.selected = True, 0
-            return
+            return 0
         if ("ctrl" in keys and plain_keys == {"c"}) or (keys and not plain_keys):
-            return
+            return 0
         taken = 0
         if here.all_selected and _replaces(action, seen):
             here.credit = 0  # it was asked about, or is the run's own
@@ -320,55 +271,50 @@ class InputHistory:
             taken = _LINE
         if plain_keys & _NAVIGATING:
             here.credit = 0
-        here.credit += len(entered)
+        here.credit += len(spelled(action))
         here.all_selected, here.selected = False, 0
-        if taken and window not in self._own and "one line" not in facts_of_focus(seen):
-            self._lost[app] = self._lost.get(app, 0) + taken
+        return taken
 
     def _did_point(self, action: Action[DesktopPoint], seen: Situation, window: Hashable) -> None:
         self._launcher = False
-        if isinstance(action, OpenApp | VisitPage):
-            return
-        said = (seen.words, *(one.name for one in seen.elements))
-        app = seen.under.app if seen.under else ""
-        text = any(takes_text(one) for one in seen.elements)
-        here = self._here
-        kept = here.all_selected and isinstance(action, Click) and not text and bool(seen.elements)
         if not isinstance(action, Click | LongPress | Drag):
             return
-        opens = isinstance(action, Click) and (
-            action.button == "right" or any(one.role == "menu" for one in seen.elements)
-        )
-        self._here = _Here(window, all_selected=kept and here.window == window, menu=opens)
-        if not isinstance(action, Click) or action.button != "left" or _replaces(action, seen):  # it may have pasted
-            self._typed = replace(self._typed, edited=True)
-        self._typed = replace(self._typed, moved=self._typed.window == window and bool(self._typed.text))
-        if any(shipped_words("selects everything").found(one) for one in said):
-            self._here.all_selected = True
-        if any(shipped_words("copies").found(one) for one in said):
-            self._copied = True
-        if any(shipped_words("saves").found(one) for one in said):
-            self._saved(app)
-        if isinstance(action, Click) and action.button == "left":
-            self._here.aimed = seen.words
-        if text and isinstance(action, Click) and action.count >= 2:
-            self._here.selected = _WORD if action.count == 2 else _LINE
+        said = (seen.words, *(one.name for one in seen.elements))
+        text = any(takes_text(one) for one in seen.elements)
+        pressed = isinstance(action, Click) and action.button == "left"
+        on_menu = any(one.role == "menu" for one in seen.elements)
+        opens = isinstance(action, Click) and (action.button == "right" or on_menu)
+        selected = self._here.all_selected and self._here.window == window
+        kept = selected and isinstance(action, Click) and not text and bool(seen.elements)
+        edited = self._typed.edited or not pressed or _replaces(action, seen)  # it may have pasted
+        moved = self._typed.window == window and bool(self._typed.text)
+        self._typed = replace(self._typed, edited=edited, moved=moved)
+        here = self._here = _Here(window, all_selected=kept or _says("selects everything", said), menu=opens)
+        self._copied = self._copied or _says("copies", said)
+        if _says("saves", said):
+            self._saved(seen.under.app if seen.under else "")
+        if pressed:
+            here.aimed = seen.words
         if text and isinstance(action, Click) and "shift" in action.held:  # up to there
-            self._here.selected = _LINE
-        if isinstance(action, Drag) and (text or not seen.elements):
-            self._here.selected = _LINE
+            here.selected = _LINE
+        elif text and isinstance(action, Click) and action.count >= 2:
+            here.selected = _WORD if action.count == 2 else _LINE
+        elif isinstance(action, Drag) and (text or not seen.elements):
+            here.selected = _LINE
 
     def _saved(self, app: str) -> None:
         self._saving = app
         self._lost.pop(app, None)
 
 
+def _says(words: str, texts: Iterable[str]) -> bool:
+    return any(map(shipped_words(words).found, texts))
+
+
 def _replaces(action: Action[DesktopPoint], seen: Situation) -> bool:
     """Whether an action puts something, or nothing, in the place of what is selected."""
     if isinstance(action, Click | LongPress):
-        return any(
-            shipped_words("cuts or pastes").found(one) for one in (seen.words, *(each.name for each in seen.elements))
-        )
+        return _says("cuts or pastes", (seen.words, *(each.name for each in seen.elements)))
     focus = focus_of(seen)
     if spelled(action):  # Enter opens what is selected where that is no text
         return bool(spelled(action).strip("\r\n")) or focus is None or takes_text(focus)

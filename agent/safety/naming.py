@@ -9,21 +9,14 @@ from dataclasses import dataclass
 
 from agent.core.actions import TYPING, Action, Drag, OpenApp, TypeText, VisitPage, describe, points_of
 from agent.core.geometry import DesktopPoint, Region
+from agent.core.roles import role_group
 from agent.safety.situation import Place, Situation
 from agent.safety.text import one_line
 from agent.screen.outline import Element
 
 #: The longest name of an element and of a window, in characters.
 _LONGEST_NAME, _LONGEST_WINDOW = 40, 36
-#: Roles of what only holds other elements: neither name nor role tells what was hit in it.
-_CONTAINERS = frozenset(
-    {
-        "application", "desktop frame", "dialog", "filler", "form", "frame", "glass pane", "grouping", "html container",
-        "internal frame", "landmark", "layered pane", "panel", "root pane", "scroll pane", "section", "split pane",
-        "viewport", "window", "document web", "document frame", "list", "list box", "menu bar", "page tab list",
-        "table", "tool bar", "tree", "tree table",
-    }
-)  # fmt: skip
+_CONTAINERS = role_group("containers")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,6 @@ def read_policy(data: Mapping[str, Any], where: str) -> PolicyFile:
 
 
 class _Lists(BaseModel):
-    """The parts of a file that rules call by name, read before these are."""
-
     model_config = ConfigDict(extra="ignore")
     groups: dict[str, list[Any]] = Field(default_factory=dict)
     words: dict[str, dict[str, list[str]]] = Field(default_factory=dict)
@@ -111,7 +109,6 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sentence(error: Mapping[str, Any], where: str) -> str:
-    """What is wrong, with its place in the file."""
     schema: type[BaseModel] = PolicyFile
     loc = list(error["loc"])
     if loc[0] == "rules" and len(loc) > 1:

@@ -69,7 +69,6 @@ def _named(written: Any, info: ValidationInfo) -> Any:
 
 
 def _listed(written: Any, info: ValidationInfo) -> Any:
-    """The lists of words that are called by name."""
     known = info.context.words if info.context else {}
     names = [written] if isinstance(written, str) else written
     if not isinstance(names, list) or not names or (unknown := [one for one in names if one not in known]):

@@ -211,7 +211,6 @@ class Rule(PolicyPart):
         return "type" in self.actions and bool(self.patterns) and bool(spelled(action))
 
     def _presses(self, action: Action[DesktopPoint]) -> bool:
-        """Whether an action presses, or activates, what is shown where it goes."""
         match action:
             case Click(count=count):
                 return "press" in self.actions or count > 1
@@ -305,7 +304,6 @@ def _any_found(patterns: Iterable[re.Pattern[str]], texts: Iterable[str]) -> boo
 
 
 def _called(element: Element) -> str:
-    """Role and name as `elements` searches them."""
     return f"{element.role} {element.name or element.label}"
 
 
@@ -321,7 +319,6 @@ def _names(situation: Situation, *, typing: bool) -> Iterator[str]:
 
 
 def _pressed(keys: Sequence[str]) -> frozenset[str]:
-    """Keys by what they do: the number pad's Enter is Enter, and the right Alt key is Alt where it enters nothing."""
     does = {"kp_enter": ("enter",), "altgr": ("altgr", "alt")}
     return frozenset(name for key in keys for name in does.get(key, (key,)))
 

@@ -7,43 +7,24 @@ from functools import cache, lru_cache
 
 from agent.core.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, PressKeys, TypeText, points_of
 from agent.core.geometry import DesktopPoint, Region
+from agent.core.roles import role_group
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.text import spelled
 from agent.safety.words import plain, shipped_words
 from agent.screen.outline import Element
 from foundation.configs import load_config
 
-TEXT_ROLES = frozenset(
-    {"entry", "text", "password text", "spin button", "terminal", "editbar", "document text", "autocomplete",
-     "date editor"}
-)  # fmt: skip
-_ONE_LINE = frozenset({"entry", "password text", "spin button", "editbar", "autocomplete", "date editor", "combo box"})
+TEXT_ROLES = role_group("texts")
+_ONE_LINE = role_group("fields of one line")
 #: Taller than this, in pixels, nothing is a field of one line.
 _TALLEST_LINE = 64
-MENU_ITEMS = frozenset({"menu item", "check menu item", "radio menu item", "tearoff menu item", "menu"})
-_SWITCHES = frozenset({"check box", "radio button", "switch", "toggle switch", "check menu item", "radio menu item"})
-#: What does something at once when it is pressed. Links lead elsewhere, tabs show.
-_BUTTONS = _SWITCHES | {"push button", "button", "toggle button", "push button menu", "split button", "menu item"}
-#: What is chosen from a list; a press only marks it, but in settings it is what is set.
-_ROWS = frozenset(
-    {"list item", "list box option", "table cell", "table row", "tree item", "tree table cell", "icon", "desktop icon"}
-)
-#: What has a value that the wheel and the arrows change.
-_VALUES = frozenset({"slider", "spin button", "combo box", "dial", "scale"})
-#: Roles of what holds other elements, or text: their names say nothing about what is done there.
-HOLDING = frozenset(
-    {
-        "application", "desktop frame", "dialog", "file chooser", "filler", "form", "frame", "glass pane", "grouping",
-        "html container", "internal frame", "landmark", "layered pane", "list", "list box", "menu bar", "page tab list",
-        "panel", "paragraph", "root pane", "scroll pane", "split pane", "status bar", "table", "terminal", "text",
-        "tool bar", "tree", "tree table", "viewport", "window",
-    }
-)  # fmt: skip
-#: What may be written or drawn like a button and has a role that says nothing: pages make buttons of anything.
-_SILENT = frozenset(
-    {"canvas", "dialog", "document web", "drawing area", "filler", "frame", "grouping", "html container", "image",
-     "label", "layered pane", "link", "panel", "section", "static", "unknown", "window"}
-)  # fmt: skip
+MENU_ITEMS = role_group("menu items")
+_SWITCHES = role_group("switches")
+_BUTTONS = role_group("buttons")
+_ROWS = role_group("rows")
+_VALUES = role_group("values")
+HOLDING = role_group("holding")
+_SILENT = role_group("silent")
 #: What the button that closes a window is away from the corner at most, in pixels.
 _CORNER, _TITLE_BAR = 56, 48
 #: What follows from the role of what is hit, which a page sets as it likes.
@@ -112,7 +93,6 @@ def is_page(place: Place | None) -> bool:
 
 @lru_cache(maxsize=64)
 def _is_of_pages(text: str) -> bool:
-    """Whether a window's class or title is one of those that show documents."""
     return any(pattern.search(text) for pattern in _showing_pages())
 
 
@@ -143,7 +123,6 @@ def named_elements(place: Place | None, seen: Situation, *, typing: bool) -> Ite
 
 
 def _pressed(place: Place | None, seen: Situation) -> set[Fact]:
-    """What is known of a press by what it presses."""
     if any(one.role in _BUTTONS for one in seen.elements):
         return {"a button"} if any(map(str.strip, captions(seen, typing=False))) else {"a button", "nameless"}
     drawn = "drawn as a button" in seen.facts and not (place is not None and place.backdrop)

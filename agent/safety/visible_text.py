@@ -126,7 +126,6 @@ def spelled_out(char: str) -> str:
 
 
 def _atoms(text: str, start: int, end: int) -> Iterator[_Atom]:
-    """The characters of a part of the text as they are drawn."""
     at = start
     for repeated in _REPEATED.finditer(text, start, end):
         if repeated.end() - repeated.start() < _REPEATED_CHARS:
@@ -190,7 +189,6 @@ def _may_be_wide(char: str) -> bool:
 
 
 def _fitting(atoms: Iterable[_Atom], width: int) -> Iterator[_Atom]:
-    """Atoms that are wider than a line, in parts."""
     for atom in atoms:
         if atom.cells <= width or len(atom.drawn) == 1:
             yield atom
@@ -203,7 +201,6 @@ def _fitting(atoms: Iterable[_Atom], width: int) -> Iterator[_Atom]:
 
 
 def _break(row: list[_Atom], width: int) -> int:
-    """How many atoms of a full row stay on it."""
     for at in range(len(row) - 1, 0, -1):
         if row[at].drawn == " ":
             rest = sum(one.cells for one in row[at + 1 :])

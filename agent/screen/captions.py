@@ -40,8 +40,6 @@ _LOOKS = ((_AREA, (4, 3)), (_AREA, (16, 9)), (_STRIP, (4, 3)))
 
 @dataclass(frozen=True, slots=True)
 class _Caption:
-    """A piece of text on one line near the point."""
-
     words: tuple[Word, ...]
     away: float  # from the point, in pixels of an ordinary screen
     x: float  # the point, in pixels of the picture that was read
@@ -120,7 +118,6 @@ def _is_framed(crop: "Image", caption: _Caption, corner: tuple[int, int], scale:
 
 
 def _around(image: "Image", x: float, y: float, width: int, height: int) -> tuple["Image", tuple[int, int]]:
-    """A part of the image around a point, and where the point is in it."""
     left = max(0, min(round(x - width / 2), image.width - width))
     top = max(0, min(round(y - height / 2), image.height - height))
     crop = image.crop((left, top, min(left + width, image.width), min(top + height, image.height)))
@@ -140,7 +137,6 @@ def _nearest(words: Sequence[Word], x: float, y: float, scale: float) -> list[_C
 
 
 def _is_text(word: Word) -> bool:
-    """Whether a word is text rather than an edge that was read as text."""
     letters = sum(char.isalnum() for char in word.text)
     return letters > 0 and word.confidence >= (40 if letters > 3 else 60)
 

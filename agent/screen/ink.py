@@ -37,7 +37,6 @@ def ink_of(grey: "Grey") -> "Mask":
 
 
 def _without_lines(edges: "Mask") -> None:
-    """Take away upright lines, also dotted ones."""
     import numpy as np
 
     if len(edges) < _LINE:
@@ -72,7 +71,6 @@ def patches(ink: "Mask", aside: int, below: int) -> list[Box]:
 
 
 def _tight(ink: "Mask", box: Box) -> Box:
-    """The part of a box that has ink."""
     part = ink[box.top : box.bottom, box.left : box.right]
     rows, columns = part.nonzero()
     left, top = box.left + int(columns.min()), box.top + int(rows.min())

@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from agent.core.geometry import Region, Viewport
+from agent.core.roles import role_group
 from agent.screen.ocr import Box, Word, lines_of
 from agent.screen.outline import Element, Outline
 
@@ -20,13 +21,7 @@ WORDS_ROLE = "label"
 _SAME, _OTHER = 0.6, 0.55
 #: Only words that were read so surely, with so many letters, contradict a name: a sign or a badge does not.
 _SURE, _SAYING = 85, 3
-#: What a person calls by the words on it.
-_CALLED_BY_WORDS = frozenset(
-    {
-        "push button", "button", "toggle button", "push button menu", "menu button", "link", "menu", "menu item",
-        "check menu item", "radio menu item", "check box", "radio button", "page tab",
-    }
-)  # fmt: skip
+_CALLED_BY_WORDS = role_group("called by their words")
 #: An element with more words in its box is something that holds others.
 _MOST_WORDS = 60
 #: Letters that words need to be a label where there is a tree.
@@ -41,8 +36,6 @@ _TITLE = 40
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A word that was read, in desktop pixels."""
-
     word: Word
     box: Region
     x: float  # its middle
@@ -123,7 +116,6 @@ def _place(viewport: Viewport, x: float, y: float) -> tuple[float, float]:
 
 
 def _is_text(word: Word) -> bool:
-    """Whether a word is text rather than an icon or an edge that was read as text."""
     letters = sum(char.isalnum() for char in word.text)
     return letters > 0 and word.confidence >= (40 if letters > 3 else 60)
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from agent.core.geometry import DesktopPoint, Grid, GridPoint, Region, Size
+from agent.core.roles import role_group
 
 #: Where an element is known from: the accessibility tree, words read in the picture, or both.
 Source: TypeAlias = Literal["tree", "words", "both"]
@@ -51,7 +52,7 @@ class Element:
 
 #: States that a person wants to know of what is hit, and what is either checked or not.
 _TOLD = ("checked", "pressed", "selected", "expanded", "disabled")
-_CHECKABLE = frozenset({"check box", "check menu item", "radio button", "radio menu item", "switch"})
+_CHECKABLE = role_group("checkable")
 #: The longest name in words; the names themselves are longer.
 _LONGEST = 60
 

@@ -49,8 +49,6 @@ _MOST_LINES = 150
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A screen as it was read."""
-
     grey: "Grey"
     windows: tuple[Box, ...]
     words: tuple[Word, ...]
@@ -89,7 +87,6 @@ class WordReader:
         return words
 
     def _reread(self, grey: "Grey", around: tuple[Box, ...]) -> tuple[Word, ...]:
-        """The words of a screen of which the last look knows the greatest part."""
         last = self._looks[-1]
         words = list(last.words)
         for region in _changed(grey, last):
@@ -99,7 +96,6 @@ class WordReader:
         return tuple(words)
 
     def _known(self, grey: "Grey", region: Box) -> tuple[Word, ...] | None:
-        """The words of a region that an earlier look saw just so."""
         import numpy as np
 
         for look in reversed(self._looks[:-1]):
@@ -108,7 +104,6 @@ class WordReader:
         return None
 
     def _read(self, grey: "Grey", around: tuple[Box, ...], region: Box) -> tuple[Word, ...]:
-        """Read a region of a screen."""
         part = _part(grey, region)
         windows = (box.moved(-region.left, -region.top) for box in around)
         crops = _crops(ink_of(part), windows, part.shape)
@@ -162,7 +157,6 @@ def _moved(words: Iterable[Word], right: int, down: int) -> list[Word]:
 
 
 def _changed(grey: "Grey", last: _Look) -> list[Box]:
-    """Where a screen differs from the last look: apart from each other, and no line of words cut."""
     lines = [Box.around(word.box for word in line) for line in lines_of(last.words)]
     regions = [_grown(box, _SQUARE, grey.shape) for box in blobs(_squares(grey != last.grey))]
     regions = _apart(regions)
@@ -175,7 +169,6 @@ def _changed(grey: "Grey", last: _Look) -> list[Box]:
 
 
 def _squares(pixels: "Mask") -> "Mask":
-    """Which squares of a mask have any pixel set."""
     import numpy as np
 
     rows, columns = (-(-side // _SQUARE) for side in pixels.shape)
@@ -185,7 +178,6 @@ def _squares(pixels: "Mask") -> "Mask":
 
 
 def _grown(box: Box, unit: int, shape: tuple[int, ...]) -> Box:
-    """A box in units as one in pixels, with a margin."""
     left, top, right, bottom = (side * unit for side in box)
     return _clipped(Box(left - _MARGIN, top - _MARGIN, right + _MARGIN, bottom + _MARGIN), shape)
 
@@ -211,14 +203,11 @@ def _apart(boxes: Iterable[Box]) -> list[Box]:
 
 @dataclass(frozen=True, slots=True)
 class _Crop:
-    """A piece of a screen to be read."""
-
     box: Box
     is_line: bool  # rather than a block of them
 
 
 def _crops(ink: "Mask", windows: Iterable[Box], shape: tuple[int, ...]) -> list[_Crop]:
-    """The pieces of a picture that hold ink."""
     inside = ink & False
     for window in windows:
         box = _clipped(Box(*(side // CELL for side in window)), ink.shape)
@@ -230,7 +219,6 @@ def _crops(ink: "Mask", windows: Iterable[Box], shape: tuple[int, ...]) -> list[
 
 
 def _pieces(ink: "Mask", block: Box) -> list[Box]:
-    """A block, parted where rows without ink allow it."""
     if block.height <= _BLOCK_HEIGHT:
         return [block]
     part = ink[block.top // CELL : block.bottom // CELL, block.left // CELL : block.right // CELL]
@@ -245,12 +233,10 @@ def _pieces(ink: "Mask", block: Box) -> list[Box]:
 
 
 def _boxes(ink: "Mask", aside: int, below: int, shape: tuple[int, ...]) -> list[Box]:
-    """The patches of ink as boxes in pixels, with a margin."""
     return [_grown(box, CELL, shape) for box in patches(ink, aside, below)]
 
 
 def _may_be_line(box: Box) -> bool:
-    """Whether a piece may be a line of text by its shape."""
     return box.height <= _LINE_HEIGHT and box.width >= 20 + _MARGIN
 
 
@@ -274,7 +260,6 @@ def _in_two(readers: Sequence[Ocr], crops: Sequence[_Crop], read: Callable[[Ocr,
 
 
 def _read_crop(reader: Ocr, grey: "Grey", scale: float, *, is_line: bool) -> list[Word]:
-    """The words of a crop; what gives no sure word is looked at again."""
     from PIL import Image
 
     image = Image.fromarray(grey)
@@ -322,13 +307,11 @@ def _plates(grey: "Grey") -> list[Box]:
 
 
 def _rest(ink: "Mask", words: Iterable[Word]) -> list[Box]:
-    """The pieces, line by line, of which nothing was read that can be believed."""
     shape = (ink.shape[0] * CELL, ink.shape[1] * CELL)
     return [box for box in _boxes(_unread(ink, words), 4, 0, shape) if _may_be_line(box) or box.height > _LINE_HEIGHT]
 
 
 def _unread(ink: "Mask", words: Iterable[Word]) -> "Mask":
-    """The ink of which no word was read that can be believed."""
     left = ink.copy()
     for word in words:
         letters = sum(char.isalnum() for char in word.text)

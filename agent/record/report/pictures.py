@@ -91,7 +91,6 @@ def _digest(file: Path) -> str | None:
 
 
 def _within_budget(files: list[Path]) -> list[Picture | None]:
-    """The files encoded, their bytes within the budget."""
     start, thumb = (0, _THUMB) if len(files) <= _MANY else (_MANY_LEVEL, _THUMB_MANY)
     pictures = _spread(lambda file: _picture(file, thumb, start, None), files)
     found = [picture for picture in pictures if picture is not None]

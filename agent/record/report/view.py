@@ -198,7 +198,6 @@ def _times(step: StepRecord) -> Json:
 
 
 def _marks(action: Action[DesktopPoint] | None, viewport: ViewportRecord | None) -> Json | None:
-    """Where the action's points lie on the screenshot, as shares of its sides."""
     if viewport is None or not viewport.width or not viewport.height:
         return None
 
