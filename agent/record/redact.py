@@ -149,11 +149,7 @@ class Redactor:
         """What is entered into a field for secrets is one, and so is what the policy says is one."""
         approval = action.get("approval")
         asked: dict[str, Any] = approval if isinstance(approval, dict) else action
-        elements = action.get("elements")
-        into_field = any(
-            isinstance(element, dict) and _says(self._rules.field, element.get("role"))
-            for element in (elements if isinstance(elements, list) else ())
-        )
+        into_field = any(_says(self._rules.field, one.get("role")) for one in _parts(action, "elements"))
         instead = asked.get("instead")
         for target, reason in ((action.get("target"), "reason"), (instead, "instead_reason")):
             # The field is that of what was carried out, which is what the person made of it where they did.
@@ -262,35 +258,36 @@ def _says(pattern: re.Pattern[str] | None, text: Any) -> bool:
     return pattern is not None and isinstance(text, str) and pattern.search(text) is not None
 
 
+def _parts(told: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The tables in a list of a step; empty where it has no such list."""
+    items = told.get(name)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
 def _unread(told: dict[str, Any]) -> Iterator[str]:
-    answers = told.get("answers")
-    for answer in (told, *(answers if isinstance(answers, list) else ())):
-        if isinstance(answer, dict) and answer.get("failure") and isinstance(answer.get("raw"), str):
+    """The answers of a step, or the one of an event, that could not be read."""
+    for answer in (told, *_parts(told, "answers")):
+        if answer.get("failure") and isinstance(answer.get("raw"), str):
             yield answer["raw"]
 
 
 def _answers(told: dict[str, Any]) -> Iterator[str]:
-    answers = told.get("answers")
-    for answer in (told, *(answers if isinstance(answers, list) else ())):
-        if not isinstance(answer, dict):
-            continue
+    """The model's answers in a step or an event, as it wrote them."""
+    for answer in (told, *_parts(told, "answers")):
         raw = answer.get("raw", answer.get("text") if told.get("event") == "ModelDelta" else None)
         if isinstance(raw, str):
             yield raw
         parts = answer.get("parts") or answer.get("answer")
-        calls = parts.get("tool_calls") if isinstance(parts, dict) else None
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, dict) and isinstance(call.get("arguments"), str):
+        for call in _parts(parts, "tool_calls") if isinstance(parts, dict) else ():
+            if isinstance(call.get("arguments"), str):
                 yield call["arguments"]
 
 
 def _actions(told: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
     """What holds an action in a step or an event, and which one it is: itself, and each of its actions."""
-    actions, index = told.get("actions"), told.get("index")
+    index = told.get("index")
     yield index if isinstance(index, int) else 0, told
-    for number, action in enumerate(actions if isinstance(actions, list) else ()):
-        if isinstance(action, dict):
-            yield number, action
+    yield from enumerate(_parts(told, "actions"))
 
 
 def _texts(value: Any) -> dict[str, bool]:

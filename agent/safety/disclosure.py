@@ -8,7 +8,7 @@ from typing import Literal, Self, TypeAlias
 
 from pydantic import model_validator
 
-from agent.core.geometry import DesktopPoint, Region
+from agent.core.geometry import DesktopPoint, Region, without
 from agent.safety.rule_values import Box, Expression
 from agent.safety.rules import PolicyPart
 from agent.safety.text import found
@@ -49,13 +49,7 @@ class Leaving(PolicyPart):
 
     def covers(self, box: Region) -> bool:
         """Whether any of a box lies in a region that is black."""
-        return any(
-            one.left < box.left + box.width
-            and box.left < one.left + one.width
-            and one.top < box.top + box.height
-            and box.top < one.top + one.height
-            for one in self.regions
-        )
+        return any(without(box, one) != [box] for one in self.regions)
 
     def keeps_element(self, element: Element) -> bool:
         """Whether nothing may be told of an element."""

@@ -40,20 +40,9 @@ from agent.screen.outline import Element
 #: whatever presses what is shown (a click, Enter or space on what has the focus), "activate" what opens it (a double
 #: click, Enter).
 _ActionName: TypeAlias = Literal[
-    "click",
-    "long_press",
-    "move",
-    "drag",
-    "scroll",
-    "type",
-    "key",
-    "hold",
-    "open",
-    "visit",
-    "call_tool",
-    "press",
+    "click", "long_press", "move", "drag", "scroll", "type", "key", "hold", "open", "visit", "call_tool", "press",
     "activate",
-]
+]  # fmt: skip
 _POINTING = frozenset({"click", "long_press", "move", "drag", "scroll", "press", "activate"})
 _ON_DESKTOP = _POINTING | {"type", "key", "hold"}
 #: Which conditions say something about which actions.
@@ -141,7 +130,7 @@ class Rule(PolicyPart):
             return not self.excepts(action) and self._names((action.name,))
         if isinstance(action, VisitPage):
             return self._names((action.url, unquote(action.url)))
-        if self.patterns and not self._is_entered(action, situation):
+        if self.patterns and next(self.finds(action, situation), None) is None:
             return False
         if self.unlisted_keys and not self._is_unlisted_chord(action):
             return False
@@ -169,11 +158,8 @@ class Rule(PolicyPart):
             return False
         if self.unlisted and not unread and not self._is_unlisted(situation, typing=typing):
             return False
-        if (
-            self.asked
-            and not lost & {"words", "places"}
-            and not any(each.found(situation.asked) for each in self.asked)
-        ):
+        answered = bool(lost & {"words", "places"}) or any(each.found(situation.asked) for each in self.asked)
+        if self.asked and not answered:
             return False
         return not self.elements or "elements" in lost or _any_found(self.elements, map(_called, situation.elements))
 
@@ -230,9 +216,6 @@ class Rule(PolicyPart):
                 if after and text.isspace():  # a tab or a line end within a text leads elsewhere
                     continue
                 yield from islice(matches(pattern, text + after, before, judged), _MOST_FOUND)
-
-    def _is_entered(self, action: Action[DesktopPoint], situation: Situation) -> bool:
-        return next(self.finds(action, situation), None) is not None
 
     def _opens(self, action: OpenApp, situation: Situation) -> bool:
         if situation.opens == ():  # nothing of that name is installed: the hand will say so

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from agent.core.geometry import Region, Viewport
+from agent.core.geometry import DesktopPoint, Region, Viewport
 from agent.core.roles import role_group
 from agent.screen.ocr import Box, Word, lines_of
 from agent.screen.outline import Element, Outline
@@ -37,12 +37,8 @@ _TITLE = 40
 @dataclass(frozen=True, slots=True)
 class _Read:
     word: Word
-    box: Region
-    x: float  # its middle
-    y: float
-
-    def within(self, box: Region) -> bool:
-        return box.left <= self.x < box.left + box.width and box.top <= self.y < box.top + box.height
+    box: Region  # in desktop pixels
+    middle: DesktopPoint
 
 
 def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
@@ -58,7 +54,7 @@ def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
     told: set[int] = set()
     elements = []
     for element in tree.elements:
-        own = [index for index, one in enumerate(read) if one.within(element.box)]
+        own = [index for index, one in enumerate(read) if element.box.contains(one.middle)]
         on_it = " ".join(read[index].word.text for index in own)
         if not 0 < len(own) <= _MOST_WORDS:
             elements.append(element)
@@ -106,7 +102,7 @@ def _in_desktop(word: Word, viewport: Viewport) -> _Read:
         _place(viewport, x, y) for x, y in ((word.box.left, word.box.top), (word.box.right, word.box.bottom))
     )
     box = Region(round(left), round(top), max(1, round(right - left)), max(1, round(bottom - top)))
-    return _Read(word, box, (left + right) / 2, (top + bottom) / 2)
+    return _Read(word, box, DesktopPoint((left + right) / 2, (top + bottom) / 2))
 
 
 def _place(viewport: Viewport, x: float, y: float) -> tuple[float, float]:
@@ -128,13 +124,13 @@ def _labels(left: Sequence[_Read], elements: Sequence[Element], tree: Outline) -
     labels: list[Element] = []
     following = max((element.id for element in elements), default=0) + 1
     for text, box in [*lines, *_captions(lines)]:
-        x, y = box.left + box.width / 2, box.top + box.height / 2
-        holders = [element for element in elements if _contains(element.box, x, y)]
+        middle = DesktopPoint(box.left + box.width / 2, box.top + box.height / 2)
+        holders = [element for element in elements if element.box.contains(middle)]
         holder = min(holders, key=lambda element: element.box.width * element.box.height, default=None)
         if holder is not None and sum(map(str.isalnum, text)) < _LEAST:
             continue  # the tree would tell a key of one letter: this is an icon
-        window = next((one for one in tree.windows if _contains(one.box, x, y)), None)
-        window = window or next((one for one in tree.windows if _contains(_framed(one.box), x, y)), None)
+        window = next((one for one in tree.windows if one.box.contains(middle)), None)
+        window = window or next((one for one in tree.windows if _framed(one.box).contains(middle)), None)
         labels.append(
             Element(
                 following + len(labels), WORDS_ROLE, text[:_LONGEST], box, window=window.title if window else "",
@@ -176,10 +172,6 @@ def _goes_on(upper: Region, lower: Region) -> bool:
         return False
     aside = lower.left - upper.left
     return abs(aside) <= 4 or abs(aside + (lower.width - upper.width) / 2) <= 6
-
-
-def _contains(box: Region, x: float, y: float) -> bool:
-    return box.left <= x < box.left + box.width and box.top <= y < box.top + box.height
 
 
 def _framed(box: Region) -> Region:
