@@ -3,7 +3,7 @@
     python scripts/bench/literal_step.py [--size 1920x1080] [--rounds 20]
 
 Starts a sandbox with a settings window, turns from page to page in it, and measures in turns: the screen becoming
-still, its picture, its outline (tree and the words that are new) and the engine's answer over HTTP; and the old way,
+still, its picture, its outline (tree and the words that are new) and the engine's answer; and the old way,
 which waited as long and then read the whole screen twice. Prints medians, their ratio, and the stages of the new way.
 """
 

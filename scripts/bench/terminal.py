@@ -8,7 +8,6 @@ measured inside one process, beside a run of two steps.
 """
 
 import asyncio
-import json
 import os
 import pty
 import select
@@ -16,7 +15,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from common import ROOT, Times, arguments
@@ -50,35 +49,28 @@ def first_paint(times: Times, name: str, words: Sequence[str], awaited: bytes) -
         os.close(terminal)
 
 
-def write_run(folder: Path, steps: int) -> Path:
-    """A bundle of so many steps."""
-    from stubs.terminal import VIEWPORT
-
-    (folder / "screens").mkdir(parents=True)
-    meta = {"instruction": "long", "outcome": "done", "status": 0, "steps": steps}
-    (folder / "run.json").write_text(json.dumps(meta))
-    region = VIEWPORT.region
-    line = {
-        "viewport": {"left": 0, "top": 0, "width": region.width, "height": region.height,
-                     "captured_width": region.width, "captured_height": region.height},
-        "answers": [{"raw": "x" * 600, "failure": None}], "thought": "y" * 400, "executed": True,
-        "target": {"type": "click", "point": [3, 4], "button": "left", "count": 1}, "milliseconds": {"model": 400.0},
-    }  # fmt: skip
-    with (folder / "steps.jsonl").open("w") as file:
-        for number in range(1, steps + 1):
-            file.write(json.dumps({"step": number, "at": number * 1.0, **line}) + "\n")
-    return folder
+async def until(true: Callable[[], bool], what: str) -> None:
+    """Wait, without giving the event loop a rest, as its rest is part of what is measured."""
+    end = time.monotonic() + PATIENCE
+    while not true():
+        if time.monotonic() > end:
+            raise SystemExit(f"never happened: {what}")
+        await asyncio.sleep(0)
 
 
 async def inside(rounds: int, folder: Path, times: Times) -> None:
     """Opening runs, and a step's way to the screen."""
-    from stubs.terminal import Bench, shown  # not before the first paints: what is loaded makes starting slower
+    from stubs.terminal import (  # not before the first paints: what is loaded makes starting slower
+        Bench,
+        shown,
+        write_run,
+    )
 
     from agent.core.actions import Click
     from agent.core.geometry import DesktopPoint
     from agent.tui.screens.recorded import RecordedScreen
 
-    runs = {f"open {steps:,} steps": (write_run(folder / str(steps), steps), steps) for steps in (2, 2000)}
+    runs = {f"open {steps:,} steps": (write_run(folder, str(steps), steps), steps) for steps in (2, 2000)}
     bench = Bench(folder / "bench")
     async with bench.app().run_test(size=(120, 36)) as pilot:
         for _ in range(rounds):
@@ -86,18 +78,16 @@ async def inside(rounds: int, folder: Path, times: Times) -> None:
                 with times.of(name):
                     screen = RecordedScreen(path)
                     pilot.app.push_screen(screen)
-                    while len(screen.view.rows) != last:
-                        await asyncio.sleep(0)
+                    await until(lambda screen=screen, last=last: len(screen.view.rows) == last, f"{last} rows")
                     await pilot.pause()
                 await pilot.press("escape")
         await bench.feed(pilot, *bench.begins())
         for number in range(1, rounds * 4):
             click = Click(DesktopPoint(number, 233))
             with times.of("step on screen"):
-                for report in (*bench.sees(number), *bench.decides(number, click)):
+                for report in (*bench.sees(number), *bench.decides(number, click, thought=f"Thought {number}.")):
                     pilot.app.report(report)
-                while f"click at {number},233" not in shown(pilot):
-                    await asyncio.sleep(0)
+                await until(lambda number=number: f"Thought {number}." in shown(pilot), f"step {number} is shown")
             await bench.feed(pilot, *bench.does(number, click))
 
 
@@ -109,7 +99,7 @@ def main() -> None:
         os.environ["MAI_AGENT_IMAGES"] = "blocks"  # no terminal answers here what it can draw
         for _ in range(options.rounds):
             first_paint(times, "smallest application", ["-c", SMALLEST], b"smallest")
-            first_paint(times, "mai-agent", ["-m", "agent", "--sandbox", "--runs", where], b"What shall I do?")
+            first_paint(times, "mai-agent", ["-m", "agent", "--sandbox", "--runs", where], b"shall I do?")
         asyncio.run(inside(options.rounds, Path(where), times))
     against = {"mai-agent": "smallest application", "open 2,000 steps": "open 2 steps"}
     for name in times.taken:

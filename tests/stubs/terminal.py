@@ -1,5 +1,6 @@
 """The terminal application with a conductor that only notes what it is asked, and a clock that stands still."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from PIL import Image
 from textual.pilot import Pilot
 
 from agent.core.actions import Action, Click, TypeText
+from agent.core.actions import to_json as action_json
 from agent.core.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Viewport
 from agent.events.run_events import (
     Acted,
@@ -35,6 +37,7 @@ from foundation.errors import ExitStatus
 
 SNAPSHOTS = Path(__file__).parents[1] / "tui" / "snapshots"
 VIEWPORT = Viewport(Region(0, 0, 960, 540), Size(960, 540))
+POINT = DesktopPoint(3.0, 4.0)
 INSTRUCTION = "open settings and enable dark mode"
 #: Seconds: a little longer than a key must be alone to be an answer.
 ALONE = 0.3
@@ -150,6 +153,27 @@ class Bench:
 
 def _image() -> EncodedImage:
     return encode(Image.new("RGB", (960, 544), (40, 60, 80)), "png", 85)
+
+
+def write_run(runs: Path, name: str, steps: int, **meta: object) -> Path:
+    """Write the bundle of a finished run below a folder."""
+    folder = runs / name
+    (folder / "screens").mkdir(parents=True)
+    values = {"instruction": "open settings", "outcome": "done", "status": 0, "steps": steps, "seconds": 2.5,
+              "started": "2026-11-21T09:00:00.000+00:00", "message": "It is open.", "engine": "literal"}  # fmt: skip
+    (folder / "run.json").write_text(json.dumps(values | meta))
+    viewport = {"left": 0, "top": 0, "width": 960, "height": 540, "captured_width": 960, "captured_height": 540}
+    lines = [
+        {"step": number, "at": number * 1.0, "before": [],
+         "image": {"file": f"screens/{number:04d}.png", "width": 960, "height": 544},
+         "viewport": viewport, "answers": [{"raw": "<answer>", "failure": None}], "thought": f"thought {number}",
+         "target": action_json(Click(POINT)), "approval": None, "executed": True, "dry_run": False,
+         "detail": "click at 3,4", "error": None, "milliseconds": {"model": 400.0, "act": 10.0},
+         "tokens": {"prompt": 10, "completion": 5, "cached": None}}
+        for number in range(1, steps + 1)
+    ]  # fmt: skip
+    (folder / "steps.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
 
 
 def run_screen(pilot: Pilot[int]) -> RunScreen:

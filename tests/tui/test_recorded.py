@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stubs.terminal import VIEWPORT, Bench, matches, shown
+from stubs.terminal import VIEWPORT, Bench, matches, shown, write_run
 from textual.pilot import Pilot
 from textual.widgets import DataTable
 
 from agent.core.actions import Action, Click, PressKeys, TypeText, describe
-from agent.core.actions import to_json as action_json
 from agent.core.geometry import DesktopPoint
 from agent.record.read import list_bundles, read_bundle
 from agent.tui.comparing import compare
@@ -23,8 +22,6 @@ from agent.tui.screens.replay import ReplayScreen
 from agent.tui.screens.runs import RunsScreen
 from agent.tui.view import Row
 from agent.tui.widgets.history import History
-
-POINT = DesktopPoint(3.0, 4.0)
 
 
 async def settled(pilot: Pilot[int]) -> None:
@@ -36,26 +33,6 @@ async def settled(pilot: Pilot[int]) -> None:
         if shown(pilot) == before and not len(pilot.app.workers):
             return
         before = shown(pilot)
-
-
-def write_run(runs: Path, name: str, steps: int, **meta: object) -> Path:
-    folder = runs / name
-    (folder / "screens").mkdir(parents=True)
-    values = {"instruction": "open settings", "outcome": "done", "status": 0, "steps": steps, "seconds": 2.5,
-              "started": "2026-11-21T09:00:00.000+00:00", "message": "It is open.", "engine": "literal"}  # fmt: skip
-    (folder / "run.json").write_text(json.dumps(values | meta))
-    viewport = {"left": 0, "top": 0, "width": 960, "height": 540, "captured_width": 960, "captured_height": 540}
-    lines = [
-        {"step": number, "at": number * 1.0, "before": [],
-         "image": {"file": f"screens/{number:04d}.png", "width": 960, "height": 544},
-         "viewport": viewport, "answers": [{"raw": "<answer>", "failure": None}], "thought": f"thought {number}",
-         "target": action_json(Click(POINT)), "approval": None, "executed": True, "dry_run": False,
-         "detail": "click at 3,4", "error": None, "milliseconds": {"model": 400.0, "act": 10.0},
-         "tokens": {"prompt": 10, "completion": 5, "cached": None}}
-        for number in range(1, steps + 1)
-    ]  # fmt: skip
-    (folder / "steps.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return folder
 
 
 def test_a_view_of_a_bundle_tells_what_was_recorded(tmp_path: Path) -> None:

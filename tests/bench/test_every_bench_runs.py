@@ -1,0 +1,60 @@
+"""One round of each bench: a bench that nobody runs stops working unseen."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(300)]
+
+#: Each bench with the arguments of its shortest whole round, and words that it prints at the end.
+BENCHES = {
+    "literal_step": (["--rounds", "1"], "tree and new words"),
+    "outline": (["--rounds", "1", "--only", "mousepad"], "medians of 1"),
+    "policy": (["--rounds", "1"], "of a plain capture"),
+    "questions": ([], "risky actions, 0 unasked"),
+    "sentences": (["--filter", "say-dark-please"], "median of a step"),
+    "step": (["--rounds", "1"], "naive"),
+    "stop": (["--runs", "1"], "1 of 1 stops"),
+    "terminal": (["--rounds", "1"], "step on screen"),
+    "text_entry": (["--tries", "1", "--only", "mousepad"], "1 of    1 right"),
+}
+
+
+def run(bench: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(ROOT / f"scripts/bench/{bench}.py"), *arguments]
+    environ = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    environ["PYTHONPATH"] = f"{ROOT}:{ROOT / 'tests'}"
+    return subprocess.run(
+        command,
+        env=environ,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+
+
+@pytest.mark.parametrize("bench", BENCHES)
+def test_a_bench_prints_its_figures(bench: str) -> None:
+    arguments, words = BENCHES[bench]
+    done = run(bench, *arguments)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert words in done.stdout
+
+
+def test_the_bench_of_the_server_prints_its_figures(vllm_python: Path) -> None:
+    model = ROOT / "tests/models/tiny-qwen3-vl"
+    done = run("serving", "--vllm-python", str(vllm_python), "--model", str(model), "--rounds", "1")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "ratio" in done.stdout
+
+
+def test_every_bench_is_among_them() -> None:
+    there = {file.stem for file in (ROOT / "scripts/bench").glob("*.py")} - {"common"}
+    assert there == {*BENCHES, "serving"}
