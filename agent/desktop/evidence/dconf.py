@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from agent.core.changes import Change
-from agent.desktop.evidence.gvariant import as_text, decode_boxed, members
+from agent.desktop.evidence.gvariant import Variant, read
 from agent.desktop.evidence.gvdb import Table
 from agent.desktop.evidence.settings import Setting, differences, read_bounded
 from agent.desktop.linux import places
@@ -46,21 +45,17 @@ class DconfStore:
             )
         )
 
-    def current(self, key: str) -> Any:
-        """What a key is set to, as plain JSON; None where it is not set."""
+    def current(self, key: str) -> str | None:
+        """The value of a key in GVariant's text form; None where it is not set. Raises ValueError: it is damaged."""
         data = self._values(self._read()).get(key)
-        return None if data is None else decode_boxed(data)
-
-    def text(self, key: str, value: Any) -> str | None:
-        """A value of a key as text, its default for None; None where that is not known."""
-        setting = self._schemas.default(key) if value is None else _setting(value)
-        return None if setting is None else setting.text
+        return None if data is None else read(data).text()
 
     def _setting(self, key: str, data: bytes | None) -> Setting | None:
         if data is None:
             return self._schemas.default(key)
         with suppress(ValueError):
-            return _setting(decode_boxed(data))
+            text = read(data).text()
+            return Setting(text, text)
         return Setting(f"{len(data)} bytes of an unknown kind", None)
 
     def _values(self, data: bytes) -> dict[str, bytes]:
@@ -75,10 +70,6 @@ class DconfStore:
             if not data or data[:8].strip(b"\0"):
                 return data
         return b""
-
-
-def _setting(value: dict[str, Any]) -> Setting:
-    return Setting(as_text(value["type"], value["value"]), value)
 
 
 class Schemas:
@@ -99,30 +90,33 @@ class Schemas:
             for table in self._by_path.get(f"{folder}/", []):
                 entry = self._entry(table, name)
                 if entry is not None:
-                    return self._told(entry)
+                    return self._default_in(entry)
         return None
 
-    def _entry(self, table: Table | None, name: str, depth: int = 8) -> dict[str, Any] | None:
-        """What a schema, or one that it extends, says of a key."""
+    def _entry(self, table: Table | None, name: str, depth: int = 8) -> Variant | None:
+        """What a schema, or a schema that it extends, says of a key."""
         if table is None or depth == 0:
             return None
         values = dict(table.values())
         if name in values:
-            return decode_boxed(values[name])
+            return read(values[name])
         parent = values.get(".extends")
-        return None if parent is None else self._entry(self._by_id.get(decode_boxed(parent)["value"]), name, depth - 1)
+        return None if parent is None else self._entry(self._by_id.get(read(parent).plain()), name, depth - 1)
 
-    def _told(self, entry: dict[str, Any]) -> Setting:
-        """The default in a schema's entry: a tuple of it, and of what else there is to say, each by a letter."""
-        (kind, *kinds), (value, *options) = members(entry["type"]), entry["value"]
-        for option_kind, option in zip(kinds, options, strict=True):
-            if option_kind == "(ya{sv})" and option[0] == ord("d"):  # other defaults on some desktops
-                own = dict(option[1])
-                found = next((own[desktop] for desktop in self._desktops if desktop in own), None)
-                if found is not None:
-                    return Setting(_setting(found).text, None)
-        # As data it is none: putting it back means resetting the key.
-        return Setting(as_text(kind, value), None)
+    def _default_in(self, entry: Variant) -> Setting:
+        """The default in a schema's entry: a tuple of the default and of options, each of which begins with a letter.
+
+        It has no data: putting it back means resetting the key.
+        """
+        default, *options = entry.children()
+        for option in options:
+            if option.type == "(ya{sv})":
+                letter, own = option.children()
+                if letter.bytes() == b"d":  # other defaults on some desktops
+                    found = next((one for desktop in self._desktops if (one := own.lookup(desktop))), None)
+                    if found is not None:
+                        return Setting(found.text(), None)
+        return Setting(default.text(), None)
 
     @cached_property
     def _by_id(self) -> dict[str, Table]:
@@ -140,5 +134,5 @@ class Schemas:
         for table in self._by_id.values():
             told = table.value(".path")
             if told is not None:
-                found.setdefault(decode_boxed(told)["value"], []).append(table)
+                found.setdefault(read(told).plain(), []).append(table)
         return found

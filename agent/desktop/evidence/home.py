@@ -4,6 +4,7 @@ How everything was is taken in once, in the background and within limits; then t
 happens, and only there is looked again. What differs is told, not what happened in between.
 """
 
+import errno
 import os
 import time
 from collections import deque
@@ -11,9 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from inotify_simple import INotify, flags
+
 from agent.desktop.evidence.bookkeeping import is_folder_left_out
 from agent.desktop.evidence.entries import Entry, entry_at, link_target
-from agent.desktop.evidence.inotify import Inotify, NoMoreWatchesError
 from agent.desktop.evidence.settings import read_bounded
 
 #: Folders that are watched, at most: a system allows 8,192 watches at least, of all programs of a person (older
@@ -26,6 +28,8 @@ LARGEST_KEPT = 16_000
 _MOST_KEPT, _MOST_FILES_KEPT = 4_000_000, 1_000
 #: Works so many seconds, then rests as many: the run's first step wants the processor too.
 _STRETCH = 0.005
+_WAS_THERE = flags.MODIFY | flags.MOVED_FROM | flags.DELETE
+_WATCHED = _WAS_THERE | flags.MOVED_TO | flags.CREATE | flags.ONLYDIR | flags.DONT_FOLLOW | flags.EXCL_UNLINK
 
 
 class Home:
@@ -42,7 +46,7 @@ class Home:
         real = os.path.realpath(home)
         self._without = frozenset(os.path.relpath(os.path.realpath(path), real) for path in without)
         self._ended = ended
-        self._news: Inotify | None = None
+        self._inotify: INotify | None = None
         self._folders: dict[int, str] = {}  # by the numbers of their watches
         self._unlisted: set[str] = set()  # watched, but it was too much to remember what was in them
         self._device = 0
@@ -56,7 +60,7 @@ class Home:
         """Take in how it is. Takes as long as it takes: call it in the background."""
         try:
             self._device = Path(self.root).stat().st_dev
-            self._news = Inotify()
+            self._inotify = INotify()
         except OSError as error:
             self.remark = f"Files are not watched ({error.strerror})."
             return
@@ -75,20 +79,20 @@ class Home:
 
     def look(self) -> None:
         """Take in what happened since, into `touched` and `moves`."""
-        left: dict[int, str] = {}
-        for news in self._news.read() if self._news is not None else ():
-            folder = self._folders.get(news.watch)
-            if news.lost:
+        left: dict[int, str] = {}  # by the cookies of moves
+        for watch, mask, cookie, name in self._inotify.read(timeout=0) if self._inotify is not None else ():
+            folder = self._folders.get(watch)
+            if mask & flags.Q_OVERFLOW:
                 self._look_everywhere()
-            elif folder is not None:
-                path = joined(folder, os.fsdecode(news.name))
-                if news.was_there and folder in self._unlisted and path not in self.touched:
-                    self.before.setdefault(path, Entry.unknown(is_folder=news.is_folder))
+            elif folder is not None and name and not mask & flags.IGNORED:
+                path = joined(folder, name)
+                if mask & _WAS_THERE and folder in self._unlisted and path not in self.touched:
+                    self.before.setdefault(path, Entry.unknown(is_folder=bool(mask & flags.ISDIR)))
                 self.touched.add(path)
-                if news.left:
-                    left[news.left] = path
-                elif news.arrived in left:
-                    self.moves[left[news.arrived]] = path
+                if mask & flags.MOVED_FROM:
+                    left[cookie] = path
+                elif mask & flags.MOVED_TO and cookie in left:
+                    self.moves[left[cookie]] = path
         for path in list(self.touched):
             self._look_at(path)
 
@@ -98,8 +102,9 @@ class Home:
 
     def close(self) -> None:
         """Watch no more."""
-        if self._news is not None:
-            self._news.close()
+        if self._inotify is not None:
+            self._inotify.close()
+            self._inotify = None
 
     def _look_at(self, path: str) -> None:
         """Where a folder came or went, all in it did."""
@@ -124,7 +129,7 @@ class Home:
 
     def _walk(self, top: str) -> Iterator[tuple[str, dict[str, bool]]]:
         """The folders from one on and the names in them, the outermost first, each watched before it is read."""
-        assert self._news is not None
+        assert self._inotify is not None
         waiting = deque([top])
         while waiting:
             folder = waiting.popleft()
@@ -132,13 +137,13 @@ class Home:
                 self.remark = f"Your home is large: only {len(self._folders)} of its folders are watched."
                 return
             try:
-                watch = self._news.add(self.at(folder))
-            except NoMoreWatchesError:
-                much = f"Only {len(self._folders)} folders are watched"
-                self.remark = f"{much}: the system allows no more (fs.inotify.max_user_watches)."
-                return
-            except OSError:  # gone, or not ours to read
-                continue
+                watch = self._inotify.add_watch(self.at(folder), _WATCHED)
+            except OSError as error:
+                if error.errno == errno.ENOSPC:
+                    much = f"Only {len(self._folders)} folders are watched"
+                    self.remark = f"{much}: the system allows no more (fs.inotify.max_user_watches)."
+                    return
+                continue  # gone, or not ours to read
             if self._folders.get(watch) in self._unlisted:  # moved here: what is in it is as unknown as before
                 self._unlisted.add(folder)
             self._folders[watch] = folder

@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote, unquote_to_bytes
@@ -14,8 +14,7 @@ from agent.desktop.evidence import kde, xfconf
 from agent.desktop.evidence.dconf import DconfStore
 from agent.desktop.evidence.entries import LARGEST_READ, entry_at, state
 from agent.desktop.evidence.files import TRASH
-from agent.desktop.evidence.gvariant import encode
-from agent.desktop.evidence.holding import held, held_folder
+from agent.desktop.evidence.gvariant import parse, string
 from agent.desktop.evidence.settings import read_bounded
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
@@ -31,10 +30,65 @@ T = TypeVar("T")
 _DCONF = DBusAddress("/ca/desrt/dconf/Writer/user", "ca.desrt.dconf", "ca.desrt.dconf.Writer")
 #: Seconds for a daemon to set a value; dconf's is started for it where it does not run.
 _PATIENCE = 5.0
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: The folder of what cannot be reached: nothing is in it, and nothing can be.
+_NOWHERE = "/proc/self/fd/none"
 
 
 class CannotPutBackError(Exception):
     """It cannot be done; the message says why, as the end of a sentence."""
+
+
+@contextmanager
+def held(environ: Mapping[str, str], path: str) -> Iterator[str]:
+    """The same place in a sandbox's home, by a path that no link can lead elsewhere while it is used.
+
+    Programs of a sandbox can put links into its home, also while we, who can write outside of it, put something back.
+    Where links are on the way, or the place is outside of the home, the path leads nowhere: nothing is there or can be
+    written. In a person's own home, the path stays as it is.
+    """
+    if MARK not in environ:
+        yield path
+        return
+    folder, name = os.path.split(path)
+    with held_folder(environ, Path(folder)) as there:
+        yield f"{there}/{name}"
+
+
+@contextmanager
+def held_folder(environ: Mapping[str, str], folder: Path, *, make: bool = False) -> Iterator[str]:
+    """The same for a folder; made on demand, with those above it."""
+    if MARK not in environ:
+        if make:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield str(folder)
+        return
+    number = -1
+    try:
+        with suppress(OSError, ValueError):
+            number = _opened(places.home(environ), folder, make=make)
+        yield _NOWHERE if number < 0 else f"/proc/self/fd/{number}"
+    finally:
+        if number >= 0:
+            os.close(number)
+
+
+def _opened(home: Path, folder: Path, *, make: bool) -> int:
+    """The number of a folder. Raises OSError: it is not there, or a link is on the way; ValueError: it is outside."""
+    parts = folder.relative_to(home).parts
+    if ".." in parts:
+        raise ValueError("outside of the home")
+    number = os.open(home, _FOLDER)
+    for part in parts:
+        try:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, 0o700, dir_fd=number)
+            inner = os.open(part, _FOLDER, dir_fd=number)
+        finally:
+            os.close(number)
+        number = inner
+    return number
 
 
 def standing(environ: Mapping[str, str], undo: Undo) -> Standing:
@@ -105,7 +159,10 @@ def _kde_file(environ: Mapping[str, str], name: str) -> Path:
 
 def _write_dconf(environ: Mapping[str, str], key: str, value: Any) -> None:
     """Tell dconf's writer a change: a dictionary of keys and of values, or of nothing for a reset."""
-    change = encode("a{smv}", [[key, None if value is None else {"just": value}]])
+    if value is not None and not isinstance(value, str):
+        raise TypeError("no value in GVariant's text form")
+    value_text = "nothing" if value is None else parse("v", f"<{value}>").text()
+    change = parse("a{smv}", f"{{{string(key).text()}: {value_text}}}").bytes()
     with Bus(environ, _PATIENCE) as bus:
         bus.call(_DCONF, "Change", "ay", change, start=True)
     deadline = time.monotonic() + 1.0

@@ -2,21 +2,28 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from agent.core.changes import Change
-from agent.desktop.evidence.bookkeeping import is_written_when_starting, starting_age, starting_seconds
+from agent.desktop.evidence.bookkeeping import (
+    is_app_of_desktop,
+    is_written_when_starting,
+    starting_age,
+    starting_seconds,
+)
 from agent.desktop.evidence.dconf import DconfStore
 from agent.desktop.evidence.files import Files
 from agent.desktop.evidence.home import Home
 from agent.desktop.evidence.kde import KdeStore
+from agent.desktop.evidence.settings import bounded
 from agent.desktop.evidence.settings_monitor import SettingsMonitor
-from agent.desktop.evidence.shown import Shown
 from agent.desktop.evidence.xfconf import XfconfStore
 from agent.desktop.linux import bus, places
-from agent.desktop.protocol.windows import OpenWindows
+from agent.desktop.protocol.windows import OpenWindows, Window, WindowId
+from foundation.errors import EnvironmentLacksError
 
 #: Seconds that the first question waits for the beginning: some 30 ms, or as long as a hung daemon may take.
 _READY_TIMEOUT = 1.5
@@ -76,7 +83,7 @@ class LinuxWitness:
         self._environ = environ
         self._monitor = SettingsMonitor(environ)
         stores: list[Source] = [DconfStore(environ), KdeStore(environ), XfconfStore(environ, self._monitor)]
-        self._stores, self._others = stores, [Shown(open_windows), clipboard]
+        self._stores, self._others = stores, [WindowChanges(open_windows), clipboard]
         self._starting = False  # whether the desktop itself was started just before
         self._started: dict[str, Change] = {}  # what the desktop wrote about itself when it started, by name
         threading.Thread(target=self._begin, name="witness", daemon=True).start()
@@ -168,3 +175,64 @@ class LinuxWitness:
             remark = f"Not all changes are known: {type(source).__name__} failed ({type(error).__name__})."
             self._broken = list(dict.fromkeys([*self._broken, remark]))
             return None
+
+
+class WindowChanges:
+    """The windows as they were, against how they are. A window that came and went again is none."""
+
+    def __init__(self, open_windows: OpenWindows) -> None:
+        self._open = open_windows
+        self._before: dict[WindowId, Window] | None = None
+        self.remark = ""
+
+    def begin(self) -> None:
+        """Take in how it is now."""
+        self._before = self._now()
+
+    def changes(self) -> list[Change]:
+        """How it differs from that."""
+        now = None if self._before is None else self._now()
+        return [] if now is None or self._before is None else list(_differences(self._before, now))
+
+    def _now(self) -> dict[WindowId, Window] | None:
+        """The windows, by a connection for the thread that asks; None where they are unknown."""
+        self.remark = "Windows are not known here: the receipt does not tell which opened and closed."
+        try:
+            windows = self._open()
+            if windows is None:
+                return None
+            with closing(windows):
+                found = {
+                    window.id: window
+                    for window in windows.windows()
+                    # A minimised window is not ordinary, but was there; a tooltip or a menu never counts.
+                    if self._before is None or window.id in self._before or windows.is_ordinary(window.id)
+                }
+        except EnvironmentLacksError:
+            return None
+        self.remark = ""
+        return found
+
+
+def _differences(before: dict[WindowId, Window], now: dict[WindowId, Window]) -> Iterator[Change]:
+    """Windows that opened and closed, applications that came and went; titles only where nothing else differs."""
+    before, now = ({key: one for key, one in all_.items() if not is_app_of_desktop(one.app)} for all_ in (before, now))
+    opened = [window for key, window in now.items() if key not in before]
+    closed = [window for key, window in before.items() if key not in now]
+    apps_before, apps_now = ({window.app for window in all_.values()} for all_ in (before, now))
+    for app in dict.fromkeys(window.app for window in opened):
+        if app not in apps_before:
+            title = next(window.title for window in opened if window.app == app)
+            yield Change("app", bounded(app), None, bounded(title))
+    for window in opened:
+        yield Change("window", bounded(window.app), None, bounded(window.title))
+    for window in closed:
+        yield Change("window", bounded(window.app), bounded(window.title), None)
+    for app in dict.fromkeys(window.app for window in closed):
+        if app not in apps_now:
+            title = next(window.title for window in closed if window.app == app)
+            yield Change("app", bounded(app), bounded(title), None)
+    if not opened and not closed:
+        for key, window in now.items():
+            if window.title != before[key].title:
+                yield Change("window", bounded(window.app), bounded(before[key].title), bounded(window.title))

@@ -97,5 +97,5 @@ def composes(environ: Mapping[str, str]) -> bool:
     """
     sources = DconfStore(environ).current(_INPUT_SOURCES)
     if sources is not None:
-        return any(kind == "ibus" for kind, *_ in sources["value"])
+        return "('ibus', " in sources
     return any("fcitx" in environ.get(name, "").lower() for name in _INPUT_METHODS)

@@ -165,9 +165,9 @@ def test_when_the_kernel_could_not_keep_up_everything_is_looked_at(tmp_path, wat
 
 def test_a_system_that_lets_nobody_watch_is_told_and_costs_nothing_else(tmp_path, watch, monkeypatch):
     def refuse(*_):
-        raise homes.NoMoreWatchesError(28, "No space left on device")
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(homes.Inotify, "add", refuse)
+    monkeypatch.setattr(homes.INotify, "add_watch", refuse)
     watched = watch()
     assert "max_user_watches" in watched.home.remark
     assert watched.told() == {}
