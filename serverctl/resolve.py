@@ -12,9 +12,8 @@ from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.find import known_models, whole_name
 from serverctl.plan.goal import Goal, Plan
 from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for, plans_for
-from serverctl.vllm.builds import build_for
+from serverctl.vllm.builds import VllmEnvironment, build_for, find_environment
 from serverctl.vllm.capabilities import Capabilities, installed, snapshot
-from serverctl.vllm.environment import VllmEnvironment, find_environment
 from serverctl.vllm.install import install
 from serverctl.vllm.packages import Report
 

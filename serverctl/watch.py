@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from foundation.errors import MaiError
-from serverctl.hardware.usage import GpuUse, gpu_use
+from serverctl.hardware.nvml import GpuUse, gpu_use
 from serverctl.load.health import Judged, judge
 from serverctl.load.metrics import ServerMetrics, parse_metrics, parse_window
 from serverctl.process import probe

@@ -15,10 +15,9 @@ from serverctl.hardware.detect import detect
 from serverctl.paths import state_root
 from serverctl.plan.settings import KNOBS
 from serverctl.resolve import NEWEST
+from serverctl.vllm.builds import find_environment
 from serverctl.vllm.capabilities import installed_document, refreshed_document, snapshot_versions
-from serverctl.vllm.drift import NAMES, Drift, drift
-from serverctl.vllm.environment import find_environment
-from serverctl.vllm.releases import Releases
+from serverctl.vllm.releases import NAMES, Drift, Releases, drift
 
 _EXAMPLES = """examples:
   mai-server capabilities                         the installed vLLM against the release that plans know

@@ -17,9 +17,8 @@ from serverctl.models.find import cache_folder, cached_snapshot, find_model, kno
 from serverctl.paths import environments_root, free_disk_gib, state_root
 from serverctl.process import control
 from serverctl.process.state import Folder, cannot_write, current_state, full_disk, has_room
-from serverctl.vllm.builds import build_for
+from serverctl.vllm.builds import build_for, find_environment
 from serverctl.vllm.capabilities import installed
-from serverctl.vllm.environment import find_environment
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,15 @@ import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
-from typing import Any, TypeVar
 
 from serverctl.hardware import nvidia, other_vendors
-from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware, Link
-
-T = TypeVar("T")
+from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware
+from serverctl.hardware.nvml import NvmlAnswer, ask_nvml
 
 #: A tool of a broken driver can hang for minutes; five seconds are ten times what a working one needs.
 TOOL_SECONDS = 5.0
 
-NvmlAnswer = tuple[tuple[Gpu, ...], Driver | None, tuple[tuple[int, int, Link], ...]]
 #: Runs a tool and gives its exit status and output; None where the tool is not there.
 RunTool = Callable[[Sequence[str]], tuple[int, str] | None]
 
@@ -78,84 +74,6 @@ def detect(run: RunTool = run_tool, nvml: Callable[[], NvmlAnswer | None] | None
         apple = other_vendors.apple_gpu(answer_text[1].strip() if answer_text else "", cpu.memory_bytes)
         gpus = (apple,) if apple else ()
     return Hardware(_visible(gpus, problems), cpu, driver, links, tuple(problems), platform.system())
-
-
-def ask_nvml() -> NvmlAnswer | None:
-    """What NVML knows; None where there is no NVML or it fails (then nvidia-smi is asked, which says why)."""
-    return asked_of_nvml(_read_nvml)
-
-
-def asked_of_nvml(read: Callable[[Any], T]) -> T | None:
-    """What `read` gets from NVML, which is opened for it; None where there is no NVML or it fails."""
-    try:
-        import pynvml
-    except ImportError:
-        return None
-    # A library that does not fit its binding fails in other ways, too: a missing function, a name that is no text.
-    troubles = (pynvml.NVMLError, AttributeError, OSError, ValueError)
-    try:
-        pynvml.nvmlInit()
-    except troubles:
-        return None
-    try:
-        return read(pynvml)
-    except troubles:
-        return None
-    finally:
-        with contextlib.suppress(*troubles):
-            pynvml.nvmlShutdown()
-
-
-def _read_nvml(nvml: Any) -> NvmlAnswer:
-    """Asks for one thing at a time: a card that cannot answer one question still answers the others."""
-
-    def ask(question: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            return question(*arguments)
-        except nvml.NVMLError:
-            return None
-
-    gpus: list[Gpu] = []
-    handles = []
-    for index in range(nvml.nvmlDeviceGetCount()):
-        handle = ask(nvml.nvmlDeviceGetHandleByIndex, index)
-        if handle is None:
-            continue  # a card that fell off the bus
-        info = nvml.nvmlDeviceGetMemoryInfo
-        memory = ask(info, handle, nvml.nvmlMemory_v2) or ask(info, handle)
-        if memory is None:
-            continue  # it shares the machine's memory
-        name, uuid = _text(nvml.nvmlDeviceGetName(handle)), _text(ask(nvml.nvmlDeviceGetUUID, handle) or "")
-        capability = ask(nvml.nvmlDeviceGetCudaComputeCapability, handle)
-        display, mig = ask(nvml.nvmlDeviceGetDisplayActive, handle), ask(nvml.nvmlDeviceGetMigMode, handle)
-        handles.append((index, handle))
-        gpus.append(
-            Gpu(
-                index,
-                name,
-                "nvidia",
-                nvidia.usable_bytes(memory.total, getattr(memory, "reserved", None)),
-                memory.free,
-                uuid,
-                tuple(capability) if capability else nvidia.capability_by_name(name),
-                None if display is None else bool(display),
-                bool(mig and mig[0]),
-            )
-        )
-    version = ask(nvml.nvmlSystemGetDriverVersion)
-    cuda = ask(nvml.nvmlSystemGetCudaDriverVersion_v2)
-    driver = Driver(_text(version), (cuda // 1000, cuda % 1000 // 10) if cuda else None) if version else None
-    links: list[tuple[int, int, Link]] = []
-    for (index, handle), (other, second) in combinations(handles, 2):
-        status = ask(nvml.nvmlDeviceGetP2PStatus, handle, second, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
-        if status is not None:
-            links.append((index, other, "nvlink" if status == nvml.NVML_P2P_STATUS_OK else "pcie"))
-    return tuple(gpus), driver, tuple(links)
-
-
-def _text(value: Any) -> str:
-    """Older bindings answer in bytes."""
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _nvidia_by_tool(run: RunTool, problems: list[str]) -> NvmlAnswer:

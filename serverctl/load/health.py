@@ -7,7 +7,7 @@ from typing import Any
 
 from foundation.configs import load_config
 from serverctl.hardware.facts import GIB
-from serverctl.hardware.usage import GpuUse
+from serverctl.hardware.nvml import GpuUse
 from serverctl.load.metrics import ServerMetrics
 
 

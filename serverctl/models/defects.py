@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foundation.configs import load_config
 from serverctl.models.safetensors import BrokenFileError, check_beginning
 
 #: A file of JSON that is larger is none that belongs to a model, bytes (a tokenizer of 262,144 tokens has 33 MB).
@@ -90,3 +91,8 @@ def read_object(place: Place, file: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise BrokenFileError("holds no JSON object: it is damaged")
     return found
+
+
+def is_known(config: Mapping[str, Any]) -> bool:
+    """Whether the layers of a config.json's kind of model are known, so that its files can be held against them."""
+    return str(config.get("model_type")) in load_config("files.toml")["known"]

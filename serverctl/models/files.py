@@ -1,8 +1,11 @@
 """Looks at all files of a model before a start, in well under a second, without the network."""
 
+import hashlib
 import json
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +14,8 @@ from urllib.request import getproxies
 
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError, MaiError
-from serverctl.models.configuration import strange_values
-from serverctl.models.defects import Defect, Place, read_object
+from serverctl.models.defects import Defect, Place, is_known, read_object
 from serverctl.models.find import cached_snapshot, hub_is_off, look_for_hub, repo_folder
-from serverctl.models.hub_marks import changed
 from serverctl.models.model import Model
 from serverctl.models.safetensors import BrokenFileError
 from serverctl.models.shape import Shape, read_shape
@@ -58,14 +59,14 @@ def check_files(place: Place, flags: Sequence[str] = ()) -> list[Defect]:
         return [place.unfit(error.what.rstrip("."))]
     brought = load_config("files.toml")["flags"]
     skipped = {part for word in flags for part in brought.get(word.split("=")[0], ())}
-    if strange := next(strange_values(config, shape), None):
+    if strange := next(_strange_values(config, shape), None):
         return [place.unfit(strange)]
     parts = {
         "weights": check_weights(place, config, shape),
         "tokenizer": check_tokenizer(place, config, shape.text.vocabulary),
         "processor": _processor(place, config, shape),
         "template": _template(place, config),
-        "rest": (*_optional(place), *changed(place)),
+        "rest": (*_optional(place), *_changed(place)),
     }
     return [defect for part, defects in parts.items() if part not in skipped for defect in defects]
 
@@ -146,7 +147,7 @@ def _processor(place: Place, config: Mapping[str, Any], shape: Shape) -> Iterato
 
 def _unlike(file: str, found: Mapping[str, Any], config: Mapping[str, Any], shape: Shape) -> Iterator[str]:
     """Where a processor's settings are those of another model, as clauses."""
-    if shape.vision is None or not _is_known(config):
+    if shape.vision is None or not is_known(config):
         return
     nested = found.get("image_processor")
     image = nested if isinstance(nested, Mapping) else found
@@ -175,10 +176,6 @@ def _are_shades(shades: object, channels: int, name: str) -> bool:
     )
 
 
-def _is_known(config: Mapping[str, Any]) -> bool:
-    return str(config.get("model_type")) in load_config("files.toml")["known"]
-
-
 def _template(place: Place, config: Mapping[str, Any]) -> Iterator[Defect]:
     """Without a chat template vLLM starts, and refuses every request of a chat; with another's it answers badly."""
     there = [file for file in load_config("files.toml")["chat_templates"] if (place.folder / file).exists()]
@@ -187,7 +184,7 @@ def _template(place: Place, config: Mapping[str, Any]) -> Iterator[Defect]:
     except (OSError, ValueError, RecursionError):
         settings = {}  # that the file is broken is told of the tokenizer
     settings = settings if isinstance(settings, Mapping) else {}
-    marks = _marks(settings) if _is_known(config) else []
+    marks = _marks(settings) if is_known(config) else []
     for file in there:
         path = place.folder / file
         try:
@@ -250,3 +247,83 @@ def _optional(place: Place) -> Iterator[Defect]:
         most = found.get("max_new_tokens")
         if file == "generation_config.json" and most is not None and not (type(most) is int and most > 0):
             yield place.broken(file, BrokenFileError(f"says max_new_tokens {most}: vLLM does not start with that"))
+
+
+def _strange_values(config: Mapping[str, Any], shape: Shape) -> Iterator[str]:
+    """Clauses about values of config.json that no model has, or that contradict each other: vLLM refuses them."""
+    rules, known = load_config("files.toml")["configuration"], load_config("files.toml")["known"]
+    for name, said in _said(config, "dtype", "torch_dtype"):
+        if str(said).removeprefix("torch.") not in rules["dtypes"]:
+            yield f"config.json says {name} {str(said)[:40]}, which is no format of weights that vLLM takes,"
+    for name, said in _said(config, *rules["numbers"]):
+        if isinstance(said, bool) or not isinstance(said, int | float) or not math.isfinite(said) or said <= 0:
+            yield f"config.json says {name} {str(said)[:40]}, which is no number above 0,"
+    if (quantized := config.get("quantization_config")) is not None and not isinstance(quantized, Mapping):
+        yield f"config.json says quantization_config {str(quantized)[:40]}, which is no object,"
+    named, kind = config.get("architectures"), config.get("model_type")
+    if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
+        yield f"config.json says architectures {str(named)[:60]}, which is no list of names,"
+        return
+    wanted = next((one for one, architecture in known.items() if architecture in (named or ())), None)
+    if wanted is not None and kind != wanted:
+        yield f"config.json says architecture {known[wanted]} and model_type {str(kind)[:40]}"
+    if kind not in known:
+        return
+    text, tower = shape.text, shape.vision
+    if text.heads % text.kv_heads:
+        yield f"config.json says {text.heads} heads and {text.kv_heads} KV heads, which do not divide them,"
+    if tower is not None and tower.hidden % tower.heads:
+        yield f"config.json says a vision tower {tower.hidden} wide with {tower.heads} heads, which do not divide it,"
+    for _, rope in _said(config, "rope_scaling", "rope_parameters"):
+        sections = rope.get("mrope_section") if isinstance(rope, Mapping) else None
+        if isinstance(sections, list) and sum(part for part in sections if type(part) is int) != text.head_dim // 2:
+            yield f"config.json says mrope_section {str(sections)[:40]}, and heads of {text.head_dim} numbers,"
+
+
+def _said(config: Mapping[str, Any], *names: str) -> Iterator[tuple[str, Any]]:
+    """Yield the values of some entries of config.json, wherever they stand in it."""
+    parts = [config, *(part for part in config.values() if isinstance(part, Mapping))]
+    return ((name, part[name]) for name in names for part in parts if part.get(name) is not None)
+
+
+#: Larger files are weights: only their headers are read, bytes. A tokenizer of 262,144 tokens has 33 MB.
+_MOST_BYTES = 40 * 1024**2
+_MARK = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def _changed(place: Place) -> Iterator[Defect]:
+    """Small files that differ from the hub's: damaged on the way, or edited by somebody. They stop no start.
+
+    The hub's client keeps a mark of what it downloaded, made of the content at the hub: the SHA-256 of what Git LFS
+    holds, or the SHA-1 of Git's own blob. In the cache it is the name of the file that a snapshot links to; beside a
+    folder it is in `.cache/huggingface/download`.
+    """
+    for path in sorted(place.folder.glob("*")):
+        mark = _mark_of(path)
+        if mark is None:
+            continue
+        with suppress(OSError):  # what cannot be read is told where it is needed
+            if path.stat().st_size <= _MOST_BYTES and _content(path, mark) != mark:
+                what = f"{path.name} in {place.name} is not as the hub has it"
+                yield Defect(what, "if nobody edited it on purpose, delete it and download it again", stops=False)
+
+
+def _mark_of(path: Path) -> str | None:
+    """The mark of a file; None where the hub's client left none."""
+    try:
+        mark = path.resolve(strict=True).name
+        if path.is_symlink() and _MARK.fullmatch(mark):
+            return mark
+        beside = path.parent / ".cache" / "huggingface" / "download" / f"{path.name}.metadata"
+        mark = beside.read_text(encoding="ascii").splitlines()[1].strip()
+    except (OSError, RuntimeError, ValueError, IndexError):  # RuntimeError: links in a circle (Python 3.11, 3.12)
+        return None
+    return mark if _MARK.fullmatch(mark) else None
+
+
+def _content(path: Path, mark: str) -> str:
+    """What a file's mark would be. Raises OSError."""
+    data = path.read_bytes()
+    if len(mark) == 64:
+        return hashlib.sha256(data).hexdigest()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

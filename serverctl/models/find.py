@@ -1,7 +1,6 @@
 """Finds a model by what a person wrote: a folder, a known name, or a repository; from this disk before the network."""
 
 import difflib
-import json
 import os
 import re
 import shlex
@@ -13,7 +12,9 @@ from typing import Any
 
 from foundation.configs import config_names, load_config
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
+from serverctl.models.defects import Place, read_object
 from serverctl.models.model import Model, Quantized
+from serverctl.models.safetensors import BrokenFileError
 from serverctl.models.shape import read_shape
 
 #: Pixel limits where a model has no preprocessor_config.json: those of Qwen3-VL on the hub.
@@ -186,7 +187,7 @@ def _from_folder(folder: Path) -> Model:
     return _assemble(str(folder), _files_in(folder), f"{folder}/config.json", known, folder, folder.name)
 
 
-def _files_in(folder: Path) -> dict[str, dict[str, Any]]:
+def _files_in(folder: Path) -> dict[str, Mapping[str, Any]]:
     return {file: _read_json(folder / file) for file in _FILES if (folder / file).is_file()}
 
 
@@ -258,20 +259,16 @@ def _pixels(files: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
     return _DEFAULT_PIXELS
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> Mapping[str, Any]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8-sig"))
+        return read_object(Place(path.parent), path.name)
     except OSError as error:
+        what = f"{path} cannot be read: {error.strerror}."
+        raise EnvironmentLacksError(what, "Is it yours, and its disk there?") from error
+    except BrokenFileError as error:
         raise EnvironmentLacksError(
-            f"{path} cannot be read: {error.strerror}.", "Is it yours, and its disk there?"
+            f"{path} cannot be read: it {error.what}.", "Download it again, or mend it."
         ) from error
-    except (ValueError, RecursionError) as error:
-        raise EnvironmentLacksError(
-            f"{path} cannot be read: it is no JSON, cut off or damaged.", "Download it again, or mend it."
-        ) from error
-    if not isinstance(document, dict):
-        raise EnvironmentLacksError(f"{path} holds no JSON object: it is damaged.", "Download it again, or mend it.")
-    return document
 
 
 #: Seconds in which the hub answers, if it can be reached at all.
@@ -300,12 +297,12 @@ def look_for_hub(repo: str) -> None:
         raise _unreachable(repo) from error
 
 
-def _from_hub(repo: str) -> dict[str, dict[str, Any]]:
+def _from_hub(repo: str) -> dict[str, Mapping[str, Any]]:
     """The small files of a repository, through the hub's own client (its cache, token and offline rules hold)."""
     from huggingface_hub import errors, hf_hub_download
 
     look_for_hub(repo)
-    files: dict[str, dict[str, Any]] = {}
+    files: dict[str, Mapping[str, Any]] = {}
     for file in _FILES:
         try:
             files[file] = _read_json(Path(hf_hub_download(repo, file)))

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from foundation.configs import load_config
-from serverctl.models.defects import Defect, Place, read_object
+from serverctl.models.defects import Defect, Place, is_known, read_object
 from serverctl.models.safetensors import BrokenFileError, check_beginning
 
 FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
@@ -58,7 +58,7 @@ def _look_at(place: Place, file: str, config: Mapping[str, Any], vocabulary: int
     most = max((*_ids(words), *added), default=0)
     if most >= vocabulary:
         raise _MisfitError(f"{file} has tokens up to number {most:,}, and config.json says {vocabulary:,} tokens")
-    if str(config.get("model_type")) not in load_config("files.toml")["known"]:
+    if not is_known(config):
         return
     if isinstance(model, Mapping) and isinstance(words, dict) and not _in_order(words, model.get("merges")):
         raise BrokenFileError("does not number its words in the order in which they are merged: it is damaged")

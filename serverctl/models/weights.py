@@ -10,9 +10,8 @@ from typing import Any
 from zipfile import is_zipfile
 
 from foundation.configs import load_config
-from serverctl.models.contents import strange_tensor
-from serverctl.models.defects import Defect, Place, read_object
-from serverctl.models.safetensors import BrokenFileError, Tensor, check_beginning, read_tensors
+from serverctl.models.defects import Defect, Place, is_known, read_object
+from serverctl.models.safetensors import BrokenFileError, Tensor, check_beginning, read_tensors, strange_tensor
 from serverctl.models.shape import Shape
 
 INDEX = "model.safetensors.index.json"
@@ -127,7 +126,7 @@ def misfits(tensors: Mapping[str, Tensor], config: Mapping[str, Any], shape: Sha
     layers = {int(found[1]) for name in tensors if (found := _LAYER.match(name))}
     if layers and (short := sorted(set(range(text.layers)) - layers)):
         yield f"config.json says {text.layers} layers, and the weights have no layer {short[0]}"
-    if kind not in load_config("files.toml")["known"]:
+    if not is_known(config):
         return
     if (more := max(layers, default=0) + 1) > text.layers:
         yield f"config.json says {text.layers} layers, and the weights have {more}"

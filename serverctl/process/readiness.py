@@ -10,8 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from foundation.configs import load_config
-from serverctl.models.defects import read_object
+from serverctl.models.defects import is_known, read_object
 from serverctl.models.files import place_of
 from serverctl.models.model import Model
 from serverctl.models.safetensors import BrokenFileError
@@ -108,7 +107,7 @@ def _picture(port: int, key: str, name: str, plan: Plan, answer: Answer) -> str:
     more = seen - alone
     if more < 1:
         return "it left the picture out of the question"
-    if _given(plan.extra, _OWN_PICTURES) or _kind(plan.model) not in load_config("files.toml")["known"]:
+    if _given(plan.extra, _OWN_PICTURES) or not _is_known(plan.model):
         return ""
     wanted = plan.model.image_tokens(PROBE_SIDE, PROBE_SIDE, plan.settings.longest_edge)
     if wanted <= more <= wanted + _MOST_FRAME:
@@ -116,12 +115,12 @@ def _picture(port: int, key: str, name: str, plan: Plan, answer: Answer) -> str:
     return f"of a picture of {PROBE_SIDE} x {PROBE_SIDE} pixels it made {more} tokens where the model makes {wanted}"
 
 
-def _kind(model: Model) -> str:
-    """The model_type of its config.json; "" where that cannot be read."""
+def _is_known(model: Model) -> bool:
+    """Whether the tokens of the model's pictures are known, by its own config.json."""
     place = place_of(model)
     with suppress(BrokenFileError, OSError):
-        return str(read_object(place, "config.json").get("model_type")) if place else ""
-    return ""
+        return place is not None and is_known(read_object(place, "config.json"))
+    return False
 
 
 def _of(answer: Answer, name: str) -> Any:

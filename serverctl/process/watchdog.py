@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 import psutil
 
-from serverctl.hardware.detect import ask_nvml
+from serverctl.hardware.nvml import ask_nvml
 from serverctl.load.metrics import ServerMetrics
 from serverctl.process import probe
 from serverctl.process.state import Heartbeat

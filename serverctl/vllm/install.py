@@ -25,9 +25,8 @@ from typing import Any
 
 from foundation.errors import EnvironmentLacksError, MaiError, StoppedError, UsageError
 from serverctl.paths import free_disk_gib, state_root
-from serverctl.vllm.builds import Build
+from serverctl.vllm.builds import MARK, Build, environment_folder, python_of, read_mark
 from serverctl.vllm.capabilities import ask_parser
-from serverctl.vllm.environment import MARK, environment_folder, python_of, read_mark
 from serverctl.vllm.packages import Filling, Progress, Report, lock_of
 
 #: The oldest Python that vLLM's wheels take.

@@ -15,8 +15,7 @@ from typing import IO
 
 from foundation.configs import configs_dir
 from foundation.errors import EnvironmentLacksError, StoppedError
-from serverctl.vllm.builds import Build
-from serverctl.vllm.environment import python_of
+from serverctl.vllm.builds import Build, python_of
 
 #: What pip says when a download broke off.
 _BROKE_OFF = ("timed out", "Connection", "IncompleteRead", "ProtocolError", "broke", "reset by peer")

@@ -12,7 +12,7 @@ from stubs.wheels import torch_wheel, vllm_wheel
 from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.commands.capabilities import main
 from serverctl.vllm.capabilities import installed
-from serverctl.vllm.drift import drift
+from serverctl.vllm.releases import drift
 
 
 @pytest.fixture

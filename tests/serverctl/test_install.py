@@ -16,8 +16,7 @@ from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.commands.progress import InstallProgress
 from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware
 from serverctl.hardware.supported import CannotPlanError
-from serverctl.vllm.builds import Build, build_for, builds
-from serverctl.vllm.environment import MARK, environment_folder, find_environment
+from serverctl.vllm.builds import MARK, Build, build_for, builds, environment_folder, find_environment
 from serverctl.vllm.install import check_space, choose_python, install, remove, with_version
 from serverctl.vllm.packages import PipProgress, Progress
 

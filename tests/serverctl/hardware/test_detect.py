@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import DATA, Memory, Nvml, Replay, look
 
-from serverctl.hardware.detect import ask_nvml, detect, detect_cpu, run_tool
+from serverctl.hardware.detect import detect, detect_cpu, run_tool
 from serverctl.hardware.facts import GIB, MIB
+from serverctl.hardware.nvml import ask_nvml
 
 # Machine: cards as (name, compute capability, GiB that programs see, drives a display).
 ONE_CARD = [
