@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DUMP = ROOT / "serverctl" / "parser_dump.py"
+DUMP = ROOT / "serverctl" / "vllm" / "parser_dump.py"
 CHECK = ROOT / "tests" / "stubs" / "check_arguments.py"
 TOOL = ROOT / "scripts" / "dump-vllm-parser"
 
