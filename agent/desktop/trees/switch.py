@@ -1,8 +1,8 @@
-"""The accessibility of a person's session: where its bus is, whether it is switched on, and lending it for a run.
+"""The accessibility switch of a person's session: where its bus is, whether it is on, and switching it on for a run.
 
-Many applications tell their elements in any case; browsers and others do so only where the session says that somebody
-reads them. That switch is the person's: it is turned after asking only, and given back, also after a crash. The switch
-for screen readers is left alone: desktops start one that speaks.
+Many applications tell their elements in any case. Browsers and others do so only if the switch says that somebody reads
+them. The switch is the person's: it is turned only after asking, and given back, also after a crash. The switch for
+screen readers is left alone, because desktops start one that speaks.
 """
 
 import json
@@ -16,7 +16,7 @@ from agent.desktop.trees.bus import Body, Bus, Limits, Question
 from agent.desktop.trees.wire import Call
 from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError
-from foundation.files import write_atomically
+from foundation.files import read_json_object, write_atomically
 from foundation.processes import identity_of, is_alive, read_identity
 
 #: What the person says of it in the settings.
@@ -39,7 +39,7 @@ _REMARK = (
 
 
 def session_bus(environ: Mapping[str, str]) -> str:
-    """The address of the session bus of an environment; "" where it has none."""
+    """Return the address of the session bus of an environment; "" if it has none."""
     if told := environ.get("DBUS_SESSION_BUS_ADDRESS"):
         return told
     usual = Path(environ.get("XDG_RUNTIME_DIR") or "/nowhere", "bus")
@@ -47,10 +47,10 @@ def session_bus(environ: Mapping[str, str]) -> str:
 
 
 def buses(session: str, told: str = "") -> Iterator[str]:
-    """The addresses at which the accessibility bus may be, the best first.
+    """Return the addresses at which the accessibility bus may be, the best first.
 
     Args:
-        session: the address of the session bus, which starts the service where it is not there; "" for none.
+        session: the address of the session bus, which starts the service if necessary; "" for none.
         told: the address that a display tells, which is that of its own applications; "" for none.
 
     Raises:
@@ -58,15 +58,13 @@ def buses(session: str, told: str = "") -> Iterator[str]:
     """
     if told:
         yield told
-    if not session:
-        return
-    reply = _asked(session, Call(_SERVICE, _PATH, _SERVICE, "GetAddress", "s"), Limits())
+    reply = _asked(session, Call(_SERVICE, _PATH, _SERVICE, "GetAddress", "s"), Limits()) if session else None
     if reply and reply[0] != told:
         yield str(reply[0])
 
 
 def is_switched_on(session: str) -> bool | None:
-    """Whether accessibility is on in a session, by the address of its bus; None where nobody knows."""
+    """Whether accessibility is on in a session, by the address of its bus; None if unknown."""
     with suppress(EnvironmentLacksError):
         reply = _asked(session, Call(_SERVICE, _PATH, _PROPERTIES, "Get", "v", "ss", _SWITCH))
         if reply and reply[0][0] == "b":
@@ -75,7 +73,7 @@ def is_switched_on(session: str) -> bool | None:
 
 
 def answering(session: str) -> int | None:
-    """How many programs are on the accessibility bus of a session; None where that does not answer."""
+    """Return how many programs are on the accessibility bus of a session; None if it does not answer."""
     with suppress(EnvironmentLacksError):
         for address in buses(session):
             reply = _asked(address, Call(_DBUS, _DBUS_PATH, _DBUS, "ListNames", "as"))
@@ -85,7 +83,7 @@ def answering(session: str) -> int | None:
 
 
 def switch(session: str, *, on: bool) -> bool:
-    """Switch it; whether it stands so then. Applications that run already may take no notice."""
+    """Switch it, and return whether that worked. Applications that run already may take no notice."""
     with suppress(EnvironmentLacksError):
         _asked(session, Call(_SERVICE, _PATH, _PROPERTIES, "Set", "", "ssv", (*_SWITCH, ("b", on))))
         return is_switched_on(session) is on
@@ -93,12 +91,12 @@ def switch(session: str, *, on: bool) -> bool:
 
 
 class LentAccessibility:
-    """The accessibility of the session of an environment, from now until it is given back.
+    """The accessibility of a session, switched on if the person agrees, until it is given back.
 
     Args:
         environ: of the session.
-        wish: what the person said of it.
-        ask: asks the person yes or no; None where nobody can answer.
+        wish: the person's setting.
+        ask: asks the person yes or no; None if nobody can answer.
         tell: tells the person something.
     """
 
@@ -120,7 +118,7 @@ class LentAccessibility:
             self._switch_on(tell)
 
     def give_back(self) -> None:
-        """Put it back as it was; safe to call twice."""
+        """Switch it off if it was off before; safe to call twice."""
         if self._lent:
             self._lent = False
             switch(self._session, on=False)
@@ -140,15 +138,12 @@ class LentAccessibility:
 
 
 def give_back_left_over() -> bool:
-    """Switch off what a run switched on that ended without giving it back; whether there was such a thing."""
-    try:
-        told = json.loads(_marker().read_text(encoding="utf-8"))
-        session = str(told["session"])
-    except (OSError, ValueError, TypeError, KeyError):
+    """Switch off what a run left on that ended without giving it back, and return whether there was such a run."""
+    told = read_json_object(_marker())
+    session = told.get("session")
+    if not isinstance(session, str) or is_alive(read_identity(told)):
         return False
-    if is_alive(read_identity(told)):
-        return False
-    # The setting is the person's, not the session's: it is given back on today's bus where that one is gone.
+    # The setting is the person's, not the session's: it is given back on today's bus if that one is gone.
     if switch(session, on=False) or switch(session_bus(os.environ), on=False):
         _marker().unlink(missing_ok=True)
         return True
