@@ -48,9 +48,7 @@ def _singular(text: str) -> str:
 class Catalogue:
     """The installed applications, searchable by the words people use.
 
-    Args:
-        apps: the applications.
-        desktops: what the desktop calls itself (XDG_CURRENT_DESKTOP), whose own applications come first.
+    `desktops` is what the desktop calls itself (XDG_CURRENT_DESKTOP); its own applications come first.
     """
 
     def __init__(self, apps: Iterable[App], desktops: Collection[str] = ()) -> None:
@@ -108,9 +106,8 @@ class Catalogue:
     def opener(self, types: Sequence[str], chosen: Sequence[str] = ()) -> App | None:
         """The application that opens files of a type; None for none.
 
-        Args:
-            types: the type, then those that are more general ("text/markdown", "text/plain").
-            chosen: the desktop files that the person or the system chose for it, the first that is installed counts.
+        `types` is the type, then more general ones ("text/markdown", "text/plain"). `chosen` are the desktop files that
+        the person or the system chose for it: the first that is installed counts.
         """
         by_id = {app.id: app for app in self._apps}
         for identifier in chosen:

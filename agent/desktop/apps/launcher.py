@@ -36,9 +36,7 @@ _HANDOVER_TIMEOUT = 3.0
 class Launcher:
     """The installed applications; see `Applications`.
 
-    Args:
-        environ: the environment that they are searched and started in; None for this process's own.
-        open_windows: tells when the window of one has appeared.
+    They are searched and started in `environ`; None stands for this process's own.
     """
 
     def __init__(self, environ: Mapping[str, str] | None, open_windows: OpenWindows) -> None:

@@ -25,11 +25,8 @@ _HANDOVER = 0.3
 class GuardedDesktop:
     """Screen, hand and surroundings for one run.
 
-    Args:
-        desktop: the real one.
-        dry_run: nothing is touched.
-        languages: tesseract's names of the languages on the screen.
-        ours: whether the terminal that runs us can be on it; not on a throw-away desktop.
+    `languages` are tesseract's names of the languages on the screen. `ours`: the terminal that runs us can be on this
+    desktop, which is not a throw-away one.
 
     Raises:
         EnvironmentLacksError: the desktop takes no input.

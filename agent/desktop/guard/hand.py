@@ -54,11 +54,7 @@ _SHORTEST = 4
 class GuardedHand:
     """A `Hand` around the real one. Used from the hand's thread, where it opens a connection of its own.
 
-    Args:
-        hand: the real one.
-        reach: what it may touch.
-        home: where the wheel turns if an action names no point.
-        meant: where the last action was meant to go.
+    `home` is where the wheel turns if an action names no point, and `meant` tells where the last action was to go.
     """
 
     def __init__(self, hand: Hand, reach: Reach, home: DesktopPoint, meant: Callable[[], Meant] = Meant) -> None:

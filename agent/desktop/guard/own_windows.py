@@ -53,9 +53,7 @@ class Own:
 def find_own(open_windows: OpenWindows, shows: Callable[[Mapping[str, str]], bool]) -> Own:
     """Return the windows of the terminal that runs us; none over SSH, or if it is on another desktop.
 
-    Args:
-        open_windows: of a desktop.
-        shows: whether windows of a program with an environment appear on it.
+    `shows` tells whether windows of a program with an environment appear on it.
     """
     here = [process for process in _local_terminal_ends() if shows(_environ(process))]
     if not here:

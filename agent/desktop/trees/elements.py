@@ -56,11 +56,8 @@ class _Memory:
 class AtspiElements:
     """See `Elements`.
 
-    Args:
-        find_bus: the addresses at which the accessibility bus may be, the best first; may raise EnvironmentLacksError.
-        windows: a connection of its own; closed with this.
-        monitors: of the desktop.
-        number_here: the number that a process has here, where the bus tells another one.
+    `find_bus` returns the addresses at which the accessibility bus may be, the best first, and may raise
+    EnvironmentLacksError. `windows` is closed with this. `number_here` translates PIDs that the bus tells.
     """
 
     def __init__(

@@ -11,26 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.core.geometry import Region
+from agent.desktop.trees import roles
 from agent.desktop.trees.bus import Body, Question
-from agent.desktop.trees.roles import (
-    CONTAINERS,
-    CONTROLS,
-    MENU,
-    NAMED_CONTAINERS,
-    POPUP_MENU,
-    ROWS,
-    SCROLL_PANES,
-    TEXTS,
-    VISIBLE,
-    has,
-    numbers,
-)
+from agent.desktop.trees.roles import has, numbers
 from agent.desktop.trees.tree import _DEEPEST, _MOST_NODES, WINDOW, Node, Ref, children, extents, refs, region_of
 from agent.desktop.trees.wire import Call
 
 _LISTS = numbers("list")
-_PLACED = CONTROLS | CONTAINERS | SCROLL_PANES
-_PLACED_IF_NAMED = TEXTS | NAMED_CONTAINERS
+_PLACED = roles.CONTROLS | roles.CONTAINERS | roles.SCROLL_PANES
+_PLACED_IF_NAMED = roles.TEXTS | roles.NAMED_CONTAINERS
 #: A node that does not tell all the children it claims is asked so many times in a row, then again after so many
 #: seconds, and each time after twice as many: on a busy computer a page may come late.
 _MOST_TIMES, _AGAIN = 5, 1.0
@@ -88,7 +77,7 @@ def cached(
             node.ref
             for node in known.values()
             if (len(node.children) < node.count or node.ref in hollow)
-            and has(node.states, VISIBLE)
+            and has(node.states, roles.VISIBLE)
             and node.ref not in asked
             and not ((before := unfolded.get(node.ref)) is not None and before.is_enough(node))
         ]
@@ -119,13 +108,9 @@ def placed(
 
     Only what can be an element is asked for its box, as that costs most: half of all nodes are for layout.
 
-    Args:
-        known: all nodes of the application.
-        frame: the window.
-        left: where its own coordinates begin on the screen.
-        top: the same downwards.
-        popovers: where on the screen windows without a frame are. What is in a popover is told as if that began where
-            the button does that it belongs to; its node has exactly the size of its window, so it is moved there.
+    `left` and `top` say where the window's own coordinates begin on the screen, and `popovers` where windows without a
+    frame are. The contents of a popover are told as if it began at its button. Its node has exactly the size of its
+    window, so it is moved there.
     """
     below: list[Node] = []
     asked: list[Node] = []
@@ -137,8 +122,8 @@ def placed(
             below.append(node)
             if popovers or node.role in _PLACED or (node.name and not within and node.role in _PLACED_IF_NAMED):
                 asked.append(node)
-        within = within or node.role in CONTROLS - ROWS
-        fresh = [ref for ref in node.children if ref not in seen and has(known[ref].states, VISIBLE)]
+        within = within or node.role in roles.CONTROLS - roles.ROWS
+        fresh = [ref for ref in node.children if ref not in seen and has(known[ref].states, roles.VISIBLE)]
         seen.update(fresh)
         waiting += [(known[ref], within) for ref in reversed(fresh)]
     replies: list[Body] = yield [extents(node.ref, WINDOW) for node in asked]
@@ -150,7 +135,7 @@ def placed(
         if root is not None and root.box is not None:
             moved[root.ref] = window.left - root.box.left, window.top - root.box.top
             _move(known, root, *moved[root.ref])
-            root.role = POPUP_MENU
+            root.role = roles.POPUP_MENU
     opened = {ref for root in moved for ref in inside(known, known[root])}
     closed = {
         ref
@@ -173,7 +158,7 @@ def hollow_lists(nodes: Sequence[Node]) -> set[Ref]:
 
 def _is_popover(node: Node) -> bool:
     """Whether a node is a popover, which keeps what it holds, and where that was, while it is closed."""
-    return node.role == MENU or node.name.startswith("GtkPopover")
+    return node.role == roles.MENU or node.name.startswith("GtkPopover")
 
 
 def inside(known: dict[Ref, Node], root: Node) -> set[Ref]:

@@ -6,24 +6,13 @@ from dataclasses import replace
 from agent.core.geometry import DesktopPoint
 from agent.desktop.protocol.elements import FieldText
 from agent.desktop.protocol.windows import Layer
-from agent.desktop.trees import gtk4
+from agent.desktop.trees import gtk4, roles
 from agent.desktop.trees.applications import Application, matching, windows_of
 from agent.desktop.trees.bus import Question
 from agent.desktop.trees.contents import clicked
 from agent.desktop.trees.hits import descend, reply_ref
 from agent.desktop.trees.outline import Seen, element_of, states_of
-from agent.desktop.trees.roles import (
-    CONTROLS,
-    FIELDS,
-    FOCUSABLE,
-    FOCUSED,
-    PASSWORD,
-    POPUPS,
-    TEXTS,
-    WINDOWS,
-    has,
-    role_name,
-)
+from agent.desktop.trees.roles import has, role_name
 from agent.desktop.trees.shape import Draft, Tree, smallest_at
 from agent.desktop.trees.tree import (
     WINDOW,
@@ -46,7 +35,7 @@ from agent.screen.outline import Element
 
 #: A control is looked for so many levels above what was hit.
 _CLIMB = 8
-_CONTROLS = frozenset(role_name(number) for number in CONTROLS)
+_CONTROLS = frozenset(role_name(number) for number in roles.CONTROLS)
 #: A page and the field in it may both say that they have the focus; nobody needs more of them.
 _MOST = 20
 #: Characters. Longer texts are documents; in them Enter begins a line and sends nothing.
@@ -64,12 +53,7 @@ def look_at(
 ) -> Question[Element | None]:
     """What is at a point of a window of an application.
 
-    Args:
-        application: whose window is on top there.
-        layer: that window.
-        point: on the desktop.
-        seen: what was read of windows lately.
-        known: the elements of that, by their nodes.
+    `seen` is what was read of windows lately, and `known` its elements by their nodes.
     """
     own_seen = [one for one in seen if one.application is application]
     if layer.helper:  # a menu, which may be a part of the tree of the window that it is over
@@ -92,7 +76,7 @@ def look_at(
         path = yield from _path(application, start, layer, point, origin)
         if layer.helper and start not in popups:
             nodes = yield from details(path)
-            if not any(node.role in POPUPS for node in nodes):
+            if not any(node.role in roles.POPUPS for node in nodes):
                 continue
         if path:
             found = yield from _of_lately(path, known)
@@ -133,7 +117,7 @@ def _of_lately(path: Sequence[Ref], known: Mapping[Ref, Element]) -> Question[El
         element = known.get(ref)
         if element is not None and (element.role in _CONTROLS or "clickable" in element.states):
             for node in (yield from details([ref])):
-                if node.role in CONTROLS:
+                if node.role in roles.CONTROLS:
                     draft = Draft(node, node.role, element.name, element.box, clickable="clickable" in element.states)
                     return replace(element, states=states_of(draft), trusted=True)
             return replace(element, trusted=True)
@@ -145,10 +129,14 @@ def _chain(path: Sequence[Ref], start: Ref) -> Question[list[Node]]:
     nodes = list(reversed((yield from details(path))))
     for _ in range(_CLIMB):
         parent = nodes[-1].parent if nodes else None
-        if parent is None or parent == start or any(node.ref == parent or node.role in CONTROLS for node in nodes):
+        if (
+            parent is None
+            or parent == start
+            or any(node.ref == parent or node.role in roles.CONTROLS for node in nodes)
+        ):
             break
         nodes += yield from details([parent])
-        if nodes[-1].ref != parent or nodes[-1].role in WINDOWS:
+        if nodes[-1].ref != parent or nodes[-1].role in roles.WINDOWS:
             break
     return nodes
 
@@ -159,13 +147,13 @@ def _choose(
     """The control among nodes that lie in each other, or else the deepest that says anything."""
     if not chain:
         return None
-    control = next((node for node in chain if node.role in CONTROLS), None)
+    control = next((node for node in chain if node.role in roles.CONTROLS), None)
     takes = False
     if control is None and application.is_browser:
         taking = yield from clicked([node.ref for node in chain[:4]])
         control = next((node for node in chain if node.ref in taking), None)
         takes = control is not None
-    node = control or next((one for one in chain if one.role in TEXTS and one.name), chain[0])
+    node = control or next((one for one in chain if one.role in roles.TEXTS and one.name), chain[0])
     name = Tree(node.ref, [], class_names=application.is_gtk4).name
     draft = Draft(node, node.role, name(node), node.box or layer.box, clickable=takes)
     if (element := known.get(node.ref)) is not None:
@@ -196,12 +184,7 @@ def look_for_focus(
 ) -> Question[Element | None]:
     """The element of an application's window that has the focus; None where it does not say.
 
-    Args:
-        application: whose window it is.
-        layer: that window.
-        layers: all of them.
-        seen: what was read of windows lately.
-        known: the elements of that, by their nodes.
+    `seen` is what was read of windows lately, and `known` its elements by their nodes.
     """
     found = yield from _node_with_focus(application, layer, layers, seen)
     if found is None:
@@ -226,7 +209,7 @@ def look_for_text(
 ) -> Question[FieldText | None]:
     """What stands in the field of a window that has the focus, and what of it is selected; None where nobody tells."""
     found = yield from _node_with_focus(application, layer, layers, seen)
-    if found is None or found[0].role == PASSWORD:
+    if found is None or found[0].role == roles.PASSWORD:
         return None
     ref = found[0].ref
     text, count, caret, selection = yield [
@@ -254,10 +237,10 @@ def _node_with_focus(
         return None
     lately = [node for one in seen if one.tree.frame == frame.ref for node in one.tree.nodes.values()]
     nodes = yield from _having_focus(application, frame.ref, lately)
-    nodes = [node for node in nodes if has(node.states, FOCUSED) and node.role not in WINDOWS]
+    nodes = [node for node in nodes if has(node.states, roles.FOCUSED) and node.role not in roles.WINDOWS]
     if not nodes:
         return None
-    return max(reversed(nodes), key=lambda one: (one.role == PASSWORD, one.role in FIELDS)), frame
+    return max(reversed(nodes), key=lambda one: (one.role == roles.PASSWORD, one.role in roles.FIELDS)), frame
 
 
 def _having_focus(application: Application, frame: Ref, lately: Iterable[Node]) -> Question[list[Node]]:
@@ -265,15 +248,15 @@ def _having_focus(application: Application, frame: Ref, lately: Iterable[Node]) 
     if application.is_gtk4:
         cache = (yield from gtk4.listed(application.ref)) or {}
         below = gtk4.inside(cache, cache[frame]) if frame in cache else ()
-        return (yield from details([ref for ref in below if has(cache[ref].states, FOCUSED)][:_MOST]))
+        return (yield from details([ref for ref in below if has(cache[ref].states, roles.FOCUSED)][:_MOST]))
     if application.matches:
         [told] = yield [focused_below(frame, _MOST)]
         if told is not None:
             return (yield from details(refs(told, _MOST)))
     # Qt: most likely it is one of those that were there the last time.
-    asked = [node.ref for node in lately if has(node.states, FOCUSABLE)]
+    asked = [node.ref for node in lately if has(node.states, roles.FOCUSABLE)]
     replies = yield [method(ref, "Accessible", "GetState", "au") for ref in asked]
-    having = [ref for ref, reply in zip(asked, replies, strict=True) if has(bits_of(reply), FOCUSED)]
+    having = [ref for ref, reply in zip(asked, replies, strict=True) if has(bits_of(reply), roles.FOCUSED)]
     if having:
         return (yield from details(having[:_MOST]))
     return (yield from walked(frame, _WALKED))

@@ -100,10 +100,7 @@ def shown_window(layer: Layer, active: WindowId | None) -> ShownWindow:
 def what_lacks(unread: Sequence[Layer], hung: Iterable[int | None], *, strangers: bool) -> str:
     """Why elements are missing, as sentences; "" where no window was left unread.
 
-    Args:
-        unread: windows that can be seen, of which no tree was read.
-        hung: the processes that did not answer.
-        strangers: whether somebody else did not either, of whom it is not known which windows are theirs.
+    `hung` are the processes that did not answer. `strangers`: a process whose windows are unknown did not, either.
     """
     late = [layer for layer in unread if layer.window.pid in {*hung}]
     mute = [layer for layer in unread if layer not in late]

@@ -5,24 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from agent.core.geometry import DesktopPoint, Region, shared
-from agent.desktop.trees.roles import (
-    COMBO_BOX,
-    CONTAINERS,
-    CONTROLS,
-    HOLDERS,
-    LABELS,
-    NAMED_CONTAINERS,
-    POPUP_MENUS,
-    POPUPS,
-    ROWS,
-    SCROLL_BAR,
-    SCROLL_PANES,
-    SECTIONS,
-    SELECTED,
-    TEXTS,
-    alike,
-    has,
-)
+from agent.desktop.trees import roles
+from agent.desktop.trees.roles import alike, has
 from agent.desktop.trees.tree import Node, Ref
 from agent.safety.text import one_line
 
@@ -63,7 +47,7 @@ class Draft:
     @property
     def is_control(self) -> bool:
         """Whether it is there to be clicked, typed into or dragged."""
-        return self.role in CONTROLS or self.clickable
+        return self.role in roles.CONTROLS or self.clickable
 
 
 class Tree:
@@ -104,8 +88,8 @@ class Tree:
         told = _once(node.name.strip()) if self._class_names else node.name.strip()
         lines = told.splitlines()
         # What stands on a row's further lines is about it: "Adwaita-dark", "GTK 3, GTK 2".
-        name = one_line(lines[0] if lines and node.role in ROWS else told, LONGEST_NAME)
-        if self._class_names and (_CLASS_NAME.match(name) if node.role not in LABELS else name == "GtkLabel"):
+        name = one_line(lines[0] if lines and node.role in roles.ROWS else told, LONGEST_NAME)
+        if self._class_names and (_CLASS_NAME.match(name) if node.role not in roles.LABELS else name == "GtkLabel"):
             return ""
         return name
 
@@ -113,23 +97,20 @@ class Tree:
         """What is written below a node, without what belongs to another control there; each text once."""
         found: dict[str, None] = {}
         for node in self.inside(ref):
-            if node.role in LABELS and (name := self.name(node)):
+            if node.role in roles.LABELS and (name := self.name(node)):
                 found.setdefault(name)
         return list(found)
 
     def controls(self, ref: Ref) -> int:
         """How many controls there are below a node."""
-        return sum(node.role in CONTROLS for node in self.inside(ref))
+        return sum(node.role in roles.CONTROLS for node in self.inside(ref))
 
 
 def drafts(tree: Tree, window: Region, screen: Region, clickable: Iterable[Ref] = ()) -> list[Draft]:
     """The elements of a window in the order of its tree.
 
-    Args:
-        tree: of the window.
-        window: where it is on the screen.
-        screen: where its menus may be.
-        clickable: the parts of a page that take clicks, whatever their role.
+    `window` is its place on the screen, and `screen` where its menus may be. `clickable` are the parts of a page that
+    take clicks, whatever their role.
     """
     taking = set(clickable)
     made: dict[Ref, Draft] = {}
@@ -139,9 +120,9 @@ def drafts(tree: Tree, window: Region, screen: Region, clickable: Iterable[Ref] 
         popup = _popup(tree, node)
         box, offscreen = _seen(tree, node, window if popup is None else screen)
         draft = Draft(node, node.role, tree.name(node), box, offscreen, node.ref in taking, popup)
-        if not draft.name and (node.role in HOLDERS or draft.clickable):
+        if not draft.name and (node.role in roles.HOLDERS or draft.clickable):
             written = tree.labels(node.ref)
-            if len(written) == 1 or (written and node.role in ROWS and tree.controls(node.ref) < 2):
+            if len(written) == 1 or (written and node.role in roles.ROWS and tree.controls(node.ref) < 2):
                 draft.name = written[0]
         if not draft.name and draft.is_control:
             draft.name = one_line(node.description, LONGEST_NAME)
@@ -166,27 +147,27 @@ def _kept(tree: Tree, node: Node, taking: set[Ref]) -> bool:
     """Whether a node is something to a person."""
     if any(one.name == _TOOL_TIP for one in tree.above(node.ref)):
         return False
-    if node.ref in taking or node.role in CONTAINERS:
+    if node.ref in taking or node.role in roles.CONTAINERS:
         return True
-    if node.role in CONTROLS:
-        return node.role != SCROLL_BAR or (node.box is not None and min(node.box.width, node.box.height) > 1)
-    if node.role in TEXTS:
+    if node.role in roles.CONTROLS:
+        return node.role != roles.SCROLL_BAR or (node.box is not None and min(node.box.width, node.box.height) > 1)
+    if node.role in roles.TEXTS:
         return bool(tree.name(node))
-    return node.role in NAMED_CONTAINERS and bool(tree.name(node))
+    return node.role in roles.NAMED_CONTAINERS and bool(tree.name(node))
 
 
 def _popup(tree: Tree, node: Node) -> Ref | None:
     """The menu or list that came up over the window and holds a node; None where it is in the window itself."""
-    if node.role in POPUP_MENUS:
+    if node.role in roles.POPUP_MENUS:
         return node.ref
-    return next((one.ref for one in tree.above(node.ref) if one.role in POPUPS), None)
+    return next((one.ref for one in tree.above(node.ref) if one.role in roles.POPUPS), None)
 
 
 def _seen(tree: Tree, node: Node, clip: Region) -> tuple[Region, bool]:
     """What can be seen of a node within its window, or all of it where nothing can, and whether that is so."""
     assert node.box is not None
     seen: Region | None = node.box
-    for window in (clip, *(one.box for one in tree.above(node.ref) if one.role in SCROLL_PANES and one.box)):
+    for window in (clip, *(one.box for one in tree.above(node.ref) if one.role in roles.SCROLL_PANES and one.box)):
         seen = seen and shared(seen, window)
     if seen is None or seen.width < min(_SEEN, node.box.width) or seen.height < min(_SEEN, node.box.height):
         return node.box, True
@@ -199,18 +180,18 @@ def _merge(tree: Tree, made: dict[Ref, Draft]) -> None:
         holder = next((made[node.ref] for node in tree.above(ref) if node.ref in made), None)
         if holder is None or holder.node.ref not in made:
             continue
-        if holder.role == COMBO_BOX and draft.box == holder.box:  # of a closed list, the entries are where it is
-            if has(draft.node.states, SELECTED):
+        if holder.role == roles.COMBO_BOX and draft.box == holder.box:  # of a closed list, the entries are where it is
+            if has(draft.node.states, roles.SELECTED):
                 holder.value = draft.name
             del made[ref]
         elif _is_choice_shown(tree, draft, holder):
             holder.value = draft.name or holder.value
             del made[ref]
-        elif draft.role in TEXTS and not draft.clickable:
+        elif draft.role in roles.TEXTS and not draft.clickable:
             named = holder.name == draft.name
             # GTK 3 has the page of a tab below the tab: what is written there is not the tab's.
             on_it = holder.box.contains(DesktopPoint(*draft.center))
-            if named or (on_it and holder.is_control and holder.role not in ROWS):
+            if named or (on_it and holder.is_control and holder.role not in roles.ROWS):
                 holder.twins.add(ref)
                 del made[ref]
         elif alike(draft.role, holder.role) and draft.is_control and holder.is_control:
@@ -225,10 +206,10 @@ def _merge(tree: Tree, made: dict[Ref, Draft]) -> None:
 
 def _is_choice_shown(tree: Tree, draft: Draft, holder: Draft) -> bool:
     """Whether a node is what a combo box of GTK 4 shows while it is closed: a list of one row."""
-    if holder.role != COMBO_BOX or draft.role not in CONTAINERS | ROWS:
+    if holder.role != roles.COMBO_BOX or draft.role not in roles.CONTAINERS | roles.ROWS:
         return False
     inside = holder.box.contains(DesktopPoint(*draft.center))
-    return inside and not any(node.role in POPUP_MENUS for node in tree.above(draft.node.ref))
+    return inside and not any(node.role in roles.POPUP_MENUS for node in tree.above(draft.node.ref))
 
 
 def _near(inner: Region, outer: Region) -> bool:
@@ -238,7 +219,7 @@ def _near(inner: Region, outer: Region) -> bool:
 
 def _row_label(tree: Tree, node: Node) -> str:
     """The title of the row that a nameless control stands in."""
-    row = next((one for one in tree.above(node.ref) if one.role in ROWS), None)
+    row = next((one for one in tree.above(node.ref) if one.role in roles.ROWS), None)
     written = tree.labels(row.ref) if row is not None else []
     return written[0] if written else ""
 
@@ -255,7 +236,7 @@ def clickable_sections(tree: Tree) -> list[Ref]:
     return [
         node.ref
         for node in tree.nodes.values()
-        if node.role in SECTIONS - CONTROLS
+        if node.role in roles.SECTIONS - roles.CONTROLS
         and node.box
-        and not any(one.role in CONTROLS for one in tree.above(node.ref))
+        and not any(one.role in roles.CONTROLS for one in tree.above(node.ref))
     ]

@@ -93,11 +93,7 @@ def switch(session: str, *, on: bool) -> bool:
 class LentAccessibility:
     """The accessibility of a session, switched on if the person agrees, until it is given back.
 
-    Args:
-        environ: of the session.
-        wish: the person's setting.
-        ask: asks the person yes or no; None if nobody can answer.
-        tell: tells the person something.
+    `wish` is the person's setting. `ask` asks the person yes or no, and is None if nobody can answer.
     """
 
     def __init__(

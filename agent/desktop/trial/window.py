@@ -29,11 +29,7 @@ _POLL = 0.01
 class TrialWindow:
     """A window that shows a pattern and tells what reaches it, until it is closed.
 
-    Args:
-        program: the module that shows it.
-        environ: of the desktop that it is to appear on.
-        number: of its pattern.
-        stop: ends every wait.
+    `program` is the module that shows it, `number` that of its pattern.
 
     Raises:
         EnvironmentLacksError: no window appears.

@@ -26,9 +26,7 @@ _COVERING = {"MENU", "DROPDOWN_MENU", "POPUP_MENU", "COMBO", "TOOLTIP", "DND"}
 class Layers:
     """Reads the stack; what cannot change of a window is remembered.
 
-    Args:
-        display: a connection.
-        describe: the title, class and process of a window.
+    `describe` returns title, class and process of a window.
     """
 
     def __init__(self, display: Any, describe: Callable[[int], Window | None]) -> None:
@@ -145,10 +143,7 @@ def _shown(attributes: Any, geometry: Any) -> Region | None:
 class VisibleParts:
     """Where some windows are visible, kept up to date by the X server's events: a look costs one round trip.
 
-    Args:
-        display: a connection of which nobody else reads the events.
-        of: the windows.
-        look: returns the layers, with these windows among them.
+    Nobody else may read the events of `display`. `look` returns the layers, with these windows among them.
     """
 
     def __init__(self, display: Any, of: frozenset[Any], look: Callable[[], list[Layer]]) -> None:

@@ -126,9 +126,7 @@ def _read(pid: int, name: str) -> str:
 class Ping:
     """A question that toolkits answer as soon as they look at what they were sent (_NET_WM_PING of the EWMH).
 
-    Args:
-        display: a connection of which nobody else reads the events.
-        focus: a window of the application.
+    Nobody else may read the events of `display`; `focus` is a window of the application.
     """
 
     def __init__(self, display: Any, focus: int) -> None:

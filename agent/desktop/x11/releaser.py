@@ -17,9 +17,7 @@ _END_TIMEOUT = 1.0
 class Releaser:
     """Releases what one hand left pressed.
 
-    Args:
-        stop: of the run.
-        notes: the file that says what is pressed, which the process removes once it released everything.
+    The process removes `notes`, the file that says what is pressed, once it has released everything.
     """
 
     def __init__(self, stop: StopSwitch, notes: Path) -> None:

@@ -17,11 +17,8 @@ class SelectionOwner:
     With a plain clipboard tool nobody can tell whether the text arrived, and restoring the person's clipboard too early
     pastes that instead. Being the owner answers both: a paste is over when the application has asked for the text.
 
-    Args:
-        text: what is offered.
-        names: the selections that it is offered as.
-        client: who it is for, by its connection; None for whoever has the focus. Others look at any time, and do not
-            count; one of them that has the focus gets nothing, and is kept as `thief`.
+    The text is for `client`, a connection, or for the focused application if that is None. Others look at any time, and
+    do not count; another application that has the focus gets nothing, and is kept as `thief`.
     """
 
     def __init__(self, text: str, names: Sequence[str], client: int | None = None) -> None:

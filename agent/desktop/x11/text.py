@@ -54,13 +54,8 @@ def way_of(
 ) -> Way:
     """How an application takes text (configs/pasting.toml).
 
-    Args:
-        app: its class.
-        libraries: the names of those that it has loaded.
-        composes: whether keys go through an input method there.
-        tk: whether Tk shows it.
-        desktop: whether it is the desktop itself, on which keys do other things, unless a name is being changed.
-        selected: whether it owns PRIMARY, so that it has selected something.
+    `composes`: keys go through an input method there. `tk`: Tk shows it. `desktop`: it is the desktop itself, on which
+    keys do other things unless a name is being changed. `selected`: it owns PRIMARY, so it has selected something.
     """
     known = load_config("pasting.toml")
 
