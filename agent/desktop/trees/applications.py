@@ -126,5 +126,18 @@ def _likeness(node: Node, layer: Layer) -> int:
     return score
 
 
+def origin_of(application: Application, layer: Layer, frame: Node) -> tuple[int, int]:
+    """Return where the coordinates of a window begin: on X11 those of the screen, except for GTK 4.
+
+    Measured with GTK 4.8 under a window manager that does not compose: it draws a border of 5 pixels around itself,
+    which the node of the window leaves out. Where a shadow is drawn, the window says so and the layer leaves it out.
+    """
+    if not application.is_gtk4:
+        return layer.surface or (0, 0)
+    size = frame.box or layer.box
+    border_x, border_y = layer.box.width - size.width, layer.box.height - size.height
+    return layer.box.left + max(0, border_x) // 2, layer.box.top + max(0, border_y) // 2
+
+
 def _text(body: Body) -> str:
     return str(variant(body, "s") or "")

@@ -16,11 +16,19 @@ from agent.core.geometry import DesktopPoint, Region, around
 from agent.desktop.protocol.elements import FieldText
 from agent.desktop.protocol.windows import Layer, WindowId, Windows
 from agent.desktop.trees import gtk4
-from agent.desktop.trees.applications import Application, introduce, matching, of_process, registered, windows_of
+from agent.desktop.trees.applications import (
+    Application,
+    introduce,
+    matching,
+    of_process,
+    origin_of,
+    registered,
+    windows_of,
+)
 from agent.desktop.trees.bus import Bus, Limits, Question, together
 from agent.desktop.trees.contents import clicked, fill
 from agent.desktop.trees.hits import trust, trust_gtk4
-from agent.desktop.trees.lookup import look_at, look_for_focus, look_for_text, origin_of
+from agent.desktop.trees.lookup import Lookup
 from agent.desktop.trees.outline import (
     Seen,
     elements_of,
@@ -42,7 +50,7 @@ _AT = 0.05
 _RETRY = 10.0
 T = TypeVar("T")
 #: Looks for one thing in an application.
-Look: TypeAlias = Callable[[Application], Question[T | None]]
+Look: TypeAlias = Callable[[Lookup], Question[T | None]]
 
 
 @dataclass(slots=True)
@@ -100,33 +108,21 @@ class AtspiElements:
         layers = self._windows.layers()
         [top] = tops_at(self._windows, layers, [(x, y)])
         layer = next((layer for layer in layers if layer.window.id == top), None)
-        if layer is None:
-            return None
-
-        def look(application: Application) -> Question[Element | None]:
-            return look_at(application, layer, point, self._seen, self._elements)
-
-        return self._looked(layer, look, began + _AT)
+        return None if layer is None else self._looked(layer, lambda lookup: lookup.at(point), began + _AT)
 
     def focused(self) -> Element | None:
-        return self._looked_at_active(
-            lambda application, layer, layers: look_for_focus(application, layer, layers, self._seen, self._elements)
-        )
+        return self._looked_at_active(Lookup.focused)
 
     def field_text(self) -> FieldText | None:
-        return self._looked_at_active(
-            lambda application, layer, layers: look_for_text(application, layer, layers, self._seen)
-        )
+        return self._looked_at_active(Lookup.text)
 
-    def _looked_at_active(self, look: Callable[[Application, Layer, list[Layer]], Question[T | None]]) -> T | None:
+    def _looked_at_active(self, look: Callable[[Lookup, list[Layer]], Question[T | None]]) -> T | None:
         """What one quick look at the active window tells."""
         began = time.monotonic()
         active = self._windows.active()
         layers = self._windows.layers()
         layer = next((layer for layer in layers if active is not None and layer.window.id == active.id), None)
-        if layer is None:
-            return None
-        return self._looked(layer, lambda application: look(application, layer, layers), began + _AT)
+        return None if layer is None else self._looked(layer, lambda lookup: look(lookup, layers), began + _AT)
 
     def _looked(self, layer: Layer, look: Look[T], until: float) -> T | None:
         """What one quick look at a window tells."""
@@ -325,6 +321,9 @@ class AtspiElements:
         hung = [known[name] for name in bus.silent if name in known]
         return what_lacks(unread, hung, strangers=any(not known.get(name) for name in bus.silent))
 
+    def _lookup(self, application: Application, layer: Layer) -> Lookup:
+        return Lookup(application, layer, self._seen, self._elements)
+
     def _looking(self, layer: Layer, look: Look[T]) -> Question[T | None]:
         """A look at the application that a window is of."""
         pid = layer.window.pid
@@ -332,12 +331,12 @@ class AtspiElements:
             for ref in (yield from of_process(list(self._applications), pid)):
                 yield from self._known(ref)
         for application in [one for one in self._applications.values() if one.pid == pid]:
-            return (yield from look(application))
+            return (yield from look(self._lookup(application, layer)))
         # The bus of a sandbox has no number for what was started outside of it: title and size tell whose window it is.
         for ref in (yield from of_process(list(self._applications), 0)):
             yield from self._known(ref)
         for application in [one for one in self._applications.values() if one.pid == 0]:
-            found = yield from look(application)
+            found = yield from look(self._lookup(application, layer))
             if found is not None:
                 return found
         return None
