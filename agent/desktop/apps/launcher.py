@@ -1,4 +1,4 @@
-"""Opens an application by name: found, started detached, and waited for until its window is there."""
+"""Opens an application by name, and waits for its window."""
 
 import os
 import sys
@@ -20,9 +20,9 @@ from agent.desktop.apps.files import (
     told_from,
 )
 from agent.desktop.programs import Started, start_program
-from agent.desktop.protocol.desktop import Opens
+from agent.desktop.protocol.desktop import Applications, Opens
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.desktop.protocol.windows import Connection, OpenWindows, WindowId, Windows
+from agent.desktop.protocol.windows import Connection, OpenWindows
 from agent.model.peers.table import KEY_VARIABLES
 from agent.safety.addresses import is_web_page
 from agent.safety.stop import StopSwitch
@@ -33,8 +33,8 @@ _WINDOW_TIMEOUT = 12.0
 _HANDOVER_TIMEOUT = 3.0
 
 
-class Launcher:
-    """The installed applications; see `Applications`.
+class Launcher(Applications):
+    """The installed applications of this system.
 
     They are searched and started in `environ`; None stands for this process's own.
     """
@@ -95,11 +95,7 @@ class Launcher:
 
     def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
         app, path = self._meant(name, application)
-        with closing(Connection(self._open_windows)) as connection:
-            known = connection.get()
-            before = {window.id for window in known.windows()} if known else set()
-            what = app.name if path is None else f"{self._told(path)} with {app.name}"
-            return self._wait_for_window(what, self._start(app, path), known, before, stop)
+        return self._open(app.name if path is None else f"{self._told(path)} with {app.name}", app, path, stop)
 
     def browser(self) -> Opens | None:
         app = self._browser()
@@ -111,10 +107,7 @@ class Launcher:
         app = self._browser()
         if app is None:
             raise ActionFailedError("no web browser is installed, so no page can be visited")
-        with closing(Connection(self._open_windows)) as connection:
-            known = connection.get()
-            before = {window.id for window in known.windows()} if known else set()
-            return self._wait_for_window(f"{url[:200]} with {app.name}", self._start(app, url), known, before, stop)
+        return self._open(f"{url[:200]} with {app.name}", app, url, stop)
 
     def _browser(self) -> App | None:
         types = ["x-scheme-handler/https", "x-scheme-handler/http", "text/html"]
@@ -129,11 +122,15 @@ class Launcher:
         app = None if application or is_path(name) else self.catalogue.find(name)
         if app is not None:
             return app, None
-        path = self._file(name)
+        home = self._home()
+        path = None if home is None else find_file(name, home, self._environ)
         if path is None:
             raise ActionFailedError(self._not_found(name, application))
         if application:
-            return self._called(application), path
+            opener = self.catalogue.find(application)
+            if opener is None:
+                raise ActionFailedError(self._not_found(application))
+            return opener, path
         if may_start_something(path):
             raise ActionFailedError(f"{path.name} may be a program: say which application is to open it")
         types = openers.types_of(path)
@@ -142,21 +139,11 @@ class Launcher:
             raise ActionFailedError(f"no application is known to open {path.name} ({types[0]})")
         return opener, path
 
-    def _file(self, name: str) -> Path | None:
-        home = self._home()
-        return None if home is None else find_file(name, home, self._environ)
-
     def _told(self, path: Path) -> str:
         home = self._home()
         return str(path) if home is None else told_from(home, path)
 
-    def _called(self, application: str) -> App:
-        app = self.catalogue.find(application)
-        if app is None:
-            raise ActionFailedError(self._not_found(application, ""))
-        return app
-
-    def _not_found(self, name: str, application: str) -> str:
+    def _not_found(self, name: str, application: str = "") -> str:
         if application or is_path(name):
             return f"no file or folder in your home is called {name[:60]!r}"
         similar = self.catalogue.similar(name)
@@ -176,23 +163,20 @@ class Launcher:
         self._started.append(process)
         return process
 
-    def _wait_for_window(
-        self,
-        what: str,
-        process: Started,
-        known: Windows | None,
-        before: set[WindowId],
-        stop: StopSwitch,
-    ) -> str:
-        deadline = time.monotonic() + _WINDOW_TIMEOUT
-        while time.monotonic() < deadline:
-            stop.sleep(0.05)
-            status = process.poll()
-            if status:
-                raise ActionFailedError(f"{what} ended at once with status {status}")
-            if status == 0:
-                deadline = min(deadline, time.monotonic() + _HANDOVER_TIMEOUT)
-            new = [window for window in known.windows() if window.id not in before] if known else []
-            if new:
-                return f"opened {what} (window “{new[-1].title}”)"
+    def _open(self, what: str, app: App, opened: Path | str | None, stop: StopSwitch) -> str:
+        """Start an application, and wait for its window."""
+        with closing(Connection(self._open_windows)) as connection:
+            known = connection.get()
+            before = {window.id for window in known.windows()} if known else set()
+            process, deadline = self._start(app, opened), time.monotonic() + _WINDOW_TIMEOUT
+            while time.monotonic() < deadline:
+                stop.sleep(0.05)
+                status = process.poll()
+                if status:
+                    raise ActionFailedError(f"{what} ended at once with status {status}")
+                if status == 0:
+                    deadline = min(deadline, time.monotonic() + _HANDOVER_TIMEOUT)
+                new = [window for window in known.windows() if window.id not in before] if known else []
+                if new:
+                    return f"opened {what} (window “{new[-1].title}”)"
         return f"started {what}; no new window appeared"
