@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
-from agent.desktop.factory import asks_consent, asks_first, describe_display, open_desktop, trial_window
+from agent.desktop.factory import asks_consent, asks_first, describe_display, open_desktop, self_test_window
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Desktop, Finding
-from agent.desktop.trial.seeing import what_is_empty
-from agent.desktop.trial.trial import Trial, window_environ
+from agent.desktop.self_test.capture import what_is_empty
+from agent.desktop.self_test.checks import SelfTest, window_environ
 from agent.safety.run_registry import Registered
 from agent.safety.stop import StopSwitch
 from agent.settings import DesktopKind
@@ -79,7 +79,7 @@ class DesktopDoctor:
         with closing(Registered(f"doctor-{os.getpid()}", "doctor --try")):
             if self._stop_key:
                 self._announce()
-            yield from Trial(desktop, trial_window(environ), environ, self._stop, self._stop_key).run()
+            yield from SelfTest(desktop, self_test_window(environ), environ, self._stop, self._stop_key).run()
 
     def _announce(self) -> None:
         remark(

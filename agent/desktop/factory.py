@@ -78,9 +78,9 @@ def open_windows(session: Mapping[str, str] | None = None) -> Windows | None:
     return None
 
 
-def trial_window(environ: Mapping[str, str]) -> str:
-    """Return the module that shows the window of a trial, for an environment that names one kind of display."""
-    return f"agent.desktop.{'wayland' if environ.get('WAYLAND_DISPLAY') else 'x11'}.trial_window"
+def self_test_window(environ: Mapping[str, str]) -> str:
+    """Return the module that shows the window of the self-test, for an environment that names one kind of display."""
+    return f"agent.desktop.{'wayland' if environ.get('WAYLAND_DISPLAY') else 'x11'}.self_test_window"
 
 
 def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> tuple[list[str], list[str]]:

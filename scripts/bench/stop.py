@@ -76,7 +76,7 @@ def measure(options: argparse.Namespace, environ: dict[str, str]) -> int:
         possible = [way for way in HUNG_WAYS.get(situation, WAYS) if way in ways] or ["SIGTERM"]
         way = possible[(number + number // len(wanted)) % len(possible)]
         with tempfile.TemporaryDirectory() as folder:
-            result = Trial(situation, way, chance, tape, environ, Path(folder)).run()
+            result = SelfTest(situation, way, chance, tape, environ, Path(folder)).run()
         found.append(result)
         if options.details or result.bad:
             print(f"{number:3} {result}", flush=True)
@@ -166,7 +166,7 @@ class Tape:
         self.control.sync()
 
 
-class Trial:
+class SelfTest:
     def __init__(
         self, situation: str, way: str, chance: random.Random, tape: Tape, environ: dict[str, str], folder: Path
     ) -> None:

@@ -18,7 +18,7 @@ from stubs.sway import PlainSway
 from agent.commands import doctor_desktop
 from agent.desktop.linux import portals, session
 from agent.desktop.portable.screen import MssScreen
-from agent.desktop.trial import seeing
+from agent.desktop.self_test import capture as seeing
 from agent.screen.capture import Frame
 
 ROOT = Path(__file__).resolve().parents[2]

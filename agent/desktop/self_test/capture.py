@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from agent.core.geometry import DesktopPoint
 from agent.desktop.protocol.desktop import Desktop, Finding
-from agent.desktop.trial.pattern import Found, Pattern, is_empty
-from agent.desktop.trial.window import PATIENCE, TrialWindow
+from agent.desktop.self_test.pattern import Found, Pattern, is_empty
+from agent.desktop.self_test.window import PATIENCE, SelfTestWindow
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 
@@ -25,7 +25,7 @@ _ASLEEP = (
 
 
 def look_for(
-    window: TrialWindow, pattern: Pattern, desktop: Desktop, stop: StopSwitch
+    window: SelfTestWindow, pattern: Pattern, desktop: Desktop, stop: StopSwitch
 ) -> tuple[Finding, DesktopPoint | None]:
     """Find the window as it is, and then with its colours turned; what comes out, and its left top corner.
 
@@ -54,7 +54,7 @@ def look_for(
     return Finding("capture", ok=False, detail=why, remedy=remedy), None
 
 
-def _placed(window: TrialWindow, found: Found, frame: Frame) -> tuple[Finding, DesktopPoint | None]:
+def _placed(window: SelfTestWindow, found: Found, frame: Frame) -> tuple[Finding, DesktopPoint | None]:
     """Whether its size is that of the window."""
     scale_x, scale_y = frame.viewport.scale
     region, (wide, high) = frame.viewport.region, window.size

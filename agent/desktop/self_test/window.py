@@ -1,4 +1,4 @@
-"""Our end of the window of a trial: starts its program, and hears what it tells."""
+"""Our end of the window of the self-test: starts its program, and hears what it tells."""
 
 import json
 import os
@@ -26,7 +26,7 @@ PATIENCE = 4.0
 _POLL = 0.01
 
 
-class TrialWindow:
+class SelfTestWindow:
     """A window that shows a pattern and tells what reaches it, until it is closed.
 
     `program` is the module that shows it, `number` that of its pattern.
@@ -45,7 +45,7 @@ class TrialWindow:
             env={name: environ[name] for name in _ENVIRONMENT if name in environ} | {"PYTHONPATH": str(_ROOT)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        self._hearing = threading.Thread(target=self._hear, name="trial window", daemon=True)
+        self._hearing = threading.Thread(target=self._hear, name="self-test window", daemon=True)
         self._hearing.start()
         try:
             there = self.wait("there", "failed", seconds=_APPEARS)

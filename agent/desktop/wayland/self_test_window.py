@@ -1,4 +1,4 @@
-"""The window of a trial on any Wayland compositor: python -m agent.desktop.wayland.trial_window NUMBER."""
+"""The window of the self-test on any Wayland compositor: python -m agent.desktop.wayland.self_test_window NUMBER."""
 
 import mmap
 import os
@@ -7,8 +7,8 @@ from contextlib import suppress
 from agent.core.geometry import Size
 from agent.desktop.linux.xkb import Keymap
 from agent.desktop.protocol.clipboard import TEXTS, HungError
-from agent.desktop.trial.pattern import Pattern
-from agent.desktop.trial.report import APP, TITLE, Shown, serve
+from agent.desktop.self_test.pattern import Pattern
+from agent.desktop.self_test.window_program import APP, TITLE, Shown, serve
 from agent.desktop.wayland.layout import take_keymap
 from agent.desktop.wayland.transfer import read_all
 from agent.desktop.wayland.wire import Arguments, Connection, create_buffer, socket_of

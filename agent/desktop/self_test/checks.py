@@ -1,4 +1,4 @@
-"""The trial: what is done in the window, one thing after the other, and what is found out by it.
+"""The self-test: what is done in the window, one thing after the other, and what arrives there.
 
 Nothing is clicked or typed before the window itself told that the pointer, or the focus, is in it: what the capture
 says of its place may be wrong, which is what is tried here.
@@ -15,10 +15,10 @@ from agent.core.geometry import DesktopPoint
 from agent.desktop.protocol.desktop import Desktop, Finding, TakeoverWatch
 from agent.desktop.protocol.hand import ActionFailedError, Hand
 from agent.desktop.protocol.windows import Windows
-from agent.desktop.trial import window
-from agent.desktop.trial.pattern import Pattern
-from agent.desktop.trial.seeing import look_for
-from agent.desktop.trial.window import TrialWindow
+from agent.desktop.self_test import window
+from agent.desktop.self_test.capture import look_for
+from agent.desktop.self_test.pattern import Pattern
+from agent.desktop.self_test.window import SelfTestWindow
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Ends:
-    """A person who uses mouse or keyboard meanwhile ends the trial: what they do would count as ours."""
+    """A person who uses mouse or keyboard meanwhile ends the self-test: what they do would count as ours."""
 
     stop: StopSwitch
     paused: str = ""
@@ -58,7 +58,7 @@ def window_environ(desktop: Desktop, environ: Mapping[str, str]) -> Mapping[str,
     return None
 
 
-class Trial:
+class SelfTest:
     """Tries a desktop; `run` may be called once.
 
     Args:
@@ -75,7 +75,7 @@ class Trial:
         self._desktop, self._program, self._environ, self._stop = desktop, program, environ, stop
         self._number = random.SystemRandom().randrange(1 << 30)
         self._watch = watch
-        self._window: TrialWindow
+        self._window: SelfTestWindow
         self._hand: Hand
         self._origin = DesktopPoint(0, 0)
 
@@ -110,7 +110,7 @@ class Trial:
         opened.callback(self._put_pointer_back, self._pointer())
         with suppress(ActionFailedError):  # new windows appear where the pointer is
             self._hand.perform(Move(self._desktop.home))
-        self._window = TrialWindow(self._program, self._environ, self._number, self._stop)
+        self._window = SelfTestWindow(self._program, self._environ, self._number, self._stop)
         self._window_opened = True
         opened.callback(self._window.close)
         opened.callback(self._hand.release_all)

@@ -12,12 +12,13 @@ from stubs.benches import Bench, bench_of
 
 from agent.core.actions import Action, TypeText
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
-from agent.desktop.factory import trial_window
+from agent.desktop.factory import self_test_window
 from agent.desktop.protocol.desktop import Desktop, Finding
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.desktop.trial import seeing, window
-from agent.desktop.trial.pattern import Pattern
-from agent.desktop.trial.trial import Trial, window_environ
+from agent.desktop.self_test import capture as seeing
+from agent.desktop.self_test import window
+from agent.desktop.self_test.checks import SelfTest, window_environ
+from agent.desktop.self_test.pattern import Pattern
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame, Screen
 from foundation.errors import StoppedError
@@ -80,7 +81,7 @@ def tried(bench: Bench, stop: StopSwitch | None = None, watch: str = "", **parts
     environ = window_environ(changed, os.environ)
     assert environ is not None
     try:
-        return {one.name: one for one in Trial(changed, trial_window(environ), environ, stop, watch).run()}
+        return {one.name: one for one in SelfTest(changed, self_test_window(environ), environ, stop, watch).run()}
     finally:
         desktop.screen.close()
         desktop.close()
@@ -226,5 +227,5 @@ def test_another_pattern_a_still_one_and_a_mirrored_one_are_not_taken_for_it() -
 
 def test_the_program_of_the_window_is_that_of_the_display() -> None:
     for environ, folder in (({"WAYLAND_DISPLAY": "wayland-0"}, "wayland"), ({"DISPLAY": ":0"}, "x11")):
-        assert trial_window(environ).split(".")[-2] == folder
-        assert find_spec(trial_window(environ)) is not None
+        assert self_test_window(environ).split(".")[-2] == folder
+        assert find_spec(self_test_window(environ)) is not None

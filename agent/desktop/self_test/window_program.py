@@ -1,4 +1,4 @@
-"""The program's end of a trial window: shows a pattern, tells what reaches the window in lines of JSON, obeys words.
+"""The program's end of the self-test window: shows a pattern, tells what reaches the window in lines of JSON, obeys words.
 
 The window lives in a process of its own, so that it is a client of the desktop like any other.
 """
@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from agent.core.geometry import Size
-from agent.desktop.trial.pattern import Pattern
+from agent.desktop.self_test.pattern import Pattern
 from foundation.errors import MaiError
 from foundation.printing import put_json
 
@@ -69,7 +69,7 @@ class Shown(ABC):
             self.tell("text", text=self._text)
 
     def obey(self, word: str) -> None:
-        """Do what the trial asks for."""
+        """Do what the self-test asks for."""
         if word == "turn":
             self.turned = not self.turned
             self.draw()

@@ -6,8 +6,8 @@ import threading
 import pytest
 from stubs.benches import Bench, WlrootsBench
 
-from agent.desktop.factory import trial_window
-from agent.desktop.trial.trial import Trial, window_environ
+from agent.desktop.factory import self_test_window
+from agent.desktop.self_test.checks import SelfTest, window_environ
 from agent.safety.stop import StopSwitch
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -28,7 +28,7 @@ def test_all_that_is_done_in_the_window_is_seen_to_arrive_and_the_clipboard_is_p
         if isinstance(bench, WlrootsBench) and "clipboard" not in bench.lacks:
             serving.start()
         try:
-            found = list(Trial(desktop, trial_window(environ), environ, stop, "ctrl+alt+shift+escape").run())
+            found = list(SelfTest(desktop, self_test_window(environ), environ, stop, "ctrl+alt+shift+escape").run())
         finally:
             over.set()
             if serving.is_alive():

@@ -1,4 +1,4 @@
-"""The window of a trial on X11: python -m agent.desktop.x11.trial_window NUMBER."""
+"""The window of the self-test on X11: python -m agent.desktop.x11.self_test_window NUMBER."""
 
 import time
 from collections import deque
@@ -6,8 +6,8 @@ from typing import Any
 
 from agent.core.geometry import Size
 from agent.desktop.linux.xkb import character_of, name_of
-from agent.desktop.trial.pattern import Pattern
-from agent.desktop.trial.report import APP, TITLE, Shown, serve
+from agent.desktop.self_test.pattern import Pattern
+from agent.desktop.self_test.window_program import APP, TITLE, Shown, serve
 from agent.desktop.x11.connection import open_display, tells_loss, text_of
 
 _BUTTONS = {1: "left", 2: "middle", 3: "right"}
