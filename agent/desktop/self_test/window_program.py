@@ -1,4 +1,4 @@
-"""The program's end of the self-test window: shows a pattern, tells what reaches the window in lines of JSON, obeys words.
+"""The program that shows the self-test window: draws a pattern, and prints what reaches the window as lines of JSON.
 
 The window lives in a process of its own, so that it is a client of the desktop like any other.
 """
