@@ -98,11 +98,11 @@ def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> 
 
 
 def asks_consent(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool:
-    """Whether the person is asked by the desktop itself before it can be seen and used: by the desktop portal.
+    """Whether the desktop portal asks the person before the desktop can be seen and used.
 
-    Never raises; what cannot be used is told when it is opened.
+    Never raises; opening the desktop tells why it cannot be used.
     """
-    if not wants_portal(environ, kind):
+    if MARK in environ or not environ.get("WAYLAND_DISPLAY"):
         return False
     with suppress(EnvironmentLacksError):
         return _chosen(environ, kind) == "portal"
@@ -129,18 +129,12 @@ def check_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> Non
 
 
 def asks_first(environ: Mapping[str, str], kind: DesktopKind = "auto") -> str:
-    """What a person has to do before a desktop opens that asks them on the screen; "" where none will, as far as known.
-
-    Never raises; what cannot be used is told when it is opened.
-    """
-    if not environ.get("WAYLAND_DISPLAY") or not _has_displays() or MARK in environ:
+    """Return what a person has to do on the screen before the desktop opens; "" for nothing, as far as known."""
+    if not asks_consent(environ, kind):
         return ""
-    with suppress(EnvironmentLacksError):
-        if _chosen(environ, kind) == "portal":
-            from agent.desktop.portal.consent import RestoreToken
+    from agent.desktop.portal.consent import RestoreToken
 
-            return "" if RestoreToken().read() else _LOOK
-    return ""
+    return "" if RestoreToken().read() else _LOOK
 
 
 def has_stop_key(environ: Mapping[str, str]) -> bool:
