@@ -1,6 +1,6 @@
-"""The way into an isolated desktop: programs are started inside by its launcher, as if they were started here.
+"""Starts programs, also inside a sandbox: there, the sandbox's launcher starts them on request.
 
-Who has a sandbox's environment has its door too; everywhere else, a program is simply started.
+The environment of a sandbox names the launcher's socket. In any other environment, a program is simply started.
 """
 
 import json
@@ -17,15 +17,15 @@ from foundation.processes import number_here
 
 #: The variable that names the sandbox that a process belongs to.
 MARK = "MAI_AGENT_SANDBOX"
-#: The variable that names the socket at which the launcher listens. Nothing inside has it, or could use it.
-DOOR = "MAI_AGENT_SANDBOX_DOOR"
+#: The variable that names the launcher's socket. No program inside the sandbox has the variable, or could use it.
+LAUNCHER_SOCKET = "MAI_AGENT_SANDBOX_DOOR"
 #: Seconds for the launcher to start a program: some milliseconds, unless the machine has no time for it.
 _PATIENCE = 20.0
 _FILES = ("stdin", "stdout", "stderr")
 
 
 def number_outside(pid: int, environ: Mapping[str, str]) -> int:
-    """The number that a process of an environment has here; programs in there tell another one."""
+    """Translate a PID that programs of an environment tell into ours: a sandbox has a PID namespace of its own."""
     return number_here(pid, MARK, environ.get(MARK))
 
 
@@ -39,12 +39,12 @@ class Started(Protocol):
 
 
 def start_program(command: Sequence[str], environ: Mapping[str, str], folder: str | None = None) -> Started:
-    """Start a program that outlives this one, silent, in a session of its own; behind the door of its environment.
+    """Start a program that outlives this one, silent, in a session of its own, and in the sandbox of its environment.
 
     Raises:
         OSError: it cannot be started.
     """
-    if DOOR in environ:
+    if LAUNCHER_SOCKET in environ:
         return start_inside(command, environ, folder)
     return subprocess.Popen(
         command, env=dict(environ), cwd=folder, start_new_session=True,
@@ -61,40 +61,35 @@ def start_inside(
     stdout: int = subprocess.DEVNULL,
     stderr: int = subprocess.DEVNULL,
 ) -> "Inside":
-    """Start a program behind the door that its environment names.
+    """Start a program in the sandbox of its environment.
 
-    Args:
-        command: the program, searched in its PATH inside, and its arguments.
-        environ: its environment.
-        folder: where it works; None for its home.
-        stdin: a file's number, DEVNULL, or PIPE; likewise the other two.
-        stdout: where it writes.
-        stderr: where it tells errors.
+    The program is searched in the PATH inside. It works in `folder`, or in its home for None. The files are file
+    descriptors, DEVNULL or PIPE.
 
     Raises:
-        OSError: it cannot be started, or the door is closed.
+        OSError: it cannot be started, or the sandbox has ended.
     """
     theirs: list[int] = []
     ours: dict[str, IO[bytes]] = {}
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         for name, wanted in zip(_FILES, (stdin, stdout, stderr), strict=True):
             theirs.append(_file(name, wanted, ours))
-        given = {name: value for name, value in environ.items() if name != DOOR}
+        given = {name: value for name, value in environ.items() if name != LAUNCHER_SOCKET}
         request = {"command": list(command), "environ": given, "folder": folder or environ.get("HOME", "/")}
-        door.settimeout(_PATIENCE)
-        door.connect(environ[DOOR])
+        channel.settimeout(_PATIENCE)
+        channel.connect(environ[LAUNCHER_SOCKET])
         text = json.dumps(request).encode() + b"\n"
-        sent = socket.send_fds(door, [text], theirs)
-        if sent < len(text):  # a program that is over already had its door shut: nothing more can be said there
-            door.sendall(text[sent:])
-        answer = _line(door)
+        sent = socket.send_fds(channel, [text], theirs)
+        if sent < len(text):  # sendmsg may take only a part
+            channel.sendall(text[sent:])
+        answer = _line(channel)
         if "pid" not in answer:
             number = answer.get("error") or 0
             raise OSError(number, os.strerror(number) if number else "the desktop that it belongs to has ended")
-        return Inside(list(command), answer["pid"], door, ours)
+        return Inside(list(command), answer["pid"], channel, ours)
     except BaseException:
-        door.close()
+        channel.close()
         for file in ours.values():
             file.close()
         raise
@@ -104,7 +99,7 @@ def start_inside(
 
 
 def _file(name: str, wanted: int, ours: dict[str, IO[bytes]]) -> int:
-    """A file for the other side, of which `ours` gets the other end of a pipe."""
+    """Open a file for the program; `ours` gets our end of a pipe."""
     if wanted == subprocess.DEVNULL:
         return os.open(os.devnull, os.O_RDWR)
     if wanted != subprocess.PIPE:
@@ -117,11 +112,11 @@ def _file(name: str, wanted: int, ours: dict[str, IO[bytes]]) -> int:
     return writing
 
 
-def _line(door: socket.socket) -> dict[str, Any]:
-    """What the launcher says next; nothing where it has ended. Raises OSError."""
+def _line(channel: socket.socket) -> dict[str, Any]:
+    """The next answer of the launcher; empty if it has ended. Raises OSError."""
     text = b""
     while not text.endswith(b"\n"):
-        piece = door.recv(1)  # not more: the next line may be there already
+        piece = channel.recv(1)  # not more: the next line may be there already
         if not piece:
             return {}
         text += piece
@@ -130,43 +125,43 @@ def _line(door: socket.socket) -> dict[str, Any]:
 
 
 class Inside:
-    """A program behind a door; see `Started`. `pid` is its number in there."""
+    """A program in a sandbox; `pid` is its PID there."""
 
-    def __init__(self, command: list[str], pid: int, door: socket.socket, files: Mapping[str, IO[bytes]]) -> None:
+    def __init__(self, command: list[str], pid: int, channel: socket.socket, files: Mapping[str, IO[bytes]]) -> None:
         self.args = command
         self.pid = pid
         self.returncode: int | None = None
         self.stdin, self.stdout, self.stderr = (files.get(name) for name in _FILES)
-        self._door = door
+        self._channel = channel
 
     def poll(self) -> int | None:
-        """See `Started.poll`; as if killed where the desktop has ended."""
+        """Return its exit status; None while it runs, and -9 if the sandbox has ended."""
         return self._status(0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its status, once it has ended. Raises subprocess.TimeoutExpired."""
+        """Return its status once it has ended. Raises subprocess.TimeoutExpired."""
         status = self._status(timeout)
         if status is None:
             raise subprocess.TimeoutExpired(self.args, timeout or 0)
         return status
 
     def signal(self, number: int) -> None:
-        """Send a signal to it and to its group."""
+        """Send a signal to its process group."""
         if self.returncode is None:
             with suppress(OSError):
-                self._door.sendall(b"%d\n" % number)
+                self._channel.sendall(b"%d\n" % number)
 
     def _status(self, patience: float | None) -> int | None:
         if self.returncode is not None:
             return self.returncode
         try:
-            self._door.settimeout(patience)
-            told = _line(self._door)
+            self._channel.settimeout(patience)
+            told = _line(self._channel)
         except (TimeoutError, BlockingIOError):
             return None
         except OSError:
             told = {}
-        self._door.close()
+        self._channel.close()
         self.returncode = int(told.get("status", -9))
         return self.returncode
 
@@ -174,7 +169,7 @@ class Inside:
 def run_inside(
     command: Sequence[str], environ: Mapping[str, str], timeout: float, folder: str | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a program behind the door of its environment to its end.
+    """Run a program in the sandbox of its environment to its end.
 
     Raises:
         OSError: it cannot be started.

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from agent.core.geometry import Size
 from agent.desktop.factory import open_windows
-from agent.desktop.programs import DOOR, Inside, run_inside, start_inside
+from agent.desktop.programs import LAUNCHER_SOCKET, Inside, run_inside, start_inside
 from agent.sandbox import wayland
 from agent.sandbox.display import keep_name, reserve, write_cookie
 from agent.sandbox.isolation import Network, isolated, python_inside
@@ -184,7 +184,7 @@ def _open_door(
     if owner is not None:
         os.close(ours)
         owner.callback(os.close, theirs)
-    return {DOOR: str(address)}
+    return {LAUNCHER_SOCKET: str(address)}
 
 
 def _start_display(size: Size, environ: Environ, check: Callable[[], None]) -> None:
@@ -211,7 +211,7 @@ def _started(command: list[str], environ: Environ, what: str) -> Inside:
     try:
         return start_inside(command, environ, stdout=subprocess.PIPE)
     except OSError as error:
-        log = Path(environ[DOOR]).with_name("door.log")
+        log = Path(environ[LAUNCHER_SOCKET]).with_name("door.log")
         said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         raise EnvironmentLacksError(
             f"{what} could not be started ({said[-1][:200] if said else error}).", "`mai-agent doctor` may say why."
