@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +73,14 @@ def read_bundle(path: Path) -> Bundle:
 
 
 def list_bundles(runs: Path, most: int | None = None) -> list[Bundle]:
-    """The bundles below a folder, newest first, at most so many; folders that are no bundles are left out."""
-    return list(islice(_newest_first(runs), most))
-
-
-def _newest_first(runs: Path) -> Iterator[Bundle]:
+    """Return the bundles below a folder, newest first, at most so many; folders that are no bundles are left out."""
+    bundles: list[Bundle] = []
     for folder in reversed(_folders(runs)):
-        try:
-            yield read_bundle(folder)
-        except UsageError:
-            continue
+        with suppress(UsageError):
+            bundles.append(read_bundle(folder))
+        if most is not None and len(bundles) >= most:
+            break
+    return bundles
 
 
 def find_bundle(runs: Path, name: str) -> Bundle:

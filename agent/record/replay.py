@@ -58,14 +58,9 @@ def replay(bundle: Bundle, family: Family, policy: Policy) -> Iterator[ReplayedS
         if not step.answers:
             yield ReplayedStep(step.step, failure="the run ended before the model answered")
             continue
-        read_by = family if step.by == "actor" else _other_family(bundle, step.by)
+        model = bundle.run.models.get(step.by)  # another model may have decided in place of the run's own
+        read_by = family if step.by == "actor" else get_family((model.family if model else None) or "")
         yield from _replay_answer(step, ReplayedStep(step.step), read_by, policy, history, sentence)
-
-
-def _other_family(bundle: Bundle, role: str) -> Family:
-    """The family of a model that decided in place of the run's own. Raises UsageError."""
-    model = bundle.run.models.get(role)
-    return get_family((model.family if model is not None else None) or "")
 
 
 def _replay_answer(

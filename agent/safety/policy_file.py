@@ -74,27 +74,29 @@ class _Lists(BaseModel):
 
 
 def _with_included(data: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
-    """A file with what it includes before its own: files beside it, or the shipped ones of that name."""
+    """Return a file with what it includes before its own: files beside it, or the shipped ones of that name."""
     names = data.get("include", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("include must be a list of names of files")
     whole: dict[str, Any] = {}
     for name in names:
-        beside = folder / name if folder is not None else None
-        if Path(name).name != name:
-            raise ValueError(f"include names files of the same folder, not {name!r}")
-        if beside is not None and beside.is_file():
-            part: Mapping[str, Any] = tomllib.loads(beside.read_text("utf-8"))
-        elif name in (f"{known}.toml" for known in config_names("policies")):
-            part = load_config(f"policies/{name}")
-        else:
-            raise ValueError(f"it includes {name!r}, which is neither beside it nor shipped")
+        part = _included(name, folder)
         if name != "default.toml" and "include" in part:
             raise ValueError(f"{name} is included, and may not include others")
         if name in part.get("include", ()):
             raise ValueError(f"{name} includes itself")
         whole = _joined(whole, _with_included(part, folder))
     return _joined(whole, data)
+
+
+def _included(name: str, folder: Path | None) -> Mapping[str, Any]:
+    if Path(name).name != name:
+        raise ValueError(f"include names files of the same folder, not {name!r}")
+    if folder is not None and (folder / name).is_file():
+        return tomllib.loads((folder / name).read_text("utf-8"))
+    if name.removesuffix(".toml") in config_names("policies") and name.endswith(".toml"):
+        return load_config(f"policies/{name}")
+    raise ValueError(f"it includes {name!r}, which is neither beside it nor shipped")
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,12 +113,11 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 def _sentence(error: Mapping[str, Any], where: str) -> str:
     schema: type[BaseModel] = PolicyFile
     loc = list(error["loc"])
+    tables: dict[str, type[BaseModel]] = {"allowed": Allowed, "leaving": Leaving}
     if loc[0] == "rules" and len(loc) > 1:
         where, schema, loc = f"rule {loc[1] + 1} of {where}", Rule, loc[2:]
-    elif loc[0] == "allowed" and len(loc) > 1:
-        where, schema, loc = f"[allowed] of {where}", Allowed, loc[1:]
-    elif loc[0] == "leaving" and len(loc) > 1:
-        where, schema, loc = f"[leaving] of {where}", Leaving, loc[1:]
+    elif loc[0] in tables and len(loc) > 1:
+        where, schema, loc = f"[{loc[0]}] of {where}", tables[loc[0]], loc[1:]
     message = error["msg"].replace("Value error, ", "is wrong: ").replace("Input should be", "must be")
     known = ", ".join(sorted(field.alias or name for name, field in schema.model_fields.items()))
     what = _WORDS.get(error["type"], message).replace("{known}", known)

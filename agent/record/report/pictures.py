@@ -103,7 +103,14 @@ def _within_budget(files: list[Path]) -> list[Picture | None]:
     def shrink(picture: Picture | None) -> Picture | None:
         if picture is None or len(picture.image.data) <= limit:
             return picture
-        return _picture(picture.source, thumb, _first_level(picture, limit), limit)
+        # Bytes shrink about with the pixels, so that levels which are surely too large are skipped.
+        size = max(picture.image.size.width, picture.image.size.height)
+        likely = (
+            level
+            for level in range(picture.level + 1, len(_LEVELS))
+            if len(picture.image.data) * min(1.0, _LEVELS[level][0] / size) ** 2 * _LEAST_SHARE <= limit
+        )
+        return _picture(picture.source, thumb, next(likely, len(_LEVELS) - 1), limit)
 
     return _spread(shrink, pictures)
 
@@ -137,17 +144,6 @@ def _picture(file: Path, thumb: tuple[int, int], level: int, limit: int | None) 
         if limit is None or len(encoded.data) <= limit or level == len(_LEVELS) - 1:
             return Picture(file, encoded, encode(_shrunk(image, *thumb), "jpeg", 60), image.size, level)
         level += 1
-
-
-def _first_level(picture: Picture, limit: int) -> int:
-    """The first level worth a try: bytes shrink about with the pixels, so what is far too large is not tried."""
-    size, last = picture.image.size, len(_LEVELS) - 1
-    had = max(size.width, size.height)
-    for level in range(picture.level + 1, last):
-        kept = min(1.0, _LEVELS[level][0] / had)
-        if len(picture.image.data) * kept * kept * _LEAST_SHARE <= limit:
-            return level
-    return last
 
 
 def load(file: Path) -> "Image | None":
