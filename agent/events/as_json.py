@@ -14,7 +14,7 @@ from agent.screen.encode import EncodedImage
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, ToolCall, Usage
 
-#: Fields that hold lists, and what the first of each is told as beside it: scripts read that since there were no lists.
+#: Fields that hold lists, and the field beside each that holds its first item: scripts read the single fields.
 FIRSTS = {"images": "image", "calls": "call", "actions": "action", "targets": "target", "elements": "element"}
 
 

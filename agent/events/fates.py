@@ -48,7 +48,7 @@ WORDS: dict[Fate, str] = {
 
 
 def consulted_words(why: str, role: str, asked: str, point: DesktopPoint | None) -> str:
-    """What came of asking where something is, on one line."""
+    """Say on one line what a model answered when it was asked for a place."""
     who = "a closer look" if why == "zoom" else f"the {role}"
     what = shorten(asked)
     if point is None:
@@ -64,5 +64,5 @@ def handed_over_words(model: str, host: str, steps: int, why: str, allowed: str)
 
 
 def decider_words(role: str) -> str:
-    """That another model decided than the one that usually does; "" for that one."""
+    """Say that the fallback model decided; "" for the main model."""
     return "" if role == "actor" else f"decided by the {role}"

@@ -304,7 +304,7 @@ class Warned(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class Receipt(RunEvent):
-    """What is not on the computer as it was when the run began; told once, before `RunFinished`.
+    """What changed on the computer since the run began; sent once, before `RunFinished`.
 
     Args:
         remarks: what could not be watched, as sentences for the person.
@@ -317,7 +317,7 @@ class Receipt(RunEvent):
 
     @property
     def lines(self) -> list[str]:
-        """What a person reads of it, each on a line."""
+        """The receipt as lines for a person."""
         nothing = "nothing changed, as far as is known" if self.remarks else "nothing changed"
         return [*map(str, self.changes), *([nothing] if self.watched and not self.changes else []), *self.remarks]
 
@@ -343,7 +343,7 @@ class RunFinished(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class ReliefAsked(RunEvent):
-    """The person is asked whether another model, elsewhere, may take over, and is shown what it would be sent first.
+    """The person is asked whether a fallback model on another machine may take over, and sees the first image for it.
 
     Args:
         step: the next one.

@@ -1,4 +1,4 @@
-"""Holds "done" against what is known: the receipt, and how the elements stand that were touched.
+"""Compares a model's "done" with the evidence: the receipt, and the state of the elements that were touched.
 
 That the screen changed is no evidence. What a task asks for is read from its words (`configs/claims.toml`); what nobody
 can tell stays untold: `verified` is None then.
@@ -19,7 +19,7 @@ from agent.screen.outline import Element, Outline
 from foundation.configs import load_config
 from foundation.foreign_text import harmless
 
-#: So many elements that were touched last are looked at again, and so many sentences are evidence.
+#: How many of the elements touched last are looked at again, and how many sentences of evidence are kept.
 _MOST_TOUCHED, _MOST_EVIDENCE = 5, 10
 _MOST_CHARS = 300
 #: States that say how something is set. One that is selected or expanded may only be shown, unless the task names it.
@@ -34,7 +34,7 @@ _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])|\d+(?:[.,]\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is to be said of a claim that the task is done.
+    """The result of checking a claim that the task is done.
 
     Args:
         evidence: what shows it, or how what was touched stands now.
@@ -48,7 +48,7 @@ class Verdict:
 
 
 class Claims:
-    """What a run did, for the end of it; `instruction` is the person's."""
+    """Collects what a run touched, and checks its claim at the end; `instruction` is the person's."""
 
     def __init__(self, instruction: str) -> None:
         self._instruction = instruction
@@ -62,7 +62,7 @@ class Claims:
         self._outline = outline
 
     def handle(self, event: Event) -> None:
-        """Take in what was done."""
+        """Note the elements that an event touched."""
         if not isinstance(event, Acted) or not event.executed or not isinstance(event.target, (*TOUCHING, CallTool)):
             return
         self.did_something = True
@@ -79,7 +79,7 @@ class Claims:
         return [DesktopPoint(box.left + box.width / 2, box.top + box.height / 2) for box in boxes]
 
     def judge(self, receipt: Receipt, there: Collection[Element] = ()) -> Verdict:
-        """What is to be said of a model's claim that the task is done; `there` are the elements at those places now."""
+        """Check a model's claim that the task is done; `there` are the elements at `places` now."""
         known = (*there, *(self._outline.elements if self._outline else ()))
         now = [(before, found) for before in self._touched if (found := _again(known, before))]
         stand = _bounded(_told(found) for _, found in now if _SET & found.states or found.value or _is_switch(found))
@@ -110,7 +110,7 @@ class Claims:
         return [found for _, found in now if self._as_wanted(found)]
 
     def judge_own(self, claim: Finish, receipt: Receipt, there: Collection[Element] = ()) -> Verdict:
-        """What is to be said of a claim of the built-in engine, which says itself what shows it."""
+        """Check a claim of the built-in engine, which brings its own evidence."""
         evidence = _bounded(claim.evidence)
         if claim.verified is False:
             return Verdict(evidence, False, "it could not be confirmed")
@@ -186,7 +186,7 @@ def _stem(word: str) -> str:
 
 
 def _texts(change: Change) -> list[str]:
-    """What of a change says what it is about: of a path its end."""
+    """The texts that tell what a change is about; of a path only its end."""
     end = re.split(r"[/\\]", change.what.rstrip("/"))[-1] if change.kind in ("setting", "file") else change.what
     return [end, *(text for text in (change.before, change.after) if text)]
 
@@ -195,7 +195,7 @@ def _texts(change: Change) -> list[str]:
 
 
 def _again(known: Iterable[Element], before: Element) -> Element | None:
-    """The same element as it stands now, the one that is nearest; None where it is not there any more."""
+    """The nearest element that is the same as one from before; None if it is gone."""
 
     def distance(element: Element) -> int:
         return abs(element.box.left - before.box.left) + abs(element.box.top - before.box.top)
@@ -219,13 +219,13 @@ def _wanted_on(instruction: str) -> bool | None:
 
 
 def _is_given(text: str, instruction: str) -> bool:
-    """Whether a text in a field is one that the task gives: in quotes, or after "to"."""
+    """Whether the task gives the text of a field: in quotes, or after "to"."""
     given = rf"(?:\b(?:to|as|with)\s+|[\"'“‘]){re.escape(text.strip())}(?!\w)"
     return bool(text.strip()) and re.search(given, instruction, re.IGNORECASE) is not None
 
 
 def _told(element: Element) -> str:
-    """An element and how it stands; what is in a field for a password is not told."""
+    """An element with its state and value, without the value of a password field."""
     value = "" if not element.value or element.role == "password text" else " ".join(element.value.split())[:60]
     return harmless(f"{element.words}: “{value}”" if value else element.words)
 

@@ -15,7 +15,7 @@ _COPIED_WITHIN = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one item."""
+    """The result of undoing one item."""
 
     item: Item
     done: bool
@@ -108,6 +108,6 @@ class Undo:
 
 
 def _unless(undone: Mapping[tuple[str, str], str], item: Item) -> Item:
-    """What was undone once is not undone again: that it stands so again is somebody's own doing."""
+    """Do not undo a change twice: if it is there again, somebody made it again."""
     at = undone.get((item.change.kind, item.change.what))
     return item if at is None else Item(item.change, "nothing_to_do", f"was undone already, {at}")

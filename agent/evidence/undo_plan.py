@@ -1,4 +1,4 @@
-"""What can be undone of a receipt, and in which order. Pure: how things stand now is asked of whoever knows."""
+"""Decides which changes of a receipt can be undone, and in which order. Pure: the caller tells the current state."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _NEVER = {
 
 
 class NotKnownError(Exception):
-    """It cannot be told how a thing stands, or it has no way back; the message says why, as the end of a sentence."""
+    """The current state is unknown, or cannot be put back; the message says why, as the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Item:
 
     @property
     def undo(self) -> Mapping[str, Any]:
-        """What it takes."""
+        """The data needed to undo it."""
         return self.change.undo or {}
 
     def holds(self, other: "Item") -> bool:

@@ -15,7 +15,7 @@ _FILES = ("run.json", "steps.jsonl", LOG_NAME)
 
 
 def mask_run(bundle: Bundle, redactor: Redactor) -> int:
-    """Rewrite a run's files with every secret masked, those that are revealed by a later line in the earlier ones too.
+    """Rewrite a run's files with every secret masked, also in lines before the line that reveals it.
 
     Each file is replaced as a whole. Screenshots stay as they are.
 
@@ -64,7 +64,7 @@ def _pieces(path: Path) -> list[str]:
 
 
 def _masked(piece: str, redactor: Redactor) -> str:
-    """A line, or a file, masked; one that is no JSON (a line that a crash cut off) as plain text."""
+    """Mask a line or a file. If it is no JSON (a crash cut it off), mask it as plain text."""
     try:
         data: Any = json.loads(piece)
     except (ValueError, RecursionError):

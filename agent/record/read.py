@@ -76,10 +76,10 @@ def list_bundles(runs: Path, most: int | None = None) -> list[Bundle]:
     """Return the bundles below a folder, newest first, at most so many; folders that are no bundles are left out."""
     bundles: list[Bundle] = []
     for folder in reversed(_folders(runs)):
-        with suppress(UsageError):
-            bundles.append(read_bundle(folder))
         if most is not None and len(bundles) >= most:
             break
+        with suppress(UsageError):
+            bundles.append(read_bundle(folder))
     return bundles
 
 
@@ -124,7 +124,7 @@ def _from_json(text: str) -> Any:
 
 
 def _alive(pid: int | None, started: str) -> bool:
-    """Whether the process that wrote a bundle is still there, and not another one that got its number later."""
+    """Whether the process that wrote a bundle still runs. A later process with the same PID does not count."""
     if pid is None or pid <= 0:
         return False
     try:

@@ -47,7 +47,7 @@ class Record(BaseModel):
 
     @classmethod
     def read(cls, data: Any) -> Self:
-        """Return the record in a JSON value, without what is damaged in it and what cannot be without that."""
+        """Return the record in a JSON value. Damaged fields are left out, with the tables that need them."""
         data = data if isinstance(data, dict) else {}
         while True:
             try:

@@ -90,7 +90,7 @@ class Redactor:
         return len(self._known | self._spelled)
 
     def instruction(self, text: str) -> str:
-        """The instruction masked; one that names a password has it as a word of its own."""
+        """Return the instruction masked. A password in it is a word of its own."""
         for word in _WORD.findall(text):
             self._learn_typed(word.rstrip(".,;:"))
         return self.text(text)
@@ -101,7 +101,7 @@ class Redactor:
         return self._masked(text)
 
     def data(self, value: Any) -> Any:
-        """A JSON value with every text in it masked; what any part of it reveals is masked in all parts."""
+        """Return a JSON value with every text masked. A secret that one part reveals is masked in all parts."""
         texts = _texts(value)
         told: Any = value if isinstance(value, dict) else {}
         self._keys.at(told.get("step"), told.get("targets"))
@@ -132,7 +132,7 @@ class Redactor:
         return _replaced(value, masked) if any(text != instead for text, instead in masked.items()) else value
 
     def event(self, event: Event) -> Event:
-        """The event; what came from the computer in a receipt, and in the end of a run, masked."""
+        """Return the event with the texts from the computer masked: in a receipt, and at the end of a run."""
         match event:
             case Receipt(changes, remarks):
                 masked = tuple(map(self._change, changes))
@@ -146,7 +146,7 @@ class Redactor:
         return replace(change, what=self.text(change.what), before=before, after=after)
 
     def _learn_place(self, index: int, action: dict[str, Any], of_secrets: bool) -> None:
-        """What is entered into a field for secrets is one, and so is what the policy says is one."""
+        """Learn the text entered into a field for secrets, or into a place that the policy calls one."""
         approval = action.get("approval")
         asked: dict[str, Any] = approval if isinstance(approval, dict) else action
         into_field = any(_says(self._rules.field, one.get("role")) for one in _parts(action, "elements"))
@@ -231,7 +231,7 @@ class Redactor:
 
 
 def _outside_masks(change: Callable[[str], str], text: str) -> str:
-    """The text with its pieces changed; what is a mask already stays as it is."""
+    """Change a text outside of its masks."""
     pieces = re.split(f"({MASK.pattern})", text)
     return "".join(piece if number % 2 else change(piece) for number, piece in enumerate(pieces))
 

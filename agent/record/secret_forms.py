@@ -1,4 +1,4 @@
-"""How a secret is written: where models write what is typed, and the forms in which that comes back in other texts."""
+"""Finds typed text in the answers of models, and lists the forms in which a secret may come back in other texts."""
 
 import html
 import json
@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
-#: Names that calls have for what is typed.
+#: Names of the arguments that hold typed text.
 _NAMES = r"(?:\w{1,20}_)?(?:text|content|value|input|string|chars|keys|message|password|arg|args|params)(?:_\w{1,20})?"
-#: Names of calls that type, or put into the clipboard what is pasted then.
+#: Names of calls that type, or that fill the clipboard for a paste.
 _CALLS = r"(?:type|write|typewrite|send_keys|fill|paste|input|copy)(?:_?text|_?string|write)?"
 _STRING = (
     r"""[rbfu]{0,2}(?:\"{3}(?P<long>.*?)\"{3}|'{3}(?P<long_single>.*?)'{3}|"(?P<double>(?:\\.|[^"\\])*)\""""
     r"""|'(?P<single>(?:\\.|[^'\\])*)'|`(?P<back>(?:\\.|[^`\\])*)`|[“‘](?P<curly>[^”’]*)[”’])"""
 )
 _QUOTED = ("long", "long_single", "double", "single", "back", "curly")
-#: What stands in a call before what is typed: names, numbers, and one other text.
+#: Arguments before the typed text: names, numbers, and one other text.
 _BEFORE = r"""(?:[\w.\[\]]{1,40}\s*,\s*|["'][^"'\n]{0,200}["']\s*,\s*)?"""
-#: Where an answer holds what is typed, whatever its syntax: content='...', "text": "...", type("..."), and in XML.
+#: Where an answer holds typed text, in every syntax: content='...', "text": "...", type("..."), and in XML.
 _TYPED = (
     re.compile(rf"""\b(?:{_NAMES})["']?\s*[:=]\s*\[?\s*{_STRING}""", re.DOTALL | re.IGNORECASE),
     re.compile(rf"\b{_CALLS}\s*\(\s*{_BEFORE}{_STRING}", re.DOTALL | re.IGNORECASE),

@@ -29,7 +29,7 @@ class SecretKeys:
         self._targets: list[Any] = []  # that were decided in this step
 
     def at(self, step: Any, targets: Any = None) -> None:
-        """What comes next is of this step, in which these actions were decided, where that is told."""
+        """Begin a step, with the actions that were decided in it if they are known."""
         self._targets = targets if isinstance(targets, list) else self._targets if step == self._step else []
         self._step = step
 
@@ -53,7 +53,7 @@ class SecretKeys:
 
     @property
     def words(self) -> Iterator[str]:
-        """What was spelled by keys that came right after each other."""
+        """The words spelled by keys that came right after each other."""
         word, last = "", None
         for (step, index), (_, letters) in self._pressed.items():
             if step != last and not (index == 0 and isinstance(step, int) and step - 1 == last):
@@ -83,7 +83,7 @@ class SecretKeys:
 
 
 def _entered(target: Any) -> tuple[frozenset[str], str]:
-    """The keys of an action that enter something to read, under all their names here, and what they enter."""
+    """The keys of an action that enter visible characters, under all their names, and those characters."""
     action = read_action(target)
     keys = action.keys if isinstance(action, PressKeys | HoldKeys | KeyDown | KeyUp) else ()
     letters = spelled(PressKeys(keys)).strip(_WHITE)

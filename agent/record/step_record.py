@@ -146,17 +146,17 @@ class ActionRecord(Record):
 
     @property
     def final(self) -> dict[str, Any] | None:
-        """The JSON of what was to be carried out at last: the person may have changed the target."""
+        """The JSON of the action that was to be carried out: the target, or the person's change of it."""
         return (self.approval and self.approval.instead) or self.target
 
     @property
     def final_action(self) -> Action[DesktopPoint] | None:
-        """The same as an action; None for what is damaged."""
+        """The same as an action; None if it is damaged."""
         return read_action(self.final)
 
     @property
     def words(self) -> str:
-        """What was to be carried out at last, with names for what it went to; its kind where it is not known here."""
+        """The action that was to be carried out, in words with the names of its targets; its kind if it is unknown."""
         return self._words(self.final, self.aim)
 
     @property
@@ -167,7 +167,7 @@ class ActionRecord(Record):
 
     @property
     def changed_to(self) -> str:
-        """What the person made of it, in words like `words`; "" where they changed nothing."""
+        """The person's change of the action, in words; "" if they changed nothing."""
         return self.words if self.approval is not None and self.approval.instead is not None else ""
 
     @staticmethod
@@ -177,7 +177,7 @@ class ActionRecord(Record):
 
     @property
     def became(self) -> Fate:
-        """What became of it; of a damaged record the likeliest."""
+        """The fate of the action; the likeliest one for a damaged record."""
         if self.fate in get_args(Fate):
             return self.fate  # type: ignore[return-value]  # it is one of them
         return "failed" if self.error is not None else "broken off"

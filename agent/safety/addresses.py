@@ -64,7 +64,7 @@ def _normal(url: str) -> str | None:
 
 
 def is_web_page(url: str) -> bool:
-    """Whether an address is one that a browser fetches from a web server, and nothing hides in it."""
+    """Whether a browser would fetch this address from a web server, and nothing in it is hidden."""
     return bool(_parts(url)) and url.isprintable() and not any(char.isspace() or char in '"\\<>' for char in url)
 
 
@@ -75,7 +75,7 @@ def site_of(url: str) -> str:
 
 
 def facts_of(url: str, instruction: str) -> frozenset[Fact]:
-    """What is known of an address against what the person asked for."""
+    """Return the facts about an address, compared with the person's instruction."""
     parts = _normal_parts(url)
     if parts is None:
         return frozenset()
@@ -94,7 +94,7 @@ def facts_of(url: str, instruction: str) -> frozenset[Fact]:
 
 
 def names_site(url: str, instruction: str, written: str = "") -> bool:
-    """Whether a person who wrote this may have meant the site: they name its host, or what it is called by.
+    """Whether the person may have meant the site: the instruction has its host or its name.
 
     A host alone tells nobody anything, unless it is a number or of the own network, where routers and the like listen,
     or is written in disguise.

@@ -1,4 +1,4 @@
-"""What may leave this machine for a second model that helps out: the [leaving] table of a policy file.
+"""What may be sent to a fallback model on another machine: the [leaving] table of a policy file.
 
 Nothing does unless a person wrote so. It holds for an endpoint that only helps out; one that a person named as the
 model of the run is sent what that model needs.
@@ -37,7 +37,7 @@ Screenshots: TypeAlias = Literal["never", "ask", "yes"]
 
 
 class Leaving(PolicyPart):
-    """What may be sent to a model on another machine that takes over where the run's own is stuck."""
+    """What may be sent to a fallback model on another machine, when the main model is stuck."""
 
     screenshots: Screenshots = "never"
     hide: tuple[HiddenWindow, ...] = ()
@@ -52,11 +52,11 @@ class Leaving(PolicyPart):
         return any(without(box, one) != [box] for one in self.regions)
 
     def keeps_element(self, element: Element) -> bool:
-        """Whether nothing may be told of an element."""
+        """Whether an element must be kept secret."""
         return self.hides(element.app, element.window) or self.covers(element.box)
 
     def keeps_point(self, point: DesktopPoint) -> bool:
-        """Whether nothing may be told of what is at a point."""
+        """Whether the element at a point must be kept secret."""
         return any(one.contains(point) for one in self.regions)
 
 

@@ -93,7 +93,7 @@ class Held:
                 self.button, self.start = None, None
 
     def lift(self) -> tuple[str, ...]:
-        """Keep only what can be pressed again without doing anything: modifiers; the other keys, which are let go."""
+        """Keep only modifiers, which can be pressed again without effect; return the keys that are released."""
         gone = tuple(key for key in self.keys if key not in MODIFIERS)
         self.keys = tuple(key for key in self.keys if key in MODIFIERS)
         return gone

@@ -36,11 +36,11 @@ from agent.safety.text import spelled
 from agent.safety.words import shipped_words
 from agent.screen.outline import Element
 
-#: Of what was typed before, so much is kept to judge a text that comes in pieces.
+#: Characters of earlier text that are kept, to judge a text that is typed in pieces.
 _REMEMBERED = 300
-#: Of its beginnings, so many are kept in mind when an unknown part was erased.
+#: How many shorter versions of it are considered when an unknown part was erased.
 _ERASED = 40
-#: So many characters that the run did not write may go from a document before saving it is asked about.
+#: Foreign characters that the run may delete from a document before saving it needs a question.
 _MUCH = 40
 #: What one stroke selects or erases, in characters, where nobody can count: a word, a line or more.
 _WORD, _LINE = 8, 40
@@ -54,13 +54,13 @@ _NAVIGATING = _ACROSS | _FAR | {"tab", "escape"}
 #: What opens the desktop's launcher or its menu of applications, where what is entered then is started.
 _LAUNCHERS = ({"super"}, {"alt", "f1"}, {"alt", "f2"}, {"alt", "f3"}, {"super", "space"}, {"super", "a"},
               {"super", "s"}, {"super", "r"}, {"ctrl", "escape"})  # fmt: skip
-#: What opens a menu, besides alt and a letter: of the application, of what is selected, of the window.
+#: Chords that open a menu, besides alt and a letter: of the application, the selection or the window.
 _MENUS = ({"f10"}, {"shift", "f10"}, {"menu"}, {"alt"}, {"altgr"}, {"alt", "space"}, {"altgr", "space"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """What was typed into a window without a pause: a text may come in pieces, and be corrected."""
+    """The text typed into a window since the last change of focus, in pieces and with corrections."""
 
     window: Hashable
     text: str = ""  # its end
@@ -71,7 +71,7 @@ class _Typed:
 
     @property
     def line(self) -> str | None:
-        """What stands on the last line; None where that is not known."""
+        """The text of the last line; None if it is unknown."""
         last = self.text.replace("\r", "\n").rpartition("\n")[2]
         return None if self.edited or self.erased or len(last) == _REMEMBERED else last
 
@@ -83,7 +83,7 @@ class _Typed:
         return (*((one, "") for one in self.erased), *(splits if self.moved else ()))
 
     def after(self, action: Action[DesktopPoint]) -> "_Typed":
-        """What stands there after an action."""
+        """The text after an action."""
         if not (isinstance(action, PressKeys | HoldKeys) and "backspace" in action.keys):
             entered = spelled(action)
             moved = isinstance(action, PressKeys | HoldKeys) and not entered and not set(action.keys) <= _MODIFIERS
@@ -131,7 +131,7 @@ class InputHistory:
     _last: tuple[Situation, Hashable] | None = None
 
     def judge(self, action: Action[DesktopPoint], seen: Situation, window: Hashable = None) -> Situation:
-        """Return what is seen where an action goes, with all that follows from what was done before.
+        """Complete the situation of an action with the facts that follow from earlier actions.
 
         Args:
             action: the one to be judged.
@@ -153,7 +153,7 @@ class InputHistory:
         )
 
     def did(self, action: Action[DesktopPoint]) -> None:
-        """An action was carried out: the one that was judged last, or what a person made of it."""
+        """Note that the action judged last was carried out, possibly as the person changed it."""
         if self._last is None:
             return
         seen, window = self._last
@@ -188,7 +188,7 @@ class InputHistory:
         return (now.role, now.name, now.box) != (before.role, before.name, before.box)
 
     def _meet(self, window: Hashable, place: Place) -> None:
-        """Take note of a window: one that came up empty during the run holds what the run writes, and nothing else."""
+        """Note a window. If it came up empty during the run, all of its text is the run's own."""
         title = place.title.strip().lstrip("*•● ").strip()
         if window is None or not title:
             return
@@ -245,7 +245,7 @@ class InputHistory:
         self._filled.add((focus.name, focus.label, focus.box))
 
     def _taken(self, action: KeyAction, keys: frozenset[str], seen: Situation) -> int:
-        """Keep account of what is selected; return how many characters that the run did not write are taken away."""
+        """Track the selection; return how many foreign characters the action deletes, about."""
         here, plain_keys = self._here, keys - _MODIFIERS
         if "shift" in keys and plain_keys & (_ACROSS | _FAR):
             here.selected += _LINE if plain_keys & _FAR or "ctrl" in keys else 1
@@ -312,7 +312,7 @@ def _says(words: str, texts: Iterable[str]) -> bool:
 
 
 def _replaces(action: Action[DesktopPoint], seen: Situation) -> bool:
-    """Whether an action puts something, or nothing, in the place of what is selected."""
+    """Whether an action replaces or deletes the selection."""
     if isinstance(action, Click | LongPress):
         return _says("cuts or pastes", (seen.words, *(each.name for each in seen.elements)))
     focus = focus_of(seen)

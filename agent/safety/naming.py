@@ -39,7 +39,7 @@ class Aim:
 
 
 def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
-    """What is known of where an action goes."""
+    """Return what is known about the target of an action."""
     if isinstance(action, TYPING):
         fields = [one for one in situation.elements[-1:] if one.role not in _CONTAINERS]
         names = tuple(_quoted(one.name or one.label) for one in fields)
@@ -80,12 +80,12 @@ def unplaced(action: Action[DesktopPoint]) -> str:
 
 
 def nameless(elements: Collection[Element]) -> bool:
-    """Whether what was hit is called nothing, so that only what is written there can name it."""
+    """Whether no element that was hit has a name, so that only the words there can name it."""
     return not any(one.role not in _CONTAINERS and (one.name or one.label) for one in elements)
 
 
 def _name(element: Element | None, read: str) -> str:
-    """What lies at a point: by its name, by what is written there, by both where they differ, or by its role."""
+    """The target at a point: its name, the words there, both if they differ, or its role."""
     written = one_line(read, _LONGEST_NAME)
     if element is None or element.role in _CONTAINERS:
         return _quoted(written)

@@ -32,7 +32,7 @@ from agent.safety.situation import UNKNOWN, Place, Sense, Situation
 from foundation.errors import UsageError
 from foundation.foreign_text import printable
 
-#: What a policy judges: all that touches the desktop, and tools, which act outside of it.
+#: The actions that a policy judges: those that touch the desktop, and tools, which act outside of it.
 JUDGED = (*TOUCHING, CallTool)
 
 #: What a person can answer: yes, yes but otherwise, no, no and go on without it, no and do something else instead.
@@ -153,7 +153,7 @@ class Policy:
 
 
 def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:
-    """Whether it is known where the action goes: what is allowed for good without that would be allowed anywhere."""
+    """Whether the target is known. Without it, a permission for good would hold everywhere."""
     place = situation.focused if isinstance(action, TYPING) else situation.under
     return isinstance(action, OpenApp | VisitPage | CallTool) or (place is not None and bool(place.app or place.title))
 
@@ -181,7 +181,7 @@ _POINTING = {"click": "clicking", "long_press": "pressing", "drag": "dragging", 
 
 
 def scope_of(action: Action[DesktopPoint], situation: Situation) -> str:
-    """What an "always" would allow: the kind of action, at what it is aimed, in the application that gets it."""
+    """Say what an "always" would allow: the kind of action, its target and its application."""
     match action:
         case TypeText():
             return f"typing{_in(situation.focused, 'into')}"
@@ -205,7 +205,7 @@ def scope_of(action: Action[DesktopPoint], situation: Situation) -> str:
 
 
 def _aim(situation: Situation) -> str:
-    """What an action is aimed at: what is written there, and what is hit there where that is called otherwise."""
+    """The target of an action: the words there, and the element's name if it differs."""
     read = " ".join(situation.words.split()).casefold()
     hit = [one.words for one in situation.elements if (one.name or one.label) and one.name.casefold() not in read]
     told = [shorten(situation.words)] if situation.words else []

@@ -16,7 +16,7 @@ from foundation.errors import UsageError
 
 _FORM = "See docs/safety.md for its form."
 
-#: What is told in other words than pydantic's, by its type of error.
+#: Our own words for some of pydantic's errors, by type.
 _WORDS = {
     "extra_forbidden": "is not known (known are: {known})",
     "missing": "is missing: a rule needs name, action and reason",
@@ -53,7 +53,7 @@ def load_policy(path: Path | None) -> PolicyFile:
 
 
 def read_policy(data: Mapping[str, Any], where: str) -> PolicyFile:
-    """A parsed policy file. Raises UsageError naming what is wrong, also where it has no rules."""
+    """Return a parsed policy file. Raises UsageError that names the mistake, also if there are no rules."""
     try:
         groups, words = (_Lists.model_validate(data).groups, _Lists.model_validate(data).words)
         read = PolicyFile.model_validate(data, context=Named(groups, word_lists(words)))

@@ -18,9 +18,9 @@ from agent.safety.visible_text import LINE_END, Span, merged
 _LONGEST_NAME, _LONGEST_KEYS = 40, 40
 #: The longest title of a window in the line; it is a page's own words, and may be anything.
 _LONGEST_TITLE = 40
-#: So much of what was typed before is told where a rule found something in it.
+#: Characters of earlier typed text that are shown if a rule found something in it.
 _BEFORE = 80
-#: Of a name that is longer nothing more is told than how long it is: the rest is not what a person goes by.
+#: A longer name is cut, and its length is given: nobody decides by the rest of it.
 _MOST_OF_A_NAME = 600
 
 
@@ -129,7 +129,7 @@ def _is_long(name: str) -> bool:
 
 
 def _facts(known: Situation) -> list[str]:
-    """What is written there and what it is called, where that is too long for the line."""
+    """The words and the name at the target, if they are too long for the line."""
     told = [("written there", known.words), *((f"the {one.role}", one.name or one.label) for one in known.elements)]
     return [f"{what}: {_shortened(name)}" for what, name in told if len(" ".join(name.split())) > _LONGEST_NAME]
 

@@ -67,9 +67,9 @@ _TOLD_BY: dict[str, Sense] = {
     "launcher": "windows", "text was lost": "windows", "all is replaced": "windows", "another window": "places",
     "a form": "elements", "unread field": "elements", "unknown focus": "elements", "a button": "elements",
 }  # fmt: skip
-#: Pieces of a text that are told for each pattern.
+#: How many matches of a pattern are listed.
 _MOST_FOUND = 20
-#: Of a name, so much is told in a reason.
+#: The longest name in a reason, in characters.
 _LONGEST_NAME = 60
 
 
@@ -115,7 +115,7 @@ class Rule(PolicyPart):
         return self
 
     def matches(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> bool:
-        """Whether the rule speaks of this action, as far as that is known: what was lost may hold."""
+        """Whether the rule applies to this action. A condition on lost information counts as met."""
         if not self._speaks_of(action) or any(fact in situation.facts - situation.claimed for fact in self.unless):
             return False
         if isinstance(action, TYPING) and self.keys:
@@ -165,11 +165,11 @@ class Rule(PolicyPart):
 
     @property
     def is_default(self) -> bool:
-        """Whether it asks only because nobody listed what is done as harmless."""
+        """Whether the rule asks only because the action is on no list of harmless ones."""
         return bool(self.unlisted or self.unlisted_keys)
 
     def why(self, action: Action[DesktopPoint], situation: Situation) -> str:
-        """The reason, with what is pressed in the place of {name}."""
+        """The reason, with the name of the pressed element in place of {name}."""
         if isinstance(action, PressKeys | HoldKeys) and self.unlisted_keys:
             called = "+".join(action.keys)
         else:

@@ -105,7 +105,7 @@ def _folder() -> Path:
 
 
 def _read(file: Path) -> Running | None:
-    """An entry of this machine; None for those of others that share the folder, and for what is none."""
+    """Read an entry; None if it is damaged or from another machine that shares the folder."""
     try:
         handle = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         with os.fdopen(handle, encoding="utf-8") as opened:

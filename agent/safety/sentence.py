@@ -19,9 +19,9 @@ _ADDRESS = re.compile(r"(?mi)^[ \t]*https?://[^\n]+|https?://\S+")
 #: At most this many lines of a text are checked for addresses.
 _MOST_LINES = 50
 _WORD = re.compile(r"[^\W_]+")
-#: Words are the same whatever their endings, if so many letters of the shorter one agree.
+#: Two words are the same apart from their endings if this many letters of the shorter one agree.
 _STEM, _ENDING, _LONGEST_ENDING = 4, 2, 4
-#: Between a word and what denies it lie at most so many others.
+#: How many words may lie between a negation and the word that it denies.
 _DENIES_WITHIN = 3
 #: Languages in which words are not divided.
 _UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
@@ -29,7 +29,7 @@ _UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 @dataclass(slots=True)
 class Sentence:
-    """The instruction of one run, and what of it was done already.
+    """The instruction of one run, and which parts of it were done already.
 
     Args:
         text: as the person wrote it; what stands in quotes is a name or content, and asks for nothing by its words.
@@ -39,7 +39,7 @@ class Sentence:
     _done: Counter[str] = field(default_factory=Counter)
 
     def facts(self, action: Action[DesktopPoint], seen: Situation) -> frozenset[Fact]:
-        """What it says of an action, against what is known of where that goes."""
+        """Return the facts about an action that follow from the instruction."""
         facts: set[Fact] = set()
         if isinstance(action, TypeText):
             return frozenset(_of_addresses(action.text, self.text) | _of_addresses(seen.sent or "", self.text))
@@ -56,7 +56,7 @@ class Sentence:
         return frozenset(facts)
 
     def did(self, action: Action[DesktopPoint], seen: Situation) -> None:
-        """It was carried out: what is said once is done once."""
+        """Note that the action was carried out: the instruction covers each mention once."""
         for caption in _captions(action, seen):
             self._done[caption] += 1
 
@@ -96,7 +96,7 @@ class Sentence:
 
 
 def _of_addresses(text: str, sentence: str) -> set[Fact]:
-    """What is known of the addresses in a text that is typed, or that Enter sends."""
+    """Return the facts about the addresses in a text that is typed, or that Enter sends."""
     written = [one.strip() for one in _ADDRESS.findall(text)]
     lines = [line for line in text.splitlines()[:_MOST_LINES] if visited(line) is not None]
     facts: set[Fact] = set()

@@ -96,7 +96,7 @@ class Situation:
 
     @property
     def missing(self) -> frozenset[Sense]:
-        """What is not told now, for whatever reason: rules that would need it may hold."""
+        """The information that is missing now: conditions of rules that need it count as met."""
         missing = self.lost | self.untold
         return missing | {"places"} if "windows" in missing else missing
 
@@ -114,7 +114,7 @@ class Surroundings(Protocol):
         """Only what the action would hit, and in which window; the same bounds hold."""
 
     def did(self, action: Action[DesktopPoint]) -> None:
-        """The action that was judged last, or what a person made of it, was carried out."""
+        """Note that the action judged last was carried out, possibly as the person changed it."""
 
     def news(self) -> list[str]:
-        """What a person must know at once of what cannot be told any more, as sentences; each is told once."""
+        """Return new warnings about lost information, as sentences for the person; each once."""

@@ -39,7 +39,7 @@ class StopSwitch:
         self._set(reason, StoppedError(f"Stopped: {reason}."))
 
     def fail(self, error: MaiError) -> None:
-        """End everything in the same way, because it cannot go on: whoever waits gets this error."""
+        """Stop everything because of an error; every waiting call raises this error."""
         self._set(error.what.rstrip("."), error)
 
     def _set(self, reason: str, error: MaiError) -> None:
@@ -106,7 +106,7 @@ _current: socket.socket | None = None
 
 
 class _Signalled:
-    """Stops the run at the first signal, and ends the program at once at one that comes much later.
+    """Stops the run at the first signal, and ends the program at once at a much later signal.
 
     Not at the second one in a row: people press Ctrl-C several times, and keys that are held down must be released
     first.

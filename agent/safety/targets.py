@@ -1,4 +1,4 @@
-"""What follows from where an action goes: the window, its edges, and what would be hit or gets what is typed."""
+"""Facts about the target of an action: its window, the window's edges, and the element that is hit or typed into."""
 
 import re
 from collections.abc import Iterator
@@ -27,21 +27,21 @@ HOLDING = role_group("holding")
 _SILENT = role_group("silent")
 #: What the button that closes a window is away from the corner at most, in pixels.
 _CORNER, _TITLE_BAR = 56, 48
-#: What follows from the role of what is hit, which a page sets as it likes.
+#: Facts that follow from an element's role, which a web page may set as it likes.
 _OF_ROLES: frozenset[Fact] = frozenset(
     {"a text", "one line", "a long text", "a search", "a menu's title", "a switch", "a link", "a row", "a value"}
 )
 _PRESSING = frozenset({"enter", "kp_enter", "space"})
-#: In a page, what is higher than this, in pixels, holds other things; a button is smaller.
+#: In a page, a taller element, in pixels, holds other elements; a button is smaller.
 _TALLEST_BUTTON = 120
 #: A text of so many characters is as likely meant for shortcuts.
 _SHORTEST_TEXT = 3
-#: What was read is another name than the one that is told, if it has so many letters and less than this in common.
+#: Read words contradict a name if they have this many letters, and are less alike than this.
 _LEAST_READ, _ALIKE = 3, 0.6
 
 
 def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situation) -> set[Fact]:
-    """What follows from where an action goes."""
+    """Return the facts that follow from the target of an action."""
     found: set[Fact] = set(facts_of_focus(seen))
     if seen.elements and all(one.role in _SWITCHES for one in seen.elements):
         found.add("a switch")
@@ -134,7 +134,7 @@ def _pressed(place: Place | None, seen: Situation) -> set[Fact]:
 
 
 def captions(seen: Situation, *, typing: bool) -> list[str]:
-    """What that is called which is pressed: by its application, or else by what is written there.
+    """Return the captions of the pressed element: its name, or else the words written there.
 
     By both where something else is written on a button than it is called: either may be the lie. In a page every name
     counts by itself, and so does what is written there, however it is drawn.
@@ -176,7 +176,7 @@ def _at_the_edge(point: DesktopPoint, of: Region) -> set[Fact]:
 
 
 def facts_of_focus(seen: Situation) -> set[Fact]:
-    """What follows from the element that gets what is typed, or is hit."""
+    """Return the facts about the element that has the focus, or is hit."""
     focus = focus_of(seen)
     if focus is None or not takes_text(focus):
         return set()
@@ -187,12 +187,12 @@ def facts_of_focus(seen: Situation) -> set[Fact]:
 
 
 def focus_of(seen: Situation) -> Element | None:
-    """What surely gets what is typed."""
+    """Return the element that surely gets typed text."""
     return seen.elements[-1] if seen.elements else None
 
 
 def takes_text(element: Element) -> bool:
-    """Whether what is typed into an element becomes a text in it."""
+    """Whether text can be typed into an element."""
     return element.role in TEXT_ROLES or "editable" in element.states
 
 

@@ -1,4 +1,4 @@
-"""Text as rules read it: what cannot be seen does not count, and look-alike letters count as what they look like.
+"""Text as rules read it: without invisible characters, and with look-alike letters replaced.
 
 A word that a rule knows must not slip by because of a zero-width space in its middle or a full-width letter.
 """
@@ -29,7 +29,7 @@ _ENTERS = {
     "kp_divide": "/", "kp_decimal": ".",
 } | {f"kp_{digit}": str(digit) for digit in range(10)}  # fmt: skip
 
-#: What a shell takes out of a command before it runs it, and what it takes for a space.
+#: Parts of a command that a shell takes for a space, and parts that it removes.
 _SHELL_GAP = re.compile(r"\$\{IFS[^}]{0,20}\}|\$IFS(?:\$\d)?")
 _SHELL_NOTHING = re.compile(r"\\\n|[\"'\\]|\$[@*!]|\$\{[@*]\}|`\s*`|\$\(\s*\)")
 _SHELL_LIST = re.compile(r"\{([^{}\s]{1,200},[^{}\s]{0,200})\}")
@@ -64,7 +64,7 @@ def unseen(char: str) -> bool:
 
 
 def places(text: str, piece: str) -> list[tuple[int, int]]:
-    """Where in a text that lies which was found in one of its readings; empty where that cannot be told."""
+    """Find the places in a text of a match in one of its readings; empty if that is unclear."""
     if not piece.strip():
         return []
     whole = [(match.start(), match.end()) for match in re.finditer(re.escape(piece), text)]

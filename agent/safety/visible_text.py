@@ -1,4 +1,4 @@
-"""A text as it is shown to a person who is to approve it: all of it, on lines of a terminal, with nothing that hides.
+"""Shows a text to the person who approves it: all of it, on lines of a terminal, with nothing hidden.
 
 What cannot be seen is spelled out (⟨U+202E⟩), line ends are signs and real line breaks (⏎), and what repeats itself
 hundreds of times is told once with its number. A line knows which characters of the text it shows, so that whoever
@@ -171,7 +171,7 @@ def _drawn(char: str) -> tuple[str, bool, int, bool]:
 
 
 def _cells(drawn: str) -> int:
-    """How wide it may come out: terminals differ, and what is wider than thought would push the end out of sight."""
+    """The most cells that a terminal may use: a wider character would push the end of the line out of sight."""
     if len(drawn) == 1 and unicodedata.combining(drawn):
         return 0
     return sum(2 if _may_be_wide(char) else 1 for char in drawn)
@@ -209,7 +209,7 @@ def _break(row: list[_Atom], width: int) -> int:
 
 
 def merged(marks: Iterable[Span]) -> tuple[Span, ...]:
-    """Parts of a text in order, those that overlap as one."""
+    """Sort the parts of a text, and join those that overlap."""
     kept: list[Span] = []
     for start, end in sorted(marks):
         if kept and start <= kept[-1][1]:

@@ -19,15 +19,15 @@ _WRITTEN_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 _GAP = r"(?:[^\w&+/,;|<>→]|_|,(?=\s*\d)|(?<=\d),)+"
 #: What marks the letter of a caption by which keys press it, as some toolkits tell it: "De_lete".
 _MNEMONIC = re.compile(r"[_&](?=\w)")
-#: Of a text, so much is searched.
+#: Characters of a text that are searched.
 _LONGEST = 4000
 #: A caption that is longer is none.
 _LONGEST_CAPTION = 90
-#: A star stands for so many words.
+#: The most words that a star stands for.
 _MOST_WORDS = 4
 #: Numbers, with a unit or as a size: 7, 30s, 1280x1024.
 _NUMBER = re.compile(r"\d+[^\W\d]{0,3}\d*")
-#: What may stand there besides: signs of calculators, players and lists, but no pictures.
+#: Allowed signs beside numbers and letters: those of calculators, players and lists, but no pictures.
 _SIGNS = re.compile(r"[\w\s!-/:-@\[-`{-~×÷−√±°…·•«»‹›←→↑↓⋮☰]+")
 #: The chord that a menu tells beside an item.
 _CHORD = re.compile(r"(?:\s+|^)(?:(?:ctrl|strg|alt|shift|super|umschalt|maj|mayus|meta)\s?\+\s?)+\S+$|\s+f\d{1,2}$")
@@ -94,7 +94,7 @@ def word_lists(tables: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, W
 
 @cache
 def shipped_words(name: str) -> WordList:
-    """One of the shipped lists, for what is to be known whatever the rules are, such as what selects everything."""
+    """Return a shipped list that the code needs under any policy, such as the words that select everything."""
     return word_lists({name: load_config("policies/words.toml")["words"][name]})[name]
 
 

@@ -1,4 +1,4 @@
-"""What is written at a point of the screen: the caption that a click there would hit.
+"""Reads the caption at a point of the screen: the text that a click there would hit.
 
 Up to four looks. The first ones take the field that the point lies on (a button, a row, the page) and every pixel's
 distance from its colour, so that white on blue reads like black on white. Where they find nothing sure, the last one
@@ -28,7 +28,7 @@ _ABOUT = 8
 _AT_ONCE = 16
 #: A button is no taller, and its caption no further from its middle, as a share of its width.
 _TALLEST, _OFF_CENTRE = 64, 0.12
-#: An edge of it differs so much in colour from its ground, in so much of its length.
+#: How much the edge of a button differs in colour from its ground, and in which share of its length.
 _EDGE, _UNBROKEN = 9, 0.9
 #: Colours that differ by less are the same field; a row belongs to it while so many of its pixels do.
 _SAME, _SHARE = 40, 0.35
@@ -66,14 +66,14 @@ class _Caption:
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """What is written at a point; "" where nothing can be read."""
+    """The text at a point; "" where nothing can be read."""
 
     text: str
     framed: bool = False  # alone in the middle of a small field of its own, as the caption of a button is
 
 
 def caption_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0) -> Caption:
-    """What is written at a point of a captured screen, given in its pixels.
+    """Read the caption at a point of a captured screen, given in its pixels.
 
     `scale` is captured pixels per pixel of an ordinary screen, 2 on a HiDPI display.
     """

@@ -1,4 +1,4 @@
-"""Where something is written or drawn in a picture: what reading words has to look at, and what it can pass over.
+"""Finds the parts of a picture that hold text or drawings, so that word reading can skip the rest.
 
 A wallpaper, an empty page and a plain panel have no sharp vertical edges; letters are made of them.
 """

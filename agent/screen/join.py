@@ -17,9 +17,9 @@ from agent.screen.outline import Element, Outline
 
 #: The role of words that no element covers.
 WORDS_ROLE = "label"
-#: Texts that agree by so much are the same, misread letters aside; words that agree by less are others.
+#: From this agreement on, two texts are the same apart from misread letters; below the second, words differ.
 _SAME, _OTHER = 0.6, 0.55
-#: Only words that were read so surely, with so many letters, contradict a name: a sign or a badge does not.
+#: The confidence and the letters that words need to contradict a name: a sign or a badge does not.
 _SURE, _SAYING = 85, 3
 _CALLED_BY_WORDS = role_group("called by their words")
 #: An element with more words in its box is something that holds others.
@@ -86,7 +86,7 @@ def _letters(text: str) -> str:
 
 
 def _contradicts(element: Element, on_it: Sequence[_Read]) -> bool:
-    """Whether what is written on an element plainly says something else than its name."""
+    """Whether the words on an element clearly differ from its name."""
     name = _letters(element.name)
     if element.role not in _CALLED_BY_WORDS or len(name) < _SAYING:
         return False

@@ -1,4 +1,4 @@
-"""Reads the words of a screen, and of the next one only what is not as it was.
+"""Reads the words of a screen, and then only the parts of each next screen that changed.
 
 What is new is read in pieces that hold ink: in windows by blocks of text, outside of them (panels, the desktop with its
 icons) by single lines, so that a photograph for a wallpaper costs little. A block is looked at once as it is; the ink

@@ -85,7 +85,7 @@ def _duration(seconds: float) -> str:
 
 
 def _problem(bundle: Bundle) -> str:
-    """What is not as it should be with the whole run; empty when it is complete."""
+    """Why the run is incomplete, as a sentence; empty when it is complete."""
     if bundle.outcome == "running":
         return "This run is still under way; the report shows it as far as it is recorded."
     if bundle.outcome == "interrupted":
@@ -155,7 +155,7 @@ def _title(action: ActionRecord) -> str:
 
 
 def _state(step: StepRecord) -> str:
-    """What became of the step: of its actions, what a person should know first."""
+    """The fate of a step: among those of its actions, the one that matters most to a person."""
     if step.error:
         return "failed"
     fates = [action.became for action in step.each_action]
@@ -163,7 +163,7 @@ def _state(step: StepRecord) -> str:
 
 
 def _action(action: ActionRecord) -> Json:
-    """What was proposed, why it was asked about, what the person made of it, and what became of that."""
+    """One action: the proposal, the reason to ask, the person's change and its fate."""
     asked = action.approval
     return {
         "proposed": _line(action.proposed),
@@ -219,7 +219,7 @@ def _marks(action: Action[DesktopPoint] | None, viewport: ViewportRecord | None)
 
 
 def _field(field: Region | None, viewport: ViewportRecord | None) -> Json | None:
-    """Where the field lies that got what was typed: its middle, and its box as left, top, width and height."""
+    """The middle and the box of the field that got the typed text, as shares of the screenshot's sides."""
     if field is None or viewport is None or not viewport.width or not viewport.height:
         return None
     left, top = (field.left - viewport.left) / viewport.width, (field.top - viewport.top) / viewport.height
