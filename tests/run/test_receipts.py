@@ -284,7 +284,7 @@ async def test_a_family_that_asks_for_it_is_told_what_changed() -> None:
             told.append(tuple(prompt.changes))
             return super().request(prompt)
 
-    family = Told()
+    family = Told("mai-ui")
     family.facts = replace(family.facts, outline=True)
     changed = replace(DARK, undo={"store": "xfconf"})
     await run([CLICK, DONE], family=family, open_witness=FakeWitness(changed).open)

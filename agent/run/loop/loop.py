@@ -7,7 +7,7 @@ loop ends in exactly one way: with a `RunFinished`, after everything held down w
 import asyncio
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 from agent.core.actions import (
     ENDING,
     Absent,
+    Action,
     Answer,
     EndAction,
     Finish,
@@ -27,6 +28,7 @@ from agent.core.actions import (
     map_points,
     shorten,
 )
+from agent.core.geometry import DesktopPoint
 from agent.core.notes import Note
 from agent.events import run_events as events
 from agent.events.run_events import HandedBack, HandedOver
@@ -208,13 +210,13 @@ class Loop:
                     seen.boxes if self._context.actor.names_elements else {},
                 )
             )
-            decision, answer = await self._think(step, seen)
+            decision, targets, answer = await self._think(step, seen)
         except MaiError as error:
             if not self._models.on_fallback or self._context.stop.stopped:
                 raise
             raise _End("failed", error.exit_status, str(error), stuck=str(error)) from error
         # A screen seen before a person or a tool answered is no longer true.
-        return await self._carry_out(step, seen, decision, answer)
+        return await self._carry_out(step, seen, decision, targets, answer)
 
     async def _gate(self, step: int) -> bool:
         """Before a step: wait while paused, and take in what the person said and did; whether there was any of it."""
@@ -241,16 +243,19 @@ class Loop:
             seen = replace(seen, changes=tuple(replace(change, undo=None) for change in receipt.changes))
         return seen
 
-    async def _think(self, step: int, seen: Observation) -> tuple[Decision, ModelAnswer]:
+    async def _think(
+        self, step: int, seen: Observation
+    ) -> tuple[Decision, Sequence[Action[DesktopPoint]], ModelAnswer]:
         """Ask until an answer can be read, or the tries are used up."""
         tried: list[Reading] = []
         while True:
             reading = await self._race(self._models.now.actor.ask(step, seen, tried, self._sink.emit))
             self._usage += reading.answer.usage
-            self._sink.emit(self._decided(step, seen, reading))
+            decided = self._decided(step, seen, reading)
+            self._sink.emit(decided)
             if isinstance(reading.result, Decision):
                 self._claims.saw(seen.outline)  # taken while the model thought, where it was not waited for
-                return reading.result, reading.answer
+                return reading.result, decided.targets, reading.answer
             tried.append(reading)
             if len(tried) > self._settings.parse_retries:
                 what = f"answers cannot be carried out: {reading.result.message}"
@@ -269,7 +274,14 @@ class Loop:
         milliseconds = reading.milliseconds | {"map": (time.perf_counter() - began) * 1000}
         return decided(result.calls, result.actions, targets, None, milliseconds=milliseconds, doubt=result.doubt)
 
-    async def _carry_out(self, step: int, seen: Observation, decision: Decision, answer: ModelAnswer) -> Performed:
+    async def _carry_out(
+        self,
+        step: int,
+        seen: Observation,
+        decision: Decision,
+        targets: Sequence[Action[DesktopPoint]],
+        answer: ModelAnswer,
+    ) -> Performed:
         """Do what was decided; the screen as it settled after it is None where it is to be looked at anew."""
         words = "; ".join(map(describe, decision.actions))
         waiting = all(isinstance(action, Wait | KeyDown | KeyUp | Remember) for action in decision.actions)
@@ -280,7 +292,7 @@ class Loop:
         done.notes += [Note("first_only", str(decision.left_out))] if decision.left_out else []
         ending = next((action for action in decision.actions if isinstance(action, ENDING)), None)
         await self._race(self._watch.ready())
-        await self._performer.perform(step, seen, decision, done, self._sink.emit)
+        await self._performer.perform(step, seen, decision, targets, done, self._sink.emit)
         if self._models.now.errors_hidden:
             done.notes = [Note("failed", "it failed") if note.kind == "failed" else note for note in done.notes]
         if ending is not None and not done.incomplete and (end := await self._judge(ending, done)) is not None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -21,13 +21,13 @@ from agent.core.actions import (
     VisitPage,
     Wait,
     describe,
-    map_points,
     points_of,
     shorten,
 )
 from agent.core.geometry import DesktopPoint, GridPoint
 from agent.core.notes import Note
 from agent.desktop.protocol.hand import ActionFailedError
+from agent.events.fates import Why
 from agent.events.run_events import Acted, Dropped, Warned
 from agent.events.sink import Emit
 from agent.families.base import Decision
@@ -72,17 +72,46 @@ class Performed:
         return " ".join(map(str, self.notes)) or None
 
 
-class Performer:
-    """Carries out the actions of decisions.
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One decision while it is carried out."""
 
-    Args:
-        settings: of the run.
-        context: what it works with.
-        race: of the run.
-        observing: the thread of the screen.
-        acting: the thread of the hand.
-        observer: gives what looks at the screen for the model at work.
-    """
+    step: int
+    seen: Observation
+    decision: Decision
+    targets: Sequence[Action[DesktopPoint]]  # its actions, on the desktop
+    done: Performed
+    emit: Emit
+
+    def drop(self, index: int, why: Why, target: Action[DesktopPoint] | None = None) -> None:
+        """Tell that an action is not done."""
+        self.emit(Dropped(self.step, target or self.targets[index], why, index=index))
+
+    def overtaken(self, index: int, target: Action[DesktopPoint]) -> None:
+        """Drop an action that was decided before the person took over."""
+        self.done.settled = None
+        self.done.notes.append(Note("taken_over"))
+        self.drop(index, "overtaken", target)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One action that may be done."""
+
+    index: int
+    target: Action[DesktopPoint]
+    judged: Action[DesktopPoint] | None  # what it comes to; None for what only ends something
+    situation: Situation = UNKNOWN
+    elements: tuple[Element, ...] = ()
+    aim: Aim = Aim()  # noqa: RUF009 -- frozen
+
+    def goes_to(self, situation: Situation) -> None:
+        """Take in what is known of the place that the action goes to."""
+        self.situation, self.elements, self.aim = situation, situation.elements, aim_of(self.target, situation)
+
+
+class Performer:
+    """Carries out the actions of decisions; `observer` gives what looks at the screen for the model at work."""
 
     def __init__(
         self,
@@ -102,13 +131,32 @@ class Performer:
         self._holding = HeldKeys(context, acting)
         self._sentence = Sentence(settings.instruction)
 
-    async def perform(self, step: int, seen: Observation, decision: Decision, done: Performed, emit: Emit) -> None:
-        """Carry its actions out one after the other, until one is not; what comes of them goes into `done`.
+    async def perform(
+        self,
+        step: int,
+        seen: Observation,
+        decision: Decision,
+        targets: Sequence[Action[DesktopPoint]],
+        done: Performed,
+        emit: Emit,
+    ) -> None:
+        """Carry the actions out one after the other, until one is not; what comes of them goes into `done`.
 
         What ends the run, and all that stands after it, is left to the caller. Raises StoppedError: in the middle of an
         action, or while waiting.
         """
-        await self._in_order(step, seen, decision, done, emit)
+        turn = _Turn(step, seen, decision, targets, done, emit)
+        if decision.doubt and self._context.consent.policy.mode == "never":
+            emit(Warned(f"The model says it twice: {decision.doubt}. It is done all the same: nothing is asked."))
+        for index, action in enumerate(decision.actions):
+            if isinstance(action, ENDING):
+                break
+            if not await self._one(turn, index, action):
+                done.incomplete = True
+                for later in range(index + 1, len(targets)):
+                    turn.drop(later, "left out")
+                done.notes += [Note("left_out", str(left))] if (left := len(targets) - index - 1) else []
+                break
         await self._race(self._holding.lift())  # a person who types while the model thinks would type ctrl+q
         done.notes += self._holding.take_notes()
 
@@ -116,94 +164,77 @@ class Performer:
         """The run ends."""
         self._holding.end()
 
-    async def _in_order(self, step: int, seen: Observation, decision: Decision, done: Performed, emit: Emit) -> None:
-        actions = decision.actions
-        if decision.doubt and self._context.consent.policy.mode == "never":
-            emit(Warned(f"The model says it twice: {decision.doubt}. It is done all the same: nothing is asked."))
-        for index, action in enumerate(actions):
-            if isinstance(action, ENDING):
-                return
-            match action:
-                case AskUser(question):
-                    await self._holding.let_go()
-                    reply = await self._race.for_person(self._context.person.ask(question))
-                    done.reply, done.settled = reply, None
-                    done.notes += [] if reply else [Note("nobody")]
-                    went_on = False  # what follows was decided without the reply
-                case Remember():
-                    went_on = True  # it stays in the history, as the model wrote it
-                case CallTool(name) if name not in self._context.tools.names:
-                    error = f"there is no tool named {shorten(name)}"
-                    done.notes.append(Note("failed", error))
-                    target = map_points(action, seen.viewport.to_desktop)
-                    emit(Acted(step, target, False, self._settings.dry_run, "", error, 0.0, index=index))
-                    went_on = False
-                case _:
-                    objection = "" if done.agreed else decision.objection
-                    went_on = await self._do(step, index, seen, action, decision.doubt, objection, done, emit)
-            if not went_on:
-                done.incomplete = True
-                left = [*enumerate(actions)][index + 1 :]
-                for later, left_out in left:
-                    emit(Dropped(step, map_points(left_out, seen.viewport.to_desktop), "left out", index=later))
-                done.notes += [Note("left_out", str(len(left)))] if left else []
-                return
-
-    async def _do(
-        self,
-        step: int,
-        index: int,
-        seen: Observation,
-        action: Action[GridPoint],
-        doubt: str,
-        objection: str,
-        done: Performed,
-        emit: Emit,
-    ) -> bool:
-        """Carry out one action, if it may be, and watch what comes of it; whether the next one may follow."""
+    async def _one(self, turn: _Turn, index: int, action: Action[GridPoint]) -> bool:
+        """Carry out one action of any kind; whether the next one may follow."""
+        done = turn.done
+        match action:
+            case AskUser(question):
+                await self._holding.let_go()
+                done.reply, done.settled = await self._race.for_person(self._context.person.ask(question)), None
+                done.notes += [] if done.reply else [Note("nobody")]
+                return False  # what follows was decided without the reply
+            case Remember():
+                return True  # it stays in the history, as the model wrote it
+            case CallTool(name) if name not in self._context.tools.names:
+                error = f"there is no tool named {shorten(name)}"
+                done.notes.append(Note("failed", error))
+                dry_run = self._settings.dry_run
+                turn.emit(Acted(turn.step, turn.targets[index], False, dry_run, "", error, 0.0, index=index))
+                return False
         held = self._holding.held
-        target = held.effective(map_points(action, seen.viewport.to_desktop))
-        judged = held.judged(target)  # None for what only ends something
+        target = held.effective(turn.targets[index])
+        attempt = _Attempt(index, target, held.judged(target))
         if index and self._context.hand.touches:  # between two answers, the model's thinking gives that time
             await self._race(asyncio.sleep(self._context.hand.rest.since + _NOTICED_WITHIN - time.monotonic()))
-        elements: tuple[Element, ...] = ()
-        aim, situation = Aim(), UNKNOWN
-        if judged is not None and isinstance(action, (*TOUCHING, CallTool)):
-            consent = self._context.consent
-            if self._is_overtaken():  # nobody is asked about what will not be done
-                return _overtaken(step, index, target, done, emit)
-            situation = await self._look(judged, doubt, emit)
-            elements, aim = situation.elements, aim_of(target, situation)
-            question = consent.question(judged, situation, objection)
-            asks = question is not None and consent.would_ask(question, dry_run=self._settings.dry_run)
-            if asks and not await self._free_hands(done):
-                emit(Dropped(step, target, "left out", index=index))
-                return False
-            verdict, situation = await consent.ask(
-                step, index, target, question, self._settings.dry_run, emit, self._race, self._observing, situation
-            )
-            if verdict is None:  # withdrawn
-                return _overtaken(step, index, target, done, emit)
-            if verdict.answer in ("refused", "skipped", "told"):
-                done.settled = None  # a person who is asked may do anything meanwhile
-                done.notes.append(Note("skipped" if verdict.answer == "skipped" else "refused"))
-                done.notes += [Note("said", verdict.note)] if verdict.note else []
-                emit(Dropped(step, target, verdict.answer, index=index))
-                return False
+        judged = attempt.judged if isinstance(action, (*TOUCHING, CallTool)) else None
+        may_be_done = judged is None or await self._may_be_done(turn, attempt, judged)
+        return may_be_done and await self._do(turn, attempt, action)
+
+    async def _may_be_done(self, turn: _Turn, attempt: _Attempt, judged: Action[DesktopPoint]) -> bool:
+        """Put an action to the policy, and to the person where that is needed; the person may change it."""
+        consent, done, emit = self._context.consent, turn.done, turn.emit
+        objection = "" if done.agreed else turn.decision.objection
+        if consent.steering.acted:  # nobody is asked about what will not be done
+            turn.overtaken(attempt.index, attempt.target)
+            return False
+        attempt.goes_to(await self._look(judged, turn.decision.doubt, emit))
+        question = consent.question(judged, attempt.situation, objection)
+        asks = question is not None and consent.would_ask(question, dry_run=self._settings.dry_run)
+        if asks and not await self._free_hands(done):
+            turn.drop(attempt.index, "left out", attempt.target)
+            return False
+        verdict, situation = await consent.ask(
+            turn.step, attempt.index, attempt.target, question, self._settings.dry_run, emit, self._race,
+            self._observing, attempt.situation,
+        )  # fmt: skip
+        if verdict is not None and verdict.answer in ("refused", "skipped", "told"):
+            done.settled = None  # a person who is asked may do anything meanwhile
+            done.notes.append(Note("skipped" if verdict.answer == "skipped" else "refused"))
+            done.notes += [Note("said", verdict.note)] if verdict.note else []
+            turn.drop(attempt.index, verdict.answer, attempt.target)
+            return False
+        if verdict is not None:
             done.agreed = done.agreed or (bool(objection) and not self._settings.dry_run)
-            if self._is_overtaken():
-                return _overtaken(step, index, target, done, emit)
-            if verdict.instead is not None:
-                target = verdict.instead
-                judged = held.judged(target)
-                elements, aim = situation.elements, aim_of(target, situation)
-                done.notes.append(Note("changed", describe(target)))
+        if verdict is None or consent.steering.acted:  # withdrawn
+            turn.overtaken(attempt.index, attempt.target)
+            return False
+        if verdict.instead is not None:
+            attempt.target, attempt.judged = verdict.instead, self._holding.held.judged(verdict.instead)
+            attempt.goes_to(situation)
+            done.notes.append(Note("changed", describe(attempt.target)))
+        return True
+
+    async def _do(self, turn: _Turn, attempt: _Attempt, action: Action[GridPoint]) -> bool:
+        """Carry out an action, and watch what comes of it; whether the next one may follow."""
+        done, target = turn.done, attempt.target
         told = partial(
-            Acted, step, target, dry_run=not self._context.hand.touches, elements=elements, index=index, aim=aim
-        )
-        acted = await self._act(target, told, named(target, aim), done, emit)
-        if judged is not None:
-            await self._note(judged, situation)
+            Acted, turn.step, target, dry_run=not self._context.hand.touches, elements=attempt.elements,
+            index=attempt.index, aim=attempt.aim,
+        )  # fmt: skip
+        acted = await self._act(target, told, named(target, attempt.aim), done, turn.emit)
+        if attempt.judged is not None:  # what comes next is judged by it, too
+            self._sentence.did(attempt.judged, attempt.situation)
+            await self._context.consent.did(attempt.judged, self._race, self._observing)
         if acted.error is not None:
             await self._holding.let_go()
             done.notes.append(Note("failed", acted.error))
@@ -214,17 +245,13 @@ class Performer:
             done.settled = None  # it may have changed the screen, and nobody watched
             return False  # what follows was decided without its result
         done.settled = await self._settle(action, acted)
-        changed = not unchanged(seen.fingerprint, done.settled)
+        changed = not unchanged(turn.seen.fingerprint, done.settled)
         no_effect = not (changed or acted.error or acted.dry_run or isinstance(action, _UNSEEN))
         done.notes += [Note("no_effect")] if no_effect and self._settings.remarks else []
         done.changed, done.in_vain = changed, no_effect or acted.error is not None
         for name, took in (("act", acted.milliseconds), ("settle", done.settled.seconds * 1000)):
             done.milliseconds[name] = done.milliseconds.get(name, 0.0) + took
         return acted.error is None
-
-    def _is_overtaken(self) -> bool:
-        """Whether the person acted since the model was shown the screen."""
-        return self._context.consent.steering.acted
 
     async def _free_hands(self, done: Performed) -> bool:
         """Let go of what is held down, for a person is to be asked; whether the action may still be done after it."""
@@ -246,11 +273,6 @@ class Performer:
         else:
             said = self._sentence.facts(judged, situation)
         return replace(situation, facts=situation.facts | said)
-
-    async def _note(self, judged: Action[DesktopPoint], situation: Situation) -> None:
-        """Take note of what was carried out: what comes next is judged by it, too."""
-        self._sentence.did(judged, situation)
-        await self._context.consent.did(judged, self._race, self._observing)
 
     async def _act(
         self, target: Action[DesktopPoint], acted: Callable[..., Acted], words: str, done: Performed, emit: Emit
@@ -286,11 +308,3 @@ class Performer:
         if isinstance(action, Wait) and not acted.dry_run:
             await self._race(asyncio.sleep(action.seconds))
         return await self._race(self._observing.call(self._observer().watch, rule, lambda: stop.stopped))
-
-
-def _overtaken(step: int, index: int, target: Action[DesktopPoint], done: Performed, emit: Emit) -> bool:
-    """Drop an action that was decided before the person took over; False, as nothing of the answer may follow."""
-    done.settled = None
-    done.notes.append(Note("taken_over"))
-    emit(Dropped(step, target, "overtaken", index=index))
-    return False
