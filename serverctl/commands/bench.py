@@ -3,32 +3,34 @@
 import argparse
 import asyncio
 import json
+import re
 import secrets
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from foundation.command_line import Parser, positive_seconds
+from foundation.endpoints import normalize_url
 from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.printing import is_terminal, put_json, remark
-from serverctl.commands.contenders import Contender, parse_contenders, started
 from serverctl.commands.endpoint_options import add_target, chosen_target
 from serverctl.commands.options import parse_screen
 from serverctl.load.bench.workload import Workload
 from serverctl.load.client import Endpoint
+from serverctl.plan.settings import parse_assignments
+from serverctl.planning import load_presets
 
 if TYPE_CHECKING:
     from serverctl.load.bench.measure import OnProgress, Progress
     from serverctl.load.bench.report import Report
     from serverctl.load.bench.workload import Load
 
-    #: Measures some servers, block after block.
-    Measure: TypeAlias = Callable[[Load, argparse.Namespace], Iterator[list[Report]]]
 
-#: Makes a server be there for the time of a block.
-Start: TypeAlias = Callable[[], AbstractContextManager[Endpoint]]
+#: Names our running server in a comparison.
+RUNNING = "running"
 
 _DESCRIPTION = """Measure what a GUI agent feels: how long until a model starts to answer a screenshot, how fast it
 goes on, and how many requests a server answers at once. Screenshots are synthetic; no desktop is looked at.
@@ -54,28 +56,39 @@ died; what was measured is printed), 130 stopped."""
 _AS_GIVEN = ("images", "requests", "max_tokens", "text_tokens", "cache", "seed")
 
 
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One side of a comparison."""
+
+    name: str  # as it was written
+    url: str | None = None  # of a server that runs
+    preset: str | None = None  # of one that is started; None for the usual one
+    overrides: dict[str, Any] = field(default_factory=dict)  # its settings beside the preset's
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is there already."""
+        return self.url is not None or self.name == RUNNING
+
+
 def main(arguments: list[str]) -> int:
     """Measure, print, and say by the exit status whether all requests were answered."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     if options.out is not None and not options.out.parent.is_dir():
         raise UsageError(f"There is no folder {options.out.parent} for --out.", "Make it first.")
     workload = _workload(options)
     if options.compare is None:
-        return _show(
-            _one_after_the_other({"server": lambda: nullcontext(chosen_target(options))}, 1), workload, options
-        )
+        return _show(_in_turn({"server": chosen_target(options)}, workload, options), options)
     sides = parse_contenders(options.compare)
     if options.endpoint is not None:
         raise UsageError("--compare names its own servers, so there is no --endpoint.", "Name it with --compare, too.")
     if options.rounds < 1 or options.rounds > 20:
         raise UsageError(f"{options.rounds} rounds make no sense.", "Use --rounds 1 to 20.")
     if all(side.runs for side in sides):
-        return _show(_in_turn(sides, options), workload, options)
+        return _show(_in_turn({side.name: _running(side, options) for side in sides}, workload, options), options)
     if options.api_key is not None and not any(side.url for side in sides):
         raise UsageError("--api-key is for a named endpoint.", "Leave it out.")
-    starts = {side.name: _start_of(side, options) for side in sides}
-    return _show(_one_after_the_other(starts, options.rounds), workload, options)
+    return _show(_in_blocks(sides, workload, options), options)
 
 
 def _workload(options: argparse.Namespace) -> "Load":
@@ -99,18 +112,10 @@ def _workload(options: argparse.Namespace) -> "Load":
     )
 
 
-def _start_of(side: Contender, options: argparse.Namespace) -> "Start":
-    if not side.runs:
-        return _starter(side, options.model)
-    return lambda: nullcontext(_running(side, options))
-
-
 def _running(side: Contender, options: argparse.Namespace) -> Endpoint:
-    """A server of a comparison that runs; it answers."""
-    named = argparse.Namespace(**vars(options))
-    named.endpoint = side.url
-    named.api_key = options.api_key if side.url is not None else None
-    return chosen_target(named)
+    """A running server of a comparison, which answers."""
+    own = {"endpoint": side.url, "api_key": options.api_key if side.url is not None else None}
+    return chosen_target(argparse.Namespace(**{**vars(options), **own}))
 
 
 def _parser() -> Parser:
@@ -145,44 +150,64 @@ def _numbers(text: str) -> tuple[int, ...]:
         raise UsageError(f"{text!r} are no numbers.", "Write them as 1,4,16.") from error
 
 
-def _starter(side: Contender, model: str | None) -> "Start":
-    """What starts a server for a comparison, and stops it afterwards."""
-    return lambda: started(side, model)
+def parse_contenders(words: Sequence[str]) -> list[Contender]:
+    """The sides of a comparison, all checked before anything is started. Raises UsageError."""
+    if len(words) == 1 and "=" not in words[0] and "://" not in words[0]:
+        words = words[0].split(",")
+    names = [word.strip() for word in words if word.strip()]
+    found = [_contender(name) for name in names]
+    if len(found) < 2 or len(set(names)) < len(names):
+        raise UsageError("A comparison needs two different sides.", "For example --compare latency balanced.")
+    return found
 
 
-def _one_after_the_other(starts: Mapping[str, "Start"], rounds: int) -> "Measure":
-    """Measures servers in blocks: A B, then B A, and so on; a server that comes twice in a row is not started again."""
-    names = list(starts)
-    rounds = rounds if len(names) > 1 else 1
-
-    def measure(workload: "Load", options: argparse.Namespace) -> "Iterator[list[Report]]":
-        run_name = secrets.token_hex(8)
-        order = [(part, name) for part in range(rounds) for name in (names if part % 2 == 0 else names[::-1])]
-        with ExitStack() as stack:
-            last, target = None, None
-            for place, (part, name) in enumerate(order):
-                if name != last or target is None:
-                    stack.close()
-                    target, last = stack.enter_context(starts[name]()), name
-                yield _measured({name: target}, workload, options, (part, rounds), run_name)
-                if place + 1 < len(order) and order[place + 1][1] != name:
-                    stack.close()
-
-    return measure
+def _contender(name: str) -> Contender:
+    if name == RUNNING:
+        return Contender(name)
+    if "://" in name or re.fullmatch(r"[\w.\-\[\]:]+:\d+(/\S*)?", name):
+        return Contender(name, url=normalize_url(name))
+    preset, *settings = name.split("+")
+    if "=" in preset:
+        return Contender(name, overrides=parse_assignments([preset, *settings]))
+    load_presets().get(preset)
+    return Contender(name, preset=preset, overrides=parse_assignments(settings))
 
 
-def _in_turn(sides: Sequence[Contender], options: argparse.Namespace) -> "Measure":
-    """Measures servers that run with the same requests in turn."""
-    targets = {side.name: _running(side, options) for side in sides}
+@contextmanager
+def started(contender: Contender, model: str | None) -> Iterator[Endpoint]:
+    """Start a contender's server for the time of a block."""
+    from serverctl.endpoint import served
 
-    def measure(workload: "Load", options: argparse.Namespace) -> "Iterator[list[Report]]":
-        yield _measured(targets, workload, options, (0, 1), secrets.token_hex(8))
-
-    return measure
+    with served(contender.preset, model, lambda text: remark(f"mai-server: {text}"), contender.overrides) as target:
+        yield Endpoint(target.base_url, target.api_key, target.model)
 
 
-def _show(measure: "Measure", workload: "Load", options: argparse.Namespace) -> int:
-    """Measure everything and print what there is, also when the run ends early."""
+def _in_turn(
+    targets: Mapping[str, Endpoint], workload: "Load", options: argparse.Namespace
+) -> "Iterator[list[Report]]":
+    """Measure running servers with the same requests in turn."""
+    yield _measured(targets, workload, options, (0, 1), secrets.token_hex(8))
+
+
+def _in_blocks(sides: Sequence[Contender], workload: "Load", options: argparse.Namespace) -> "Iterator[list[Report]]":
+    """Measure servers in blocks: A B, then B A, and so on; a server that comes twice in a row keeps running."""
+    run_name = secrets.token_hex(8)
+    parts = range(options.rounds)
+    order = [(part, side) for part in parts for side in (sides if part % 2 == 0 else sides[::-1])]
+    with ExitStack() as stack:
+        last, target = None, None
+        for place, (part, side) in enumerate(order):
+            if side is not last or target is None:
+                stack.close()
+                own = nullcontext(_running(side, options)) if side.runs else started(side, options.model)
+                target, last = stack.enter_context(own), side
+            yield _measured({side.name: target}, workload, options, (part, options.rounds), run_name)
+            if place + 1 < len(order) and order[place + 1][1] is not side:
+                stack.close()
+
+
+def _show(measured: "Iterator[list[Report]]", options: argparse.Namespace) -> int:
+    """Measure everything and print the results, also those of a run that ends early."""
     from serverctl.load.bench.compare import Comparison
     from serverctl.load.bench.report import ServerDiedError, merged
 
@@ -194,7 +219,7 @@ def _show(measure: "Measure", workload: "Load", options: argparse.Namespace) -> 
             blocks.setdefault(report.name, []).append(report)
 
     try:
-        for some in measure(workload, options):
+        for some in measured:
             keep(some)
             if any(one.cut is not None and one.cut.kind == "stopped" for one in some):
                 status = ExitStatus.STOPPED
@@ -246,7 +271,7 @@ def _measured(
     part: tuple[int, int],
     run_name: str,
 ) -> "list[Report]":
-    """Measure servers in turn; Ctrl-C ends the run, a second one ends it without a report."""
+    """Measure servers in turn; Ctrl-C ends the run, a second Ctrl-C ends it without a report."""
     from serverctl.load.bench.measure import measure
 
     async def run(progress: "OnProgress") -> "list[Report]":

@@ -32,9 +32,9 @@ FORMATS: Mapping[str, Format] = {
     for name, function, about, then in (
         ("systemd", "systemd.documents", "a unit for this machine (--user: without root)",
          "The comment at its top installs it."),
-        ("compose", "compose.documents", "a Docker compose file, loopback only",
+        ("compose", "containers.compose_documents", "a Docker compose file, loopback only",
          "VLLM_API_KEY=$(openssl rand -hex 24) docker compose up -d"),
-        ("kubernetes", "kubernetes.documents", "secret, volume, deployment, service",
+        ("kubernetes", "containers.kubernetes_documents", "secret, volume, deployment, service",
          "Put a key into the Secret, then kubectl apply -f it."),
         ("script", "script.documents", "a shell script that starts, watches and stops the server",
          "Run it; Ctrl-C stops it."),

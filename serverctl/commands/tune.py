@@ -11,8 +11,7 @@ from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json
 from serverctl.commands.progress import StartProgress
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
-from serverctl.load.tune.arithmetic import unseen_images, vision_share
-from serverctl.load.tune.bottleneck import NAMES, find_bottleneck
+from serverctl.load.tune.bottleneck import NAMES, find_bottleneck, unseen_images, vision_share
 from serverctl.load.window import Window
 from serverctl.plan.user_flags import absorbed
 from serverctl.process import control, probe

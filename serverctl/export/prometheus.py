@@ -1,29 +1,92 @@
-"""Prometheus: what to scrape, alert rules, and a dashboard for Grafana."""
+"""Prometheus: what to scrape, alert rules, and a Grafana dashboard in the JSON that Grafana imports (schema 39)."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from serverctl.export.common import Document, Source, header_comment, notes
-from serverctl.export.container import to_yaml, yaml_template
-from serverctl.export.dashboard import dashboard
+from foundation.configs import load_config
+from serverctl.export.common import Document, Source, header, header_comment, notes
+from serverctl.export.containers import to_yaml, yaml_template
+from serverctl.load.health import targets
 
-#: Of the slowest twentieth of first tokens, seconds that a person should be told of, on cards and on a processor. A
-#: choice, not a measurement: a step of the agent waits this long before its first word.
+#: Alert if the slowest twentieth of first tokens takes longer, in seconds, on cards and on a processor. A choice, not a
+#: measurement: a step of the agent waits this long before its first word.
 _SLOW_S, _SLOW_CPU_S = 10, 120
+#: Grafana's grid is 24 wide.
+_IN_A_ROW, _WIDTH, _HEIGHT = 3, 8, 8
+_SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+_GOOD, _BAD = "green", "red"
 
 
 def documents(source: Source) -> Sequence[Document]:
     """The scrape configuration, the rules it names, and a dashboard."""
-    targets = [f"127.0.0.1:{server.port}" for server in source.servers()]
-    scrape = yaml_template("prometheus.yml", NAME=source.name, TARGETS=targets)
+    servers = [f"127.0.0.1:{server.port}" for server in source.servers()]
+    scrape = yaml_template("prometheus.yml", NAME=source.name, TARGETS=servers)
     parts = (("prometheus.yml", "prometheus.scrape", scrape), ("vllm-alerts.yml", "prometheus.rules", rules(source)))
     texts = [
         Document(name, header_comment(source, notes(source, about)) + to_yaml(data)) for name, about, data in parts
     ]
-    return [*texts, dashboard(source)]
+    return [*texts, _dashboard(source)]
 
 
 def rules(source: Source) -> list[Any]:
     """The one document of alert rules."""
     slow = _SLOW_CPU_S if source.plan.vendor == "cpu" else _SLOW_S
     return yaml_template("vllm-alerts.yml", NAME=source.name, JOB=f'job="{source.name}"', SLOW=slow)
+
+
+def _dashboard(source: Source) -> Document:
+    """The dashboard of a job that `prometheus.yml` scrapes. Grafana asks for the data source when it imports it."""
+    entries: list[Mapping[str, Any]] = load_config("exports/dashboard.toml")["panel"]
+    document = {
+        "uid": source.name[:40],
+        "title": f"vLLM: {source.name}",
+        "description": "\n".join(header(source)),
+        "tags": ["vllm"],
+        "schemaVersion": 39,
+        "version": 1,
+        "editable": True,
+        "refresh": "10s",
+        "time": {"from": "now-1h", "to": "now"},
+        "templating": {
+            "list": [{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus"}]
+        },
+        "panels": [_panel(number, entry, source.name) for number, entry in enumerate(entries)],
+    }
+    return Document("vllm-dashboard.json", json.dumps(document, indent=1) + "\n")
+
+
+def _panel(number: int, entry: Mapping[str, Any], job: str) -> dict[str, Any]:
+    row, column = divmod(number, _IN_A_ROW)
+    lines = [
+        {
+            "refId": chr(ord("A") + place),
+            "datasource": _SOURCE,
+            "expr": line.replace("@JOB@", f'job="{job}"'),
+            "legendFormat": name,
+        }
+        for place, (name, line) in enumerate(entry["lines"].items())
+    ]
+    return {
+        "id": number + 1,
+        "type": "timeseries",
+        "title": entry["title"],
+        "description": entry["about"],
+        "gridPos": {"x": column * _WIDTH, "y": row * _HEIGHT, "w": _WIDTH, "h": _HEIGHT},
+        "datasource": _SOURCE,
+        "targets": lines,
+        "fieldConfig": {"defaults": {"unit": entry["unit"], "min": 0, **_thresholds(entry)}, "overrides": []},
+        "options": {"legend": {"displayMode": "list", "placement": "bottom", "showLegend": True}},
+    }
+
+
+def _thresholds(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The target as a line, with the area that misses it in red; nothing without a target."""
+    if "target" not in entry:
+        return {}
+    value = asdict(targets())[entry["target"]]
+    first, beyond = (_BAD, _GOOD) if entry.get("below") else (_GOOD, _BAD)
+    steps = [{"color": first, "value": None}, {"color": beyond, "value": value}]
+    shown = {"custom": {"thresholdsStyle": {"mode": "line+area"}}}
+    return {"thresholds": {"mode": "absolute", "steps": steps}, **shown}

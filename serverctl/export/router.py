@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from foundation.errors import UsageError
 from serverctl.export.common import Document, Source, header_comment, notes, template
-from serverctl.export.container import to_yaml, yaml_template
+from serverctl.export.containers import to_yaml, yaml_template
 from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import Gpu
 from serverctl.plan.env import pins

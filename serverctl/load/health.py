@@ -1,6 +1,6 @@
-"""A server's numbers held against targets, each with a word on what to do where it misses one."""
+"""Compares a server's numbers with targets, and says what to do about each number that misses its target."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -27,10 +27,10 @@ class Judged:
     """One number of a server."""
 
     name: str  # what it is
-    value: str  # as a person reads it; ? where it is not known
-    good: bool | None  # whether it meets its target; None where it has none, or is not known
+    value: str  # for people; ? if it is not known
+    good: bool | None  # whether it meets its target; None if it has none, or is not known
     target: str = ""  # in words
-    advice: str = ""  # what to do; "" where nothing is to be done
+    advice: str = ""  # what to do; "" if nothing is to be done
 
     def __str__(self) -> str:
         if self.good is None:
@@ -38,7 +38,7 @@ class Judged:
         return f"{self.value} (good: {self.target})" if self.good else f"{self.value} (wanted: {self.target})"
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """All fields as JSON values."""
         return asdict(self)
 
 
@@ -54,30 +54,30 @@ def judge(metrics: ServerMetrics, gpus: Sequence[GpuUse] = (), per_second: float
     Args:
         metrics: of a window of time, or since the server's start.
         gpus: the cards that it uses.
-        per_second: tokens that all requests together got a second; None where nobody counted.
+        per_second: tokens that all requests together got a second; None if nobody counted.
     """
-    parts: tuple[Callable[[ServerMetrics, Targets], Judged], ...] = (
-        _first_token, _each, _queue, _kv, _prefix, _images,
-    )  # fmt: skip
-    found = [part(metrics, targets()) for part in parts]
+    found = [_first_token(metrics), _each_request(metrics)]
     if per_second is not None:
-        found.insert(2, Judged("all requests", f"{per_second:.1f} tokens/s", None))
-    return (*found, *_gpus(gpus, metrics, targets()))
+        found.append(Judged("all requests", f"{per_second:.1f} tokens/s", None))
+    images = "?" if metrics.image_hit_rate is None else f"{metrics.image_hit_rate:.0%} of images"
+    found += [_queue(metrics), *_caches(metrics), Judged("image cache", images, None)]
+    return (*found, *(_gpu(gpu, metrics) for gpu in gpus))
 
 
 def worst(found: Sequence[Judged]) -> Judged | None:
-    """The first number that misses its target; None where all is well."""
+    """The first number that misses its target; None if all is well."""
     return next((each for each in found if each.good is False), None)
 
 
-def _first_token(metrics: ServerMetrics, wanted: Targets) -> Judged:
-    target = f"under {wanted.first_token_s:g} s"
-    if metrics.ttft is None:
-        return Judged("first token", "?", None, target)
-    seconds = metrics.ttft.p50
-    value = f"{seconds:.2f} s"
-    if seconds <= wanted.first_token_s:
-        return Judged("first token", value, True, target)
+def _judged(name: str, value: str | None, target: str, good: bool, advice: str) -> Judged:
+    """One number held against its target; `value` is None if it is not known."""
+    if value is None:
+        return Judged(name, "?", None, target)
+    return Judged(name, value, good, target, "" if good else advice)
+
+
+def _first_token(metrics: ServerMetrics) -> Judged:
+    seconds, wanted = 0.0 if metrics.ttft is None else metrics.ttft.p50, targets()
     waited = metrics.queue.p50 if metrics.queue is not None else 0.0
     if waited > seconds / 2:
         advice = "most of it is waiting for a slot: `mai-server tune` says how many the KV cache holds"
@@ -85,77 +85,61 @@ def _first_token(metrics: ServerMetrics, wanted: Targets) -> Judged:
         advice = "much of the prompt is computed anew: keep the beginning of the history (the agent's --history block)"
     else:
         advice = "smaller screenshots (--set longest_edge=2097152) or a faster card (`mai-server plan --compare`)"
-    return Judged("first token", value, False, target, advice)
+    value = None if metrics.ttft is None else f"{seconds:.2f} s"
+    target = f"under {wanted.first_token_s:g} s"
+    return _judged("first token", value, target, seconds <= wanted.first_token_s, advice)
 
 
-def _each(metrics: ServerMetrics, wanted: Targets) -> Judged:
-    target = f"over {wanted.tokens_per_s:g} tokens/s"
-    if metrics.per_token is None or metrics.per_token.p50 <= 0:
-        return Judged("each request", "?", None, target)
-    speed = 1 / metrics.per_token.p50
-    value = f"{speed:.1f} tokens/s"
-    if speed >= wanted.tokens_per_s:
-        return Judged("each request", value, True, target)
+def _each_request(metrics: ServerMetrics) -> Judged:
+    wanted = targets().tokens_per_s
+    speed = 1 / metrics.per_token.p50 if metrics.per_token is not None and metrics.per_token.p50 > 0 else None
     if (metrics.running or 0) > 1:
         advice = "they share the card: fewer at a time (--set max_num_seqs) give each of them more"
     else:
         advice = "8-bit weights (--set quantization=fp8_per_channel) or memory with more bandwidth (`plan --compare`)"
-    return Judged("each request", value, False, target, advice)
+    value = None if speed is None else f"{speed:.1f} tokens/s"
+    return _judged("each request", value, f"over {wanted:g} tokens/s", (speed or 0) >= wanted, advice)
 
 
-def _queue(metrics: ServerMetrics, wanted: Targets) -> Judged:
-    if metrics.waiting is None:
-        return Judged("queue", "?", None, "nobody waits")
-    value = f"{metrics.waiting} waiting, {'?' if metrics.running is None else metrics.running} running"
-    if not metrics.waiting:
-        return Judged("queue", value, True, "nobody waits")
-    full = metrics.kv_usage is not None and metrics.kv_usage > wanted.kv_usage
-    advice = (
-        "the KV cache is nearly full: shorter requests, 8-bit weights or more cards"
-        if full
-        else "the KV cache has room: more slots (`mai-server tune`), or another server (--preset throughput)"
+def _queue(metrics: ServerMetrics) -> Judged:
+    value, advice = (
+        None,
+        "the KV cache has room: more slots (`mai-server tune`), or another server (--preset throughput)",
     )
-    return Judged("queue", value, False, "nobody waits", advice)
+    if metrics.waiting is not None:
+        value = f"{metrics.waiting} waiting, {'?' if metrics.running is None else metrics.running} running"
+    if metrics.kv_usage is not None and metrics.kv_usage > targets().kv_usage:
+        advice = "the KV cache is nearly full: shorter requests, 8-bit weights or more cards"
+    return _judged("queue", value, "nobody waits", not metrics.waiting, advice)
 
 
-def _kv(metrics: ServerMetrics, wanted: Targets) -> Judged:
-    target = f"under {wanted.kv_usage:.0%}"
-    if metrics.kv_usage is None:
-        return Judged("KV cache", "?", None, target)
+def _caches(metrics: ServerMetrics) -> list[Judged]:
+    wanted, used, hits = targets(), metrics.kv_usage, metrics.prefix_hit_rate
     tokens = "" if metrics.kv_tokens is None else f" of {metrics.kv_tokens:,} tokens"
-    good = metrics.kv_usage <= wanted.kv_usage
-    advice = "" if good else "no danger, but who comes next waits: fewer slots, shorter histories or 8-bit weights"
-    return Judged("KV cache", f"{metrics.kv_usage:.0%}{tokens}", good, target, advice)
+    return [
+        _judged(
+            "KV cache", None if used is None else f"{used:.0%}{tokens}",
+            f"under {wanted.kv_usage:.0%}", (used or 0) <= wanted.kv_usage,
+            "no danger, but the next request waits: fewer slots, shorter histories or 8-bit weights",
+        ),
+        _judged(
+            "prefix cache", None if hits is None else f"{hits:.0%} of prompt tokens",
+            f"over {wanted.prefix_hit_rate:.0%}", (hits or 0) >= wanted.prefix_hit_rate,
+            "histories change at their beginning (--history block), or agents change servers",
+        ),
+    ]  # fmt: skip
 
 
-def _prefix(metrics: ServerMetrics, wanted: Targets) -> Judged:
-    target, found = f"over {wanted.prefix_hit_rate:.0%}", metrics.prefix_hit_rate
-    if found is None:
-        return Judged("prefix cache", "?", None, target)
-    good = found >= wanted.prefix_hit_rate
-    advice = "" if good else "histories change at their beginning (--history block), or agents change servers"
-    return Judged("prefix cache", f"{found:.0%} of prompt tokens", good, target, advice)
-
-
-def _images(metrics: ServerMetrics, _: Targets) -> Judged:
-    found = metrics.image_hit_rate
-    return Judged("image cache", "?" if found is None else f"{found:.0%} of images", None)
-
-
-def _gpus(gpus: Sequence[GpuUse], metrics: ServerMetrics, wanted: Targets) -> Iterator[Judged]:
-    """Cards that work for nobody are not judged."""
-    for gpu in gpus:
-        memory = ""
-        if gpu.used_bytes is not None and gpu.total_bytes:
-            memory = f", {gpu.used_bytes / GIB:.1f} of {gpu.total_bytes / GIB:.1f} GiB"
-        name = f"GPU {gpu.index}"
-        if gpu.busy is None:
-            yield Judged(name, f"? busy{memory}", None)
-            continue
-        value, target = f"{gpu.busy:.0%} busy{memory}", f"over {wanted.gpu_busy:.0%}"
-        if not metrics.running:
-            yield Judged(name, value, None, target)
-            continue
-        good = gpu.busy >= wanted.gpu_busy
-        advice = "" if good else "it waits for work: pictures on the way, a busy processor, or room for more requests"
-        yield Judged(name, value, good, target, advice)
+def _gpu(gpu: GpuUse, metrics: ServerMetrics) -> Judged:
+    """A card, which is not judged while no request runs."""
+    memory, wanted = "", targets().gpu_busy
+    if gpu.used_bytes is not None and gpu.total_bytes:
+        memory = f", {gpu.used_bytes / GIB:.1f} of {gpu.total_bytes / GIB:.1f} GiB"
+    name = f"GPU {gpu.index}"
+    if gpu.busy is None:
+        return Judged(name, f"? busy{memory}", None)
+    value, target = f"{gpu.busy:.0%} busy{memory}", f"over {wanted:.0%}"
+    if not metrics.running:
+        return Judged(name, value, None, target)
+    advice = "it waits for work: pictures on the way, a busy processor, or room for more requests"
+    return _judged(name, value, target, gpu.busy >= wanted, advice)

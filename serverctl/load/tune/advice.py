@@ -1,17 +1,15 @@
-"""What would help against a bottleneck: changes to try in order, and what only the person or the client can do.
+"""Advises against a bottleneck: changes to try in order, and what only the person or the client can do.
 
-What the guides say and what holds:
-- "KV use above 80 % risks running out of memory": no, the cache is allocated beforehand; full means waiting and
-  preemption.
-- "max_num_seqs = the maximum concurrency of the log": that number assumes that every request is as long as the context.
-  slots = KV tokens / tokens of a request.
-- "long contexts: lower the utilisation": the other way round.
-- vLLM's waiting reason "capacity" is any scheduling capacity, slots as well as room in the cache.
+Common advice that is wrong: KV use above 80 % is no risk, because the cache is allocated beforehand (full means waiting
+and preemption). The "maximum concurrency" of vLLM's log is no value for max_num_seqs, because it assumes requests as
+long as the context: slots = KV tokens / tokens of a request. Long contexts need a higher utilisation, not a lower one.
+vLLM's waiting reason "capacity" is any scheduling capacity, slots as well as room in the cache.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from foundation.configs import load_config
@@ -20,7 +18,7 @@ from serverctl.load.tune.bottleneck import Bottleneck, Kind, Limits
 from serverctl.load.window import Window
 from serverctl.plan.settings import KNOBS
 
-#: Hit rates of the prefix cache below this are worth a look: a growing history reaches 0.7 to 0.85 (docs/serving.md).
+#: Hit rates of the prefix cache below this deserve a hint: a growing history reaches 0.7 to 0.85 (docs/serving.md).
 _LOW_PREFIX_RATE = 0.3
 _GIB = 1024**3
 #: Bytes of a processed screenshot in the cache for each of its pixels: 3 colours, 2 frames, 4 bytes (Qwen's).
@@ -33,16 +31,16 @@ _PIXELS_PER_TOKEN = 1024
 class Advice:
     """One thing to change, or to know."""
 
-    setting: str  # the knob; "" for what is not a knob of the server
+    setting: str  # the knob; "" if it is no knob of the server
     value: Any  # its new value
-    now: Any  # its value now, None where vLLM chose it
+    now: Any  # its value now, None if vLLM chose it
     because: str  # why, with the numbers
     restart: bool = True  # whether applying it needs a restart
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What advice is made from."""
+    """The input of advice."""
 
     bottleneck: Bottleneck
     window: Window | None  # the load that was judged
@@ -53,11 +51,11 @@ class Reading:
     processor: bool = False  # whether it serves without a card
     cores: int = 1  # of the processor
 
-    limits: Limits = field(init=False)
-
-    def __post_init__(self) -> None:
+    @property
+    def limits(self) -> Limits:
+        """The limits of how many requests are served at a time."""
         request = None if self.window is None else self.window.request_tokens
-        object.__setattr__(self, "limits", Limits(self.settings.get("max_num_seqs"), self.metrics.kv_tokens, request))
+        return Limits(self.settings.get("max_num_seqs"), self.metrics.kv_tokens, request)
 
     @property
     def clients(self) -> int:
@@ -65,7 +63,7 @@ class Reading:
         return 1 if self.window is None else self.window.clients
 
     def change(self, setting: str, value: Any, because: str) -> Advice:
-        """Another value of a knob."""
+        """Advise another value of a knob."""
         return Advice(setting, value, self.settings.get(setting), because)
 
 
@@ -77,23 +75,21 @@ def changing() -> Mapping[str, Any]:
 
 
 def advise(reading: Reading) -> list[Advice]:
-    """What would help, the most promising first, each knob once; empty where nothing is known to."""
+    """All known advice, the most promising first, each knob once."""
     found: list[Advice] = []
-    for rules in (_FOR[reading.bottleneck.kind], (_context, _prefix)):
-        for rule in rules:
-            for advice in rule(reading):
-                if not advice.setting or all(one.setting != advice.setting for one in found):
-                    found.append(advice)
+    for advice in chain.from_iterable(rule(reading) for rule in (*_FOR[reading.bottleneck.kind], _context, _prefix)):
+        if not advice.setting or all(one.setting != advice.setting for one in found):
+            found.append(advice)
     return found
 
 
 def changes(advice: list[Advice], fixed: frozenset[str]) -> list[Advice]:
-    """What `--apply` may try, in this order: knobs of the server that are not the person's own."""
+    """The advice that `--apply` may try, in this order: knobs that the person has not set."""
     return [one for one in advice if one.setting in KNOBS and one.setting not in fixed]
 
 
 def _to_know(because: str) -> Advice:
-    """Nothing that a restart of the server would change."""
+    """Advice that a restart of the server does not carry out."""
     return Advice("", None, None, because, restart=False)
 
 
@@ -108,11 +104,11 @@ def _more_slots(reading: Reading) -> Iterator[Advice]:
 
 
 def _larger_cache(reading: Reading) -> Iterator[Advice]:
-    """A larger KV cache: in bytes where it is given so, else a larger share of the card."""
+    """A larger KV cache: in bytes if it was given in bytes, else a larger share of the card."""
     settings, request, held = reading.settings, reading.limits.request_tokens, reading.limits.kv_tokens
     size = settings.get("kv_cache_memory_bytes")
     if size and request and held:
-        # One request more than there are: what is computed beforehand for the next one, and blocks that are half full.
+        # Room for one request more: for prefills of the next one, and for blocks that are half full.
         wanted = min((reading.clients + 1) * request / held, changing()["most_kv_growth"])
         if wanted > 1.1:
             grown = -(-int(size * wanted) // 2**20) * 2**20
@@ -130,7 +126,7 @@ def _larger_cache(reading: Reading) -> Iterator[Advice]:
 
 
 def _fewer_at_a_time(reading: Reading) -> Iterator[Advice]:
-    """As many at a time as the cache holds: being thrown out costs more than waiting."""
+    """As many at a time as the cache holds, because preemption costs more than waiting."""
     holds, now = reading.limits.kv_slots, reading.settings.get("max_num_seqs")
     preempted = reading.window is not None and (reading.window.grown("preemptions") or 0) > 0
     if preempted and holds is not None and (now is None or holds < now):
@@ -153,7 +149,7 @@ def _more_renderers(reading: Reading) -> Iterator[Advice]:
     """vLLM prepares one request's images at a time (renderer_num_workers is 1) however many come at once."""
     parts = None if reading.window is None else reading.window.parts
     if parts is None or parts.share("images") < changing()["much_before_the_engine"]:
-        return  # it is the vision tower, which no thread makes quicker
+        return  # the vision tower takes the time, and threads do not help it
     now = reading.settings.get("renderer_num_workers") or 1
     wanted = min(reading.clients, reading.cores, changing()["most_renderers"])
     if wanted > now:
@@ -168,7 +164,7 @@ def _image_cache_off(reading: Reading) -> Iterator[Advice]:
 
 
 def _image_cache(reading: Reading) -> Iterator[Advice]:
-    """A larger cache of processed images, only where it can have lost any: new images are in no cache."""
+    """A larger cache of processed images, if it can have lost any: new images are in no cache."""
     metrics, size = reading.metrics, reading.settings.get("mm_processor_cache_gb")
     edge, queries, hits = reading.settings.get("longest_edge"), metrics.image_queries, metrics.image_hits
     if not size or edge is None or queries is None or hits is None or size >= changing()["image_cache_gb"]:
@@ -185,7 +181,7 @@ def _image_cache(reading: Reading) -> Iterator[Advice]:
 
 
 def _larger_steps(reading: Reading) -> Iterator[Advice]:
-    """A prompt that takes several steps of the engine to compute, where it would fit into one."""
+    """A larger step, if a prompt takes several steps of the engine to compute."""
     budget = reading.settings.get("max_num_batched_tokens")
     prompt = None if reading.window is None else reading.window.prompt_tokens
     if budget is None or prompt is None or prompt <= budget:
@@ -213,7 +209,7 @@ def _no_load(_: Reading) -> Iterator[Advice]:
 
 
 def _context(reading: Reading) -> Iterator[Advice]:
-    """A cache that not even one longest request fits into."""
+    """A shorter context, if the cache does not hold one request of the whole context."""
     tokens, context = reading.metrics.kv_tokens, reading.context
     if tokens is None or context is None or tokens >= context:
         return
@@ -228,7 +224,7 @@ def _prefix_cache(reading: Reading) -> Iterator[Advice]:
 
 
 def _prefix(reading: Reading) -> Iterator[Advice]:
-    """Where prompts are what takes the time, and none of them is known."""
+    """How the client can use the prefix cache, if prompts take the time and few tokens are cached."""
     window = reading.window
     hits = None if window is None else window.prefix_hits
     if window is None or hits is None or hits >= _LOW_PREFIX_RATE or not window.images:

@@ -1,4 +1,10 @@
-"""What holds a server up: one of seven names, and the numbers that say so."""
+"""Names what limits a server, one of seven names, with the numbers that say so.
+
+vLLM has no metric of the vision tower's share of a prefill, so it is computed from the model's layers. Multiplications
+and additions are counted: two for each parameter and token, and four for each pair of tokens, layer and element that
+attention looks at (half of them if a token sees only those before it). The share of the arithmetic is the share of
+the time if both halves run equally well on the processor; it tells the larger part, not the percent.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,6 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 from foundation.configs import load_config
 from serverctl.load.window import Parts, Window
+from serverctl.models.model import Model
+from serverctl.models.shape import TextShape, VisionShape
 
 #: "client": the server waits for its clients. "unknown": there is nothing to judge by.
 Kind: TypeAlias = Literal["slots", "kv", "prefill", "decode", "images", "client", "unknown"]
@@ -21,6 +29,13 @@ NAMES: Mapping[Kind, str] = {
     "unknown": "unknown",
 }
 
+#: The share of Qwen2.5-VL's 32 vision layers that look at the whole image (config.json: fullatt_block_indexes).
+_WHOLE_IMAGE_LAYERS = {"qwen2_5_vl": 4 / 32}
+#: Text tokens of a prompt, if its images alone do not explain its length.
+_TEXT_TOKENS = 2000
+#: From this share of a request's service on, the time before the engine is more than tokenising text.
+_MORE_THAN_TEXT = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
@@ -30,15 +45,15 @@ class Bottleneck:
     because: str  # one sentence with the numbers
 
     def to_json(self) -> dict[str, str]:
-        """As JSON values."""
+        """The verdict as JSON values."""
         return {"kind": self.kind, "name": NAMES[self.kind], "because": self.because}
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds how many requests a server serves at a time."""
+    """The limits of how many requests a server serves at a time."""
 
-    slots: int | None  # max_num_seqs; None where vLLM chose it
+    slots: int | None  # max_num_seqs; None if vLLM chose it
     kv_tokens: int | None  # of all engines' caches
     request_tokens: int | None  # of a request as measured
 
@@ -50,39 +65,39 @@ class Limits:
         return max(1, self.kv_tokens // self.request_tokens)
 
     def is_full(self, running: float | None, use: float | None) -> bool:
-        """Whether the KV cache had no room for one request more, by the most that ran and was in use while some waited.
+        """Whether the KV cache had no room for one more request.
 
-        Where it is not known what was in use, as many as it holds must have run.
+        `use` is the highest use seen while requests waited, 0 to 1. If it is unknown, as many requests as the cache
+        holds must have been `running`.
         """
-        holds = self.kv_slots
-        assert holds is not None
+        assert self.kv_slots is not None
         assert self.kv_tokens is not None
         assert self.request_tokens is not None
-        if use is not None:  # half a request of tolerance: requests differ, and it is seen only now and then
+        if use is not None:  # half a request of tolerance: requests differ, and snapshots are rare
             return use >= 1 - 1.5 * self.request_tokens / self.kv_tokens
-        return running is None or holds - 1 <= running <= holds + 1
+        return running is None or abs(running - self.kv_slots) <= 1
 
 
 @cache
 def judging() -> Mapping[str, Any]:
-    """The numbers that are judged by (configs/tuning.toml)."""
+    """The thresholds of a verdict (configs/tuning.toml)."""
     table: Mapping[str, Any] = load_config("tuning.toml")["judging"]
     return table
 
 
 def enough(window: Window | None) -> bool:
-    """Whether so many requests ended in a window that it says something."""
+    """Whether enough requests ended in a window for a verdict."""
     return window is not None and window.finished >= judging()["least_requests"]
 
 
 def find_bottleneck(window: Window | None, slots: int | None, kv_tokens: int | None, vision: float = 0.0) -> Bottleneck:
-    """What held a server up in a window of time.
+    """Name what limited a server in a window of time.
 
     Args:
-        window: of one load; None where there was none.
-        slots: max_num_seqs, None where it is not known.
-        kv_tokens: tokens that the KV cache holds, None where it is not known.
-        vision: 0 to 1: the vision tower's part of a prefill (`arithmetic.vision_share`).
+        window: of one load; None if there was none.
+        slots: max_num_seqs, None if unknown.
+        kv_tokens: tokens that the KV cache holds, None if unknown.
+        vision: 0 to 1: the vision tower's part of a prefill (`vision_share`).
     """
     count = 0 if window is None else window.finished
     if window is None or not (enough(window) or _idles(window)):
@@ -90,24 +105,23 @@ def find_bottleneck(window: Window | None, slots: int | None, kv_tokens: int | N
     parts = window.parts
     if parts is None or parts.whole <= 0:
         return Bottleneck("unknown", "the server does not tell where the time of its requests goes")
-    limits = Limits(slots, kv_tokens, window.request_tokens)
     preempted = (window.grown("preemptions") or 0) / window.finished
     if preempted > judging()["much_preemption"]:
         return Bottleneck("kv", f"{preempted:.0%} of the requests were thrown out of the KV cache and computed again")
     if parts.share("queue") >= judging()["much_waiting"]:
-        return _of_waiting(window, parts, limits, vision)
-    if _idles(window):
-        largest = _of_service(window, parts, vision)
-        return Bottleneck(
-            "client",
-            f"only {window.at_once:.2f} requests were in the server in the mean, so it waited for them; "
-            f"of a request's own time, {largest.because}",
-        )
-    return _of_service(window, parts, vision)
+        return _of_waiting(window, parts, Limits(slots, kv_tokens, window.request_tokens), vision)
+    largest = _of_service(window, parts, vision)
+    if not _idles(window):
+        return largest
+    return Bottleneck(
+        "client",
+        f"only {window.at_once:.2f} requests were in the server in the mean, so it waited for them; "
+        f"of a request's own time, {largest.because}",
+    )
 
 
 def _idles(window: Window) -> bool:
-    """Whether a server has mostly nothing to do: that takes fewer requests to see, and some time."""
+    """Whether a server is mostly idle: fewer requests are enough to see that, but it takes some time."""
     long = (window.seconds or 0) >= judging()["least_seconds"] and window.finished > 1
     return window.at_once is not None and window.at_once < judging()["idle_below"] and (long or enough(window))
 
@@ -119,37 +133,26 @@ def _of_waiting(window: Window, parts: Parts, limits: Limits, vision: float) -> 
     text = f"requests wait {parts.queue:.2f} s of their {parts.whole:.2f} s{half}"
     running, use, holds = window.most("running"), window.most_while_waiting("kv_use"), limits.kv_slots
     slots = limits.slots
+    tower = f" (the vision tower {vision:.0%} of that)" if vision else ""
+    prompts: Kind = "images" if vision > 0.5 else "prefill"
     full = slots is not None and (running >= slots if running is not None else (holds is None or slots <= holds))
     if full and (holds is None or slots is None or holds > slots):
         service, prefill = parts.prefill + parts.decode, parts.prefill + window.beside_prefills * parts.decode
         gain = service / prefill if prefill > 0 else float("inf")
         if gain < judging()["least_gain_of_slots"]:
-            return Bottleneck(
-                _of_prefill(vision),
-                f"{text}, and {prefill / service:.0%} of what each then takes are prompts"
-                f"{_said(vision)}: more slots would only wait inside the engine",
-            )
+            share = f"{prefill / service:.0%} of what each then takes are prompts{tower}"
+            return Bottleneck(prompts, f"{text}, and {share}: more slots would only wait inside the engine")
         free = "" if holds is None else f", and the KV cache has room for {holds}"
         return Bottleneck("slots", f"{text} for one of {slots} slots{free}")
     if holds is not None and (slots is None or holds <= slots) and limits.is_full(running, use):
         used = "" if use is None else f", {use:.0%} of it in use while they waited"
         held = f"its {limits.kv_tokens:,} tokens hold {holds} of {limits.request_tokens:,}"
         return Bottleneck("kv", f"{text} for room in the KV cache: {held}{used}")
-    because = f"{text} although slots and KV cache have room: for the prompts before them{_said(vision)}"
-    return Bottleneck(_of_prefill(vision), because)
-
-
-def _of_prefill(vision: float) -> Kind:
-    """What a long prefill is: mostly the vision tower's work, or the prompt's."""
-    return "images" if vision > 0.5 else "prefill"
-
-
-def _said(vision: float) -> str:
-    return f" (the vision tower {vision:.0%} of that)" if vision else ""
+    return Bottleneck(prompts, f"{text} although slots and KV cache have room: for the prompts before them{tower}")
 
 
 def _of_service(window: Window, parts: Parts, vision: float) -> Bottleneck:
-    """The largest part of what a request takes when nothing waits."""
+    """The largest part of a request's time when nothing waits."""
     slowed = window.beside_prefills * parts.decode
     prefill = parts.prefill + slowed
     tower = vision * prefill
@@ -157,12 +160,57 @@ def _of_service(window: Window, parts: Parts, vision: float) -> Bottleneck:
         "images": parts.images + tower, "prefill": prefill - tower, "decode": parts.decode - slowed,
     }  # fmt: skip
     kind = max(seconds, key=lambda one: seconds[one])
+    others = f", {slowed:.2f} s of it prompts of others that its answer is written beside" if slowed >= 0.01 else ""
+    before = f"{parts.images:.2f} s before the engine has them, {tower:.2f} s in the vision tower"
     what = {
-        "images": f"are spent on its images ({parts.images:.2f} s before the engine has them, {tower:.2f} s in the "
-        "vision tower)",
-        "prefill": "are spent on computing prompts"
-        + (f", {slowed:.2f} s of it prompts of others that its answer is written beside" if slowed >= 0.01 else ""),
+        "images": f"are spent on its images ({before})",
+        "prefill": f"are spent on computing prompts{others}",
         "decode": "are spent on writing the answer",
     }[kind]
-    share = seconds[kind] / parts.whole
-    return Bottleneck(kind, f"{seconds[kind]:.2f} s of {parts.whole:.2f} s ({share:.0%}) {what}")
+    return Bottleneck(kind, f"{seconds[kind]:.2f} s of {parts.whole:.2f} s ({seconds[kind] / parts.whole:.0%}) {what}")
+
+
+def _vision_operations(vision: VisionShape, tokens: float) -> float:
+    patches = tokens * vision.merge**2
+    looking = vision.depth * _WHOLE_IMAGE_LAYERS.get(vision.kind, 1.0)
+    return 2 * vision.parameters * patches + 4 * patches**2 * vision.hidden * looking
+
+
+def _prompt_operations(text: TextShape, tokens: float) -> float:
+    """The operations of a prompt of which nothing is cached."""
+    parameters: float = text.block_parameters
+    if text.experts:
+        idle = (text.experts - text.experts_used) * 3 * text.hidden * text.expert_intermediate
+        parameters -= text.layers * idle
+    return 2 * parameters * tokens + 2 * tokens**2 * text.heads * text.head_dim * text.layers
+
+
+def vision_share(
+    model: Model, screen: tuple[int, int], longest_edge: int | None, images: float, prompt_tokens: float
+) -> float:
+    """The vision tower's part of the arithmetic of a prefill, 0 to 1.
+
+    Args:
+        model: what is served.
+        screen: width and height in pixels of the screen that was planned for.
+        longest_edge: the pixel budget of one screenshot; None for the model's own.
+        images: screenshots of a mean request.
+        prompt_tokens: of a mean request, those of its images included.
+    """
+    vision = model.shape.vision
+    if vision is None or images <= 0 or prompt_tokens <= 0:
+        return 0.0
+    most = (longest_edge or model.max_pixels) / model.factor**2
+    planned = model.image_tokens(*screen, longest_edge)
+    each = min(max(planned, (prompt_tokens - _TEXT_TOKENS) / images), prompt_tokens / images, most)
+    seen = images * _vision_operations(vision, each)
+    return seen / (seen + _prompt_operations(model.shape.text, prompt_tokens))
+
+
+def unseen_images(window: Window, model: Model, screen: tuple[int, int], settings: Mapping[str, Any]) -> float:
+    """Images of a mean request if nothing counts them: as many of the planned screen as its prompt has room for."""
+    parts, prompt = window.parts, window.prompt_tokens
+    if parts is None or prompt is None or parts.images < _MORE_THAN_TEXT * (parts.whole - parts.queue):
+        return 0.0
+    each = model.image_tokens(*screen, settings.get("longest_edge"))
+    return float(max(1, min(prompt // each, settings.get("images") or 1)))

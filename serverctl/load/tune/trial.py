@@ -1,4 +1,4 @@
-"""Whether a change is better: the same load on the server before and after, judged by intervals, not one number."""
+"""Judges whether a change is better: the same load on the server before and after, compared by intervals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,9 +14,9 @@ from serverctl.models.model import Model
 if TYPE_CHECKING:
     from serverctl.load.bench.report import Report
 
-#: Sizes of screenshots of a trial after the planned screen, the largest first, for requests whose prompts are shorter.
+#: Sizes of a trial's screenshots after the planned screen, the largest first, for shorter prompts.
 _SIZES = ((1280, 720), (640, 480), (320, 256))
-#: Before it, where images are what takes the time: screenshots of a larger screen than the planned one.
+#: Sizes before the planned screen, if images take the time.
 _LARGE = ((3840, 2160), (2560, 1440))
 
 
@@ -30,10 +30,10 @@ def bounds() -> Mapping[str, Any]:
 def workload_like(
     window: Window, model: Model, screen: tuple[int, int], settings: Mapping[str, Any], large: bool = False
 ) -> Workload:
-    """A load like the one that was seen: as many at once, as many screenshots, as much text, as long answers.
+    """A load like the one that was seen: its concurrency, screenshots, text and lengths of answers.
 
     Screenshots are as large as the planned screen (width and height in pixels), or as the prompts that were seen allow;
-    `large` tries larger ones first: what else could a long prompt be where images take the time.
+    `large` tries larger ones first.
     """
     clients = min(window.clients, 32)
     requests = max(
@@ -61,27 +61,27 @@ def workload_like(
 
 
 def _repeated(hits: float | None, is_off: bool) -> float:
-    """How much of a request was sent before: as its cache tells, or as an agent does where the cache is off."""
+    """The repeated share of a request, by its cache's hits; an agent's usual share if the cache is off."""
     usual: float = bounds()["repeated"]
     return usual if is_off else round(hits or 0.0, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of a trial."""
+    """The result of a trial."""
 
     better: bool  # the change is kept
     because: str  # one sentence
     difference: Difference | None  # of the whole times, after over before; None where they could not be compared
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The verdict as JSON values."""
         return {"better": self.better, "because": self.because,
                 "end_to_end": None if self.difference is None else asdict(self.difference)}  # fmt: skip
 
 
 def judge(before: "Report", after: "Report") -> Verdict:
-    """Whether the server is better after: the whole times of the same requests are shorter, by more than noise."""
+    """The change is better if the whole times of the same requests are shorter, by more than noise."""
     if after.failed > before.failed:
         return Verdict(False, f"{after.failed} of {after.measured} requests failed", None)
     together = max((one.setting.concurrency for one in before.measurements), default=1)
@@ -104,5 +104,4 @@ def _verdict(difference: Difference) -> Verdict:
 
 
 def _times(report: "Report") -> Sequence[float | None]:
-    """The whole time of each request by its number, in milliseconds; None where it has no answer."""
     return [time for measurement in report.measurements for time in measurement.by_number("total_ms")]

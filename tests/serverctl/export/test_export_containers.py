@@ -10,7 +10,7 @@ from stubs.exports import exported, here, source_for
 
 from foundation.errors import UsageError
 from serverctl.commands import export as command
-from serverctl.export import compose, kubernetes
+from serverctl.export import containers
 from serverctl.export.common import PINS
 from serverctl.plan.goal import Goal
 
@@ -26,7 +26,7 @@ def test_a_compose_file_loads_back_as_the_data_it_was_made_from(
     options = ["compose", "--gpu", gpu, "--gpus", str(count), "--force", *(["--preset", preset] if preset else [])]
     text = exported(capsys, *options)
     loaded = yaml.safe_load(text)
-    assert loaded == compose.data(source_for(gpu, count, goal=Goal(preset=preset, force=True)))
+    assert loaded == containers.compose_data(source_for(gpu, count, goal=Goal(preset=preset, force=True)))
     assert set(loaded) == {"services", "volumes"}, "version is obsolete, and docker-compose 1.x refuses name"
     assert "&id" not in text
     assert "<<" not in text
@@ -58,13 +58,13 @@ def test_a_compose_service_is_pinned_guarded_and_reachable_from_this_machine_onl
 def test_a_container_starts_its_server_behind_the_gate(tmp_path: Path, kind: str) -> None:
     source = source_for()
     if kind == "compose":
-        service = compose.data(source)["services"]["mai-vllm"]
+        service = containers.compose_data(source)["services"]["mai-vllm"]
         words, environ = (
             [word.replace("$$", "$") for word in (*service["entrypoint"], *service["command"])],
             service["environment"],
         )
     else:
-        container = kubernetes.data(source)[2]["spec"]["template"]["spec"]["containers"][0]
+        container = containers.kubernetes_data(source)[2]["spec"]["template"]["spec"]["containers"][0]
         words, environ = (
             [*container["command"], *container["args"]],
             {e["name"]: e.get("value") for e in container["env"]},
@@ -84,7 +84,7 @@ def test_a_container_starts_its_server_behind_the_gate(tmp_path: Path, kind: str
 
 def test_the_health_check_asks_the_servers_own_port_and_fails_without_one() -> None:
     source = source_for(port=1)  # nothing listens there
-    test = compose.data(source)["services"]["mai-vllm"]["healthcheck"]["test"]
+    test = containers.compose_data(source)["services"]["mai-vllm"]["healthcheck"]["test"]
     assert "http://127.0.0.1:1/health" in test[-1]
     done = subprocess.run([sys.executable, *test[2:]], capture_output=True, text=True)
     assert done.returncode != 0
@@ -99,7 +99,7 @@ def test_replicas_are_services_with_their_own_cards_and_ports() -> None:
             [[f"GPU-0000000{number}-1111-2222-3333-444444444444"] for number in (0, 1)],
         ),
     ):
-        services = compose.data(source)["services"]
+        services = containers.compose_data(source)["services"]
         assert list(services) == ["mai-vllm", "mai-vllm-2"]
         devices = [s["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"] for s in services.values()]
         assert devices == ids
@@ -109,8 +109,8 @@ def test_replicas_are_services_with_their_own_cards_and_ports() -> None:
 def test_dollars_reach_vllm_through_compose_and_kubernetes() -> None:
     own = ("--hf-overrides", '{"a":"$HOME ${X} $(Y)"}')
     source = source_for(goal=Goal(extra=own))
-    assert compose.data(source)["services"]["mai-vllm"]["command"][-1] == '{"a":"$$HOME $${X} $$(Y)"}'
-    container = kubernetes.data(source)[2]["spec"]["template"]["spec"]["containers"][0]
+    assert containers.compose_data(source)["services"]["mai-vllm"]["command"][-1] == '{"a":"$$HOME $${X} $$(Y)"}'
+    container = containers.kubernetes_data(source)[2]["spec"]["template"]["spec"]["containers"][0]
     assert container["args"][-1] == '{"a":"$HOME ${X} $$(Y)"}'
 
 
@@ -147,7 +147,7 @@ def test_a_manifest_loads_back_as_its_objects(
 ) -> None:
     options = ["kubernetes", "--gpu", gpu, "--gpus", str(count), "--force", *(["--preset", preset] if preset else [])]
     loaded = list(yaml.safe_load_all(exported(capsys, *options)))
-    assert loaded == kubernetes.data(source_for(gpu, count, goal=Goal(preset=preset, force=True)))
+    assert loaded == containers.kubernetes_data(source_for(gpu, count, goal=Goal(preset=preset, force=True)))
     assert [item["kind"] for item in loaded] == ["Secret", "PersistentVolumeClaim", "Deployment", "Service"]
     secret, claim, deployment, service = loaded
     pod = deployment["spec"]["template"]["spec"]

@@ -25,7 +25,6 @@ from stubs.token_server import KEY, MODEL, Die, Hang, Refuse, Say, TokenServer, 
 
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 from serverctl.commands import bench as command
-from serverctl.commands.contenders import Contender
 from serverctl.load.bench.compare import Comparison
 from serverctl.load.bench.measure import Progress, measure
 from serverctl.load.bench.render import print_comparison, print_report
@@ -637,7 +636,7 @@ def test_a_dying_server_prints_what_was_measured(capsys: pytest.CaptureFixture[s
     ],
 )
 def test_a_wrong_command_line_starts_nothing(wrong: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "_starter", lambda *_: pytest.fail("a server was started"))
+    monkeypatch.setattr(command, "started", lambda *_: pytest.fail("a server was started"))
     with pytest.raises(UsageError):
         command.main(list(wrong))
 
@@ -647,7 +646,7 @@ def test_presets_are_started_in_turn_and_compared(
 ) -> None:
     log: list[str] = []
 
-    def starter(side: Contender, model: str | None) -> Any:
+    def starter(side: command.Contender, model: str | None) -> Any:
         @contextmanager
         def start() -> Iterator[Endpoint]:
             log.append(f"start {side.preset} {model}")
@@ -655,9 +654,9 @@ def test_presets_are_started_in_turn_and_compared(
                 yield target_of(server)
             log.append(f"stop {side.preset}")
 
-        return start
+        return start()
 
-    monkeypatch.setattr(command, "_starter", starter)
+    monkeypatch.setattr(command, "started", starter)
     assert command.main([*QUICK, "--compare", "latency,balanced", "--model", "M", "--json"]) == ExitStatus.DONE
     latency = ["start latency M", "stop latency"]
     assert log == [*latency, "start balanced M", "stop balanced", *latency], "A B, then B A, without starting B again"
@@ -671,16 +670,16 @@ def test_presets_are_started_in_turn_and_compared(
 def test_a_preset_that_dies_leaves_the_report_of_the_one_before(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def starter(side: Contender, _model: str | None) -> Any:
+    def starter(side: command.Contender, _model: str | None) -> Any:
         @contextmanager
         def start() -> Iterator[Endpoint]:
             dies = side.preset == "balanced"
             with TokenServer(lambda number, _b: Die() if dies and number == 2 else None) as server:
                 yield target_of(server)
 
-        return start
+        return start()
 
-    monkeypatch.setattr(command, "_starter", starter)
+    monkeypatch.setattr(command, "started", starter)
     line = [*QUICK, "--compare", "latency,balanced", "--rounds", "1", "--json"]
     assert command.main(line) == ExitStatus.ENVIRONMENT
     reports = json.loads(capsys.readouterr().out)["reports"]
@@ -692,7 +691,7 @@ def test_a_preset_that_dies_leaves_the_report_of_the_one_before(
 def test_a_preset_that_does_not_start_leaves_the_report_of_the_one_before(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def starter(side: Contender, _model: str | None) -> Any:
+    def starter(side: command.Contender, _model: str | None) -> Any:
         @contextmanager
         def start() -> Iterator[Endpoint]:
             if side.preset == "balanced":
@@ -700,9 +699,9 @@ def test_a_preset_that_does_not_start_leaves_the_report_of_the_one_before(
             with TokenServer() as server:
                 yield target_of(server)
 
-        return start
+        return start()
 
-    monkeypatch.setattr(command, "_starter", starter)
+    monkeypatch.setattr(command, "started", starter)
     assert command.main([*QUICK, "--compare", "latency,balanced", "--json"]) == ExitStatus.ENVIRONMENT
     printed = capsys.readouterr()
     assert json.loads(printed.out)["names"] == ["latency"]

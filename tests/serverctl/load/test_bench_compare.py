@@ -10,7 +10,6 @@ from stubs.token_server import KEY, TokenServer, images
 
 from foundation.errors import ExitStatus, UsageError
 from serverctl.commands import bench as command
-from serverctl.commands.contenders import parse_contenders
 from serverctl.load.bench.compare import Comparison
 from serverctl.load.bench.replay import Replay, read_run
 from serverctl.load.bench.report import Measurement, Report, Sample, ServerSide
@@ -41,7 +40,7 @@ def test_two_servers_that_run_get_the_same_requests_in_turn(
 
 
 def test_sides_of_a_comparison_are_presets_settings_and_addresses() -> None:
-    sides = parse_contenders(["latency+max_num_seqs=4", "images=2+max_num_seqs=3", "127.0.0.1:8001", "running"])
+    sides = command.parse_contenders(["latency+max_num_seqs=4", "images=2+max_num_seqs=3", "127.0.0.1:8001", "running"])
     assert [(side.preset, side.overrides, side.runs) for side in sides] == [
         ("latency", {"max_num_seqs": 4}, False),
         (None, {"images": 2, "max_num_seqs": 3}, False),
@@ -61,7 +60,7 @@ def test_sides_of_a_comparison_are_presets_settings_and_addresses() -> None:
     ],
 )
 def test_a_wrong_side_starts_nothing(wrong: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "_starter", lambda *_: pytest.fail("a server was started"))
+    monkeypatch.setattr(command, "started", lambda *_: pytest.fail("a server was started"))
     with pytest.raises(UsageError):
         command.main(list(wrong))
 

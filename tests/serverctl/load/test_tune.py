@@ -22,8 +22,7 @@ from serverctl.load.bench.workload import Setting, Workload
 from serverctl.load.client import Failure
 from serverctl.load.metrics import ServerMetrics
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
-from serverctl.load.tune.arithmetic import unseen_images, vision_share
-from serverctl.load.tune.bottleneck import Bottleneck, find_bottleneck
+from serverctl.load.tune.bottleneck import Bottleneck, find_bottleneck, unseen_images, vision_share
 from serverctl.load.tune.trial import judge, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
 from serverctl.models.find import find_model
@@ -656,10 +655,11 @@ def test_ctrl_c_leaves_the_server_as_it_was_and_open(monkeypatch: pytest.MonkeyP
 
 def test_a_ctrl_c_between_the_end_of_a_server_and_its_start_waits_for_the_start() -> None:
     done: list[str] = []
+    before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), without_interrupt():
         os.kill(os.getpid(), signal.SIGINT)
         done.append("started")
     assert done == ["started"]
     with without_interrupt():
         done.append("nobody interrupts")
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before

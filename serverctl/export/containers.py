@@ -1,0 +1,198 @@
+"""The compose file and the Kubernetes manifest: the image, the command inside it, YAML and its templates."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from foundation.configs import configs_dir
+from foundation.errors import UsageError
+from serverctl.export.common import (
+    GATE_FOLDER,
+    START_SECONDS,
+    Document,
+    Server,
+    Source,
+    filled,
+    header_comment,
+    notes,
+    portable,
+)
+from serverctl.hardware.facts import GIB
+from serverctl.process import gate
+
+#: The images' home folders: weights, and what vLLM compiles and measures.
+_HUB_CACHE = "/root/.cache/huggingface"
+_VLLM_CACHE = "/root/.cache/vllm"
+#: Shared memory between vLLM's processes (NCCL, PyTorch). A limit, not a reservation.
+_SHM_GIB = 8
+#: How long an agent's address stays with the same server after its last request, seconds: Kubernetes' own default.
+_AFFINITY_SECONDS = 10_800
+#: Main memory of a vLLM process beside the model: images, pinned buffers, compilers. An estimate, for the scheduler.
+_BASE_GIB, _CARD_GIB = 8, 4
+
+_IMAGES = {"nvidia": "vllm/vllm-openai", "cpu": "vllm/vllm-openai-cpu"}
+
+
+def compose_documents(source: Source) -> Sequence[Document]:
+    """The compose file: every server of the plan as a service, reachable from this machine only."""
+    about = _notes(source, "compose", SHM=_SHM_GIB, LAST_PORT=source.servers()[-1].port)
+    return [Document("compose.yaml", header_comment(source, about) + to_yaml([compose_data(source)]))]
+
+
+def compose_data(source: Source) -> dict[str, Any]:
+    """The compose file as values."""
+    return {
+        # No "name" of the project: docker-compose 1.x refuses it. The volumes have names of their own instead.
+        "services": {server.name: _service(source, server) for server in source.servers()},
+        "volumes": {volume: {"name": f"{source.name}-{volume}"} for volume in ("hub-cache", "vllm-cache")},
+    }
+
+
+def _service(source: Source, server: Server) -> Any:
+    def literal(text: str) -> str:
+        return text.replace("$", "$$")  # compose replaces $NAME everywhere else
+
+    volumes = [f"hub-cache:{_HUB_CACHE}", f"vllm-cache:{_VLLM_CACHE}"]
+    if source.folder is not None:
+        name = source.folder.name
+        volumes.append(f"${{MODEL_FOLDER:?the folder with the files of {name}}}:/models/{name}:ro")
+    # vLLM's CPU build binds its threads and memory to the processor's nodes (set_mempolicy, move_pages).
+    cpu = source.plan.vendor == "cpu"
+    environment = {name: literal(value) for name, value in server.unpinned_env.items()}
+    (service,) = yaml_template(
+        "service.yaml",
+        **_common_marks(source, server, literal),
+        ENVIRONMENT={"VLLM_API_KEY": "${VLLM_API_KEY:?set a key}", **environment},
+        VOLUMES=volumes,
+        HEALTH_CHECK=server.health_check,
+        START_SECONDS=START_SECONDS,
+        CAPABILITIES=["SYS_NICE"] if cpu else None,
+        SECURITY=["seccomp=unconfined"] if cpu else None,
+        DEPLOY=None if cpu else {"resources": {"reservations": {"devices": [_devices(source, server)]}}},
+    )
+    return service
+
+
+def _devices(source: Source, server: Server) -> dict[str, Any]:
+    """The cards: by name if the plan pins them or servers must be kept apart, by number of cards otherwise."""
+    named = all(card.uuid for card in server.cards)
+    which: dict[str, Any] = {"count": len(server.cards)}
+    if named or len(source.plan.replicas) > 1:
+        which = {"device_ids": [card.uuid if named else str(card.index) for card in server.cards]}
+    return {"driver": "nvidia", **which, "capabilities": ["gpu"]}
+
+
+def kubernetes_documents(source: Source) -> Sequence[Document]:
+    """The manifest for a cluster with NVIDIA's device plugin: secret, volume, deployment and service in one file."""
+    portable(source, "A manifest")
+    about = _notes(source, "kubernetes", MINUTES=START_SECONDS // 60)
+    return [Document(f"{source.name}.yaml", header_comment(source, about) + to_yaml(kubernetes_data(source)))]
+
+
+def kubernetes_data(source: Source) -> list[dict[str, Any]]:
+    """The objects of the manifest, in the order in which they are needed."""
+
+    def literal(text: str) -> str:
+        return text.replace("$(", "$$(")  # Kubernetes replaces $(NAME) in arguments and values
+
+    plan, server = source.plan, source.servers()[0]
+    cpu, cards, several = plan.vendor == "cpu", len(plan.gpus), len(plan.replicas) > 1
+    key = {"secretKeyRef": {"name": f"{source.name}-key", "key": "VLLM_API_KEY"}}
+    environment = [{"name": name, "value": literal(value)} for name, value in server.unpinned_env.items()]
+    weights = plan.model.weight_bytes(plan.model.own_precision) / GIB
+    return yaml_template(
+        "kubernetes.yaml",
+        **_common_marks(source, server, literal),
+        NAME=source.name,
+        ENVIRONMENT=[{"name": "VLLM_API_KEY", "valueFrom": key}, *environment],
+        HUB_CACHE=_HUB_CACHE,
+        VLLM_CACHE=_VLLM_CACHE,
+        SERVERS=len(plan.replicas),
+        PORT_TEXT=str(server.port),
+        STARTUP_CHECKS=START_SECONDS // 10,
+        ACCESS="ReadWriteMany" if several else "ReadWriteOnce",
+        # The weights, as much again for another model or revision, and compiled kernels.
+        STORAGE=math.ceil(2 * weights + 10),
+        MEMORY=math.ceil(plan.budget.requested / GIB) + _SHM_GIB if cpu else _BASE_GIB + _CARD_GIB * cards,
+        LIMITS=None if cpu else {"nvidia.com/gpu": str(cards)},
+        # As in the compose file.
+        CAPABILITIES=["SYS_NICE"] if cpu else None,
+        SECCOMP="Unconfined" if cpu else "RuntimeDefault",
+        AFFINITY="ClientIP" if several else None,
+        AFFINITY_CONFIG={"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}} if several else None,
+    )
+
+
+def _common_marks(source: Source, server: Server, literal: Callable[[str], str]) -> dict[str, Any]:
+    """The values of both templates; `literal` keeps a word from being interpreted.
+
+    Raises UsageError if vLLM's project publishes no image for these cards.
+    """
+    if source.plan.vendor not in _IMAGES:
+        raise UsageError(
+            f"There is no image of vLLM for {source.plan.gpus[0].name} that this export knows.",
+            "`mai-server export systemd` or `script` run a vLLM that is installed.",
+        )
+    # On every interface of the container, on which nothing but the container's own port is open.
+    host = "0.0.0.0"  # noqa: S104
+    command = server.command
+    lines = tuple(replace(line, value=host) if line.flag == "--host" else line for line in command.lines)
+    model = command.model if source.folder is None else f"/models/{source.folder.name}"
+    program, subcommand, *arguments = replace(command, lines=lines, model=model, module=False).argv()
+    put_gate = f'mkdir -p {GATE_FOLDER} && printf %s "$0" >{GATE_FOLDER}/mai_gate.py && exec "$@"'
+    return {
+        "IMAGE": f"{_IMAGES[source.plan.vendor]}:v{source.capabilities.version}",
+        "PROGRAM": ["/bin/sh", "-c", literal(put_gate), literal(gate.source()), program, subcommand],
+        "ARGUMENTS": [literal(word) for word in arguments],
+        "PORT": server.port,
+        "SHM": _SHM_GIB,
+    }
+
+
+def _notes(source: Source, format_name: str, **values: object) -> list[str]:
+    (outside,) = notes(source, f"{format_name}.outside")
+    sections = (f"{format_name}.start", "container", f"{format_name}.rest")
+    return notes(source, *sections, OUTSIDE=outside, **values)
+
+
+def yaml_template(name: str, **values: Any) -> list[Any]:
+    """The objects of a YAML file in configs/exports/, filled in.
+
+    A mark (@NAME@) that stands alone becomes its value, of whatever kind; None takes the entry away.
+    """
+    import yaml
+
+    marks = {f"@{mark}@": value for mark, value in values.items()}
+    texts = {mark: str(value) for mark, value in marks.items()}
+
+    def fill(part: Any) -> Any:
+        match part:
+            case dict():
+                return {key: value for key, old in part.items() if (value := fill(old)) is not None}
+            case list():
+                return [fill(one) for one in part]
+            case str():
+                return marks[part] if part in marks else filled(part, texts)
+        return part
+
+    text = (configs_dir() / "exports" / name).read_text(encoding="utf-8")
+    return [fill(document) for document in yaml.safe_load_all(text)]
+
+
+def to_yaml(documents: Sequence[Mapping[str, Any]]) -> str:
+    """YAML as a person would write it: in order, a line an entry, no anchors."""
+    import yaml
+
+    class Plain(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+            return True
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+            return super().increase_indent(flow, False)
+
+        def represent_str(self, data: str) -> Any:
+            return self.represent_scalar("tag:yaml.org,2002:str", data, style="|" if data.count("\n") > 1 else None)
+
+    Plain.add_representer(str, Plain.represent_str)
+    return yaml.dump_all(documents, Dumper=Plain, sort_keys=False, width=1000, allow_unicode=True)
