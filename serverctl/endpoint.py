@@ -241,24 +241,39 @@ def _percent(share: float | None) -> int | None:
 
 @contextmanager
 def served(
-    preset: str | None, model: str | None, tell: Tell = lambda _: None, overrides: Mapping[str, Any] | None = None
+    preset: str | None,
+    model: str | None,
+    tell: Tell = lambda _: None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    purpose: str = "bench",
+    flags: Sequence[str] = (),
+    vllm_python: str | None = None,
+    idle_seconds: float | None = None,
 ) -> Iterator[ReadyServer]:
-    """A server of a preset for the time of a block, beside none of ours: two would share the card's memory.
+    """Start a server of a preset for the time of a block, beside none of ours: two would share the card's memory.
 
-    `overrides` are settings by name that win over the preset's.
+    Args:
+        preset, model: of the server; None for the usual one.
+        tell: is told what happens.
+        overrides: settings by name that win over the preset's.
+        purpose: the first part of the server's name.
+        flags: vLLM's own.
+        vllm_python: the Python of an environment that has vLLM.
+        idle_seconds: the server ends after so long without a request, should this program be killed.
     """
     busy = control.live_servers()
     if busy:
         raise MaiError(
             f"The server {busy[0].name!r} is running and holds memory.", "`mai-server down --all` stops it first."
         )
-    name = f"bench-{preset or 'usual'}"
-    resolved = resolve(model, preset, overrides=overrides)
+    name = f"{purpose}-{preset or 'usual'}"
+    resolved = resolve(model, preset, overrides=overrides, flags=flags, vllm_python=vllm_python)
     plan = resolved.plan()
     if resolved.vllm is None:
         raise EnvironmentLacksError("vLLM is not installed.", "`mai-server install` installs it.")
     try:
-        control.launch(name, server_request(resolved, plan))
+        control.launch(name, server_request(resolved, plan, idle_seconds=idle_seconds))
         state = _wait(name, tell, lambda: None)
         server = control.as_ready(state, started=True)
         if server is None:

@@ -1,4 +1,4 @@
-"""The deeds of `mai-server tune`: watch a load or make one, wait for requests, restart with a change, measure."""
+"""Watches a server's load or makes one, tries changes of settings by restarts, and keeps what is better."""
 
 import asyncio
 import contextlib
@@ -27,20 +27,20 @@ from serverctl.process.load_record import read_record
 from serverctl.process.request import ServerRequest, prepare
 from serverctl.process.state import Folder, State, current_state
 
-#: What ends a program from outside.
+#: Signals that end a program from outside.
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: Between two looks at a load, seconds.
 _LOOK_EVERY = 0.5
-#: A load of now is watched for at most so long until enough of its requests have ended, seconds.
+#: A current load is watched for at most this long until enough of its requests have ended, seconds.
 _MOST_WATCH_S = 60.0
-#: Changes that are tried before it is given up: each is a restart and a bench.
+#: Changes that are tried at most: each is a restart and a bench.
 _MOST_TRIES = 2
 
 
 def observe(
     state: State, folder: Folder, request: ServerRequest, load: int | None, seconds: float, quiet: bool
 ) -> Window | None:
-    """The load to judge: one that is made, that of now, the last one on record, or all since the start."""
+    """The load to judge: a new one if asked for, the current one, the last one on record, or all since the start."""
     assert state.port is not None
     port, key = state.port, folder.key()
     if load is not None:
@@ -60,14 +60,14 @@ def observe(
             _watch(live, seconds)
         seen += live
         if enough(own := last_load(seen)):
-            return own  # what came before is another load, perhaps
-    # What the supervisor has recorded since is in `seen` too; between the two, counters would seem to fall back.
+            return own  # an earlier load may be another one
+    # Later records overlap with `seen`; in between, counters would seem to fall.
     recorded = [one for one in read_record(folder) if (state.ready_at or 0) <= one.at < seen[0].at]
     return last_load([*recorded, *seen]) or since_start(seen[-1])
 
 
 def _watch(live: Sequence[Snapshot], seconds: float) -> None:
-    """Lets so much time pass, and more where requests take so long that too few ended in it."""
+    """Wait, and longer if requests take so long that too few ended."""
     end, latest = time.monotonic() + seconds, time.monotonic() + max(seconds, _MOST_WATCH_S)
     while (now := time.monotonic()) < latest:
         if now >= end and (not live or not live[-1].busy or enough(last_load(live))):
@@ -76,7 +76,7 @@ def _watch(live: Sequence[Snapshot], seconds: float) -> None:
 
 
 def _own_load(request: ServerRequest, clients: int) -> Workload:
-    """As an agent asks: a new screenshot of the planned screen, some history, an action."""
+    """An agent's load: a new screenshot of the planned screen, some history, an action."""
     requests = max(bounds()["least_requests"], bounds()["requests_per_client"] * clients)
     return Workload(
         sizes=(request.goal.screen,), requests=min(requests, 4 * bounds()["most_requests"]), concurrency=(clients,),
@@ -91,7 +91,7 @@ def _snapshot(port: int, key: str) -> Snapshot | None:
 
 @contextmanager
 def _looking(port: int, key: str) -> Iterator[list[Snapshot]]:
-    """Looks at a server's counters for the time of a block; the list is whole afterwards."""
+    """Take snapshots of a server for the time of a block; the list is complete afterwards."""
     seen: list[Snapshot] = []
     over = threading.Event()
 
@@ -121,12 +121,12 @@ def _bench(state: State, folder: Folder, workload: Workload) -> Report:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How changes are made to a server."""
+    """How to change a server."""
 
     name: str  # of the server
     request: ServerRequest  # what it runs with
-    wait: float  # for requests that run, seconds
-    force: bool  # whether they are broken off instead
+    wait: float  # for running requests, seconds
+    force: bool  # whether running requests are aborted instead
     say: Callable[[str], None]  # is told each step
     update: Callable[[State], None]  # is told the state of a server that starts
 
@@ -141,7 +141,7 @@ class Tried:
     after: Report | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The result with its measurements as JSON values."""
         halves = {"before": self.before, "after": self.after}
         return {
             "setting": self.advice.setting, "value": self.advice.value, "was": self.advice.now,
@@ -151,14 +151,13 @@ class Tried:
 
 
 def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> list[Tried]:
-    """Tries changes in turn until one is better; the server runs on with that, or as before.
+    """Try changes in turn until one is better; the server then runs with it, or as before.
 
-    New requests of clients are turned away meanwhile (status 503, Retry-After): those that run are not broken off, and
-    what is measured is the trial's requests alone. However it ends, by Ctrl-C too, the server is as it was unless a
-    change has proven better.
+    New requests of clients are rejected meanwhile (status 503, Retry-After), so that only the trial's requests are
+    measured and none is aborted. After Ctrl-C, too, the server is as it was unless a change has proven better.
 
-    Raises MaiError where requests go on for longer than is waited for (nothing was changed then), or where the server
-    does not come back as it was.
+    Raises MaiError if running requests do not end in time (nothing was changed then), or if the server does not come
+    back as it was.
     """
     assert reading.window is not None
     folder = Folder(change.name)
@@ -179,7 +178,7 @@ def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> l
 
 
 def _wait_empty(change: Change, state: State) -> None:
-    """Waits until the last of the clients' requests is answered. Raises MaiError."""
+    """Wait until the last of the clients' requests is answered. Raises MaiError."""
     if change.force:
         return
     change.say("New requests are asked to come again. Waiting for those that run.")
@@ -194,7 +193,7 @@ def _wait_empty(change: Change, state: State) -> None:
 
 
 def _requests(change: Change, state: State) -> int:
-    """How many requests a server is at: by its gate, which knows also those that its engine does not know of yet."""
+    """Count a server's requests: by its gate, which also knows requests that have not reached the engine."""
     assert state.port is not None
     key = Folder(change.name).key()
     if (found := gate.inside(state.port, key)) is not None:
@@ -204,7 +203,7 @@ def _requests(change: Change, state: State) -> int:
 
 
 def _try(change: Change, advice: Advice, before: Report, workload: Workload) -> Tried:
-    """Restarts with one change and measures; takes it back where it is not better, or whatever goes wrong."""
+    """Restart with one change and measure; take it back if it is not better, or if anything goes wrong."""
     folder, kept = Folder(change.name), False
     try:
         change.say(f"Restarting with {advice.setting} = {advice.value}.")
@@ -230,7 +229,7 @@ def _try(change: Change, advice: Advice, before: Report, workload: Workload) -> 
 
 
 def _changed(request: ServerRequest, advice: Advice) -> ServerRequest:
-    """The request with one setting changed: the person's own stays their own, with another value."""
+    """The request with one setting changed. A setting of the person's own stays their own, with another value."""
     goal = request.goal
     if advice.setting in goal.overrides:
         return replace(request, goal=replace(goal, overrides={**goal.overrides, advice.setting: advice.value}))
@@ -239,7 +238,7 @@ def _changed(request: ServerRequest, advice: Advice) -> ServerRequest:
 
 
 def _restart(change: Change, request: ServerRequest) -> State:
-    """A new start on the same port; clients go on with the same address."""
+    """Restart on the same port, so that clients keep the address."""
     port = current_state(Folder(change.name)).port
     with without_interrupt():  # between the two there is no server
         control.stop(change.name)
@@ -248,7 +247,7 @@ def _restart(change: Change, request: ServerRequest) -> State:
 
 
 def _forget(request: ServerRequest) -> None:
-    """What answered is kept for the next start; a change that was taken back must not come back by that."""
+    """Remember the plan as it was: the next start must not take over a change that was taken back."""
     with contextlib.suppress(MaiError):
         prepared = prepare(request, request.goal)
         keep_adjustments(prepared.plan, request.goal, prepared.capabilities.version)
@@ -256,7 +255,7 @@ def _forget(request: ServerRequest) -> None:
 
 @contextmanager
 def ending_by_interrupt() -> Iterator[None]:
-    """While this lasts, SIGTERM and the end of the terminal are a KeyboardInterrupt, too: what is open is put right."""
+    """Raise KeyboardInterrupt also for SIGTERM and the end of the terminal, so that cleanup runs."""
     before = {number: signal.getsignal(number) for number in _ENDINGS[1:]}
     heeded = [number for number, handler in before.items() if handler is not signal.SIG_IGN]  # nohup stays nohup
     for number in heeded:
@@ -270,7 +269,7 @@ def ending_by_interrupt() -> Iterator[None]:
 
 @contextmanager
 def without_interrupt() -> Iterator[None]:
-    """A Ctrl-C waits until this is over, and is a KeyboardInterrupt then."""
+    """Delay Ctrl-C until the block is over, and raise KeyboardInterrupt then."""
     came: list[int] = []
     before = {number: signal.getsignal(number) for number in _ENDINGS}
     for number in _ENDINGS:

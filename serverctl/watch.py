@@ -1,4 +1,4 @@
-"""One server over time: what it says of itself, what its cards do, and how that is to be judged."""
+"""Watches one server over time: its metrics, its cards, and how its numbers compare with the targets."""
 
 import time
 from collections import deque
@@ -14,7 +14,7 @@ from serverctl.process import probe
 from serverctl.process.request import read_request
 from serverctl.process.state import Folder, State, current_state
 
-#: What counts as now, seconds: several steps of an agent.
+#: Length of the window of current metrics, seconds: several steps of an agent.
 _WINDOW_SECONDS = 30.0
 
 
@@ -23,10 +23,10 @@ class Look:
     """One look at a server."""
 
     state: State
-    metrics: ServerMetrics | None = None  # since its start; None where it does not answer
-    gpus: tuple[GpuUse, ...] = ()  # its cards; () where NVML does not tell
-    judged: tuple[Judged, ...] = ()  # of the last moments, or since its start where nobody asked lately
-    window_s: float | None = None  # how long these moments are; None for since its start
+    metrics: ServerMetrics | None = None  # since its start; None if it does not answer
+    gpus: tuple[GpuUse, ...] = ()  # its cards; () if NVML does not tell
+    judged: tuple[Judged, ...] = ()  # of the window, or since its start if nobody asked lately
+    window_s: float | None = None  # length of the window; None for since its start
 
 
 class Watch:
@@ -71,7 +71,7 @@ class Watch:
         if now > began:
             window, seconds = parse_window(first, page.body), now - began
             tokens = window.generation_tokens or 0
-            # A heartbeat asks for one token: who only hears those knows nothing of an agent's requests.
+            # A heartbeat asks for one token: heartbeats alone say nothing about an agent's requests.
             if tokens > (window.finished or 0) and window.ttft is not None:
                 return Look(state, metrics, gpus, judge(window, gpus, tokens / seconds), round(seconds, 1))
         return Look(state, metrics, gpus, judge(metrics, gpus))

@@ -6,28 +6,27 @@ import json
 import shlex
 import signal
 import time
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foundation.command_line import Parser
-from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
+from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.families import detect_family, family_names, image_rule
 from foundation.printing import put_json, remark
 from serverctl.commands.endpoint_options import add_target, chosen_target
-from serverctl.load.client import MOST_CONNECTIONS, connect
+from serverctl.load.client import MOST_CONNECTIONS, Endpoint, connect
 
 if TYPE_CHECKING:  # pydantic, which they bring, is not needed for --help
     from serverctl.load.batch.answers import AnswersFile
     from serverctl.load.batch.lines import Index
-    from serverctl.load.batch.offline import OfflineAsker
     from serverctl.load.batch.prepare import Fit
     from serverctl.load.batch.progress import Progress
-    from serverctl.load.batch.run import Batch, HttpAsker, Outcome
+    from serverctl.load.batch.run import Batch, Outcome
 
 #: Seconds that requests under way have after the first Ctrl-C.
 _FINISH_S = 30.0
+#: Seconds without a request after which the server of --offline ends, should this program be killed.
+_IDLE_S = 120.0
 
 _DESCRIPTION = """Ask a model about many screenshots. REQUESTS has one JSON object a line:
 
@@ -104,7 +103,7 @@ def _parser() -> Parser:
     add("--timeout", metavar="S", type=float, default=600, help="longest wait for one answer (default 600)")
     add = parser.add_argument_group("without a server").add_argument
     add("--offline", action="store_true", help="start vLLM's engine just for this batch")
-    add("--python", metavar="FILE", type=Path, help="the Python of an environment that has vLLM")
+    add("--python", metavar="FILE", help="the Python of an environment that has vLLM")
     add("--engine", metavar="JSON", default="{}", help="arguments of vLLM's LLM class, over the plan's")
     add("--chunk", metavar="N", type=int, default=64, help="requests given to the engine at once (default 64)")
     return parser
@@ -131,10 +130,9 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _answer_all(options: argparse.Namespace, index: "Index", answers: "AnswersFile", progress: "Progress") -> "Outcome":
-    """Ask the server or the engine that the options mean."""
-    from serverctl.load.batch.offline import OfflineAsker
+    """Ask the server that the options mean: a running one, or with --offline one for this batch alone."""
     from serverctl.load.batch.prepare import Defaults
-    from serverctl.load.batch.run import Batch, HttpAsker
+    from serverctl.load.batch.run import Batch
 
     defaults = Defaults(options.system, options.max_tokens, options.temperature)
     batch = Batch(options.requests, index, answers, defaults, progress)
@@ -142,40 +140,38 @@ def _answer_all(options: argparse.Namespace, index: "Index", answers: "AnswersFi
         batch.begin()
         return batch.outcome
     if options.offline:
-        python, engine = _engine(options)
-        batch.fit = _fit(options, str(engine["model"]))
-        log = (options.out or options.requests).with_suffix(".engine.log")
-        offline = OfflineAsker(python, engine, log, chunk=options.chunk, say=progress.say)
-        # One chunk is answered while the next one waits in line.
-        return asyncio.run(_run(batch, offline, 2 * options.chunk, finish_s=0.0))
+        from serverctl.endpoint import served
+        from serverctl.tuning import ending_by_interrupt
+
+        model, flags = _engine(options)
+        batch.fit = _fit(options, model)
+        server = served(
+            "throughput", model, progress.say,
+            purpose="batch", flags=flags, vllm_python=options.python, idle_seconds=_IDLE_S,
+        )  # fmt: skip
+        with ending_by_interrupt(), server as ready:
+            own = Endpoint(ready.base_url, ready.api_key, ready.model)
+            return asyncio.run(_run(batch, own, options, options.chunk))
     target = chosen_target(options)
     batch.fit = _fit(options, target.model)
     if not target.is_local:
         progress.say(f"Images and instructions go to {target.base_url}, which is not this machine.")
-
-    @asynccontextmanager
-    async def connected() -> AsyncIterator[HttpAsker]:
-        async with connect(target, options.timeout) as client:
-            yield HttpAsker(client, target, options.retries, progress.say)
-
-    return asyncio.run(_run(batch, connected(), options.concurrency, finish_s=_FINISH_S))
+    return asyncio.run(_run(batch, target, options, options.concurrency))
 
 
-async def _run(
-    batch: "Batch", asker: "AbstractAsyncContextManager[HttpAsker | OfflineAsker]", concurrency: int, *, finish_s: float
-) -> "Outcome":
-    """Run the batch; the first Ctrl-C gives running requests `finish_s` seconds, the second one none."""
-    from serverctl.load.batch.run import Stop
+async def _run(batch: "Batch", target: Endpoint, options: argparse.Namespace, concurrency: int) -> "Outcome":
+    """Run the batch; the first Ctrl-C lets running requests finish, the second one gives them up."""
+    from serverctl.load.batch.run import HttpAsker, Stop
 
     stop = Stop()
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
-        if stop.soon.is_set() or finish_s <= 0:
+        if stop.soon.is_set():
             stop.now.set()
             return
         stop.soon.set()
-        loop.call_later(finish_s, stop.now.set)
+        loop.call_later(_FINISH_S, stop.now.set)
         batch.progress.say("Stopping: what is under way is finished; Ctrl-C again gives it up.")
 
     loop.add_signal_handler(signal.SIGINT, interrupt)
@@ -183,9 +179,10 @@ async def _run(
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is, and stays so
         loop.add_signal_handler(signal.SIGHUP, stop.now.set)
     try:
-        async with asker as ready:
+        async with connect(target, options.timeout) as client:
             batch.begin()
-            return await batch.run(ready.ask, concurrency, stop)
+            asker = HttpAsker(client, target, options.retries, batch.progress.say)
+            return await batch.run(asker.ask, concurrency, stop)
     except MaiError:
         done = batch.outcome
         batch.progress.say(f"{done.before + done.answered} of {done.total} have an answer.")
@@ -202,8 +199,8 @@ def _fit(options: argparse.Namespace, model: str) -> "Fit | None":
     return image_rule(family).capped(options.max_pixels).fit
 
 
-def _engine(options: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
-    """The Python with vLLM and the engine's arguments: the plan's where no Python is named; the person's win."""
+def _engine(options: argparse.Namespace) -> tuple[str, list[str]]:
+    """The model and vLLM's own flags of --engine. Raises UsageError."""
     example = "It looks like '{\"max_model_len\": 16384}'."
     try:
         own = json.loads(options.engine)
@@ -214,22 +211,17 @@ def _engine(options: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
     model = options.model or own.get("model")
     if not isinstance(model, str):
         raise UsageError("--offline needs a model.", "Name it with --model: a folder, or a repository (org/name).")
-    if options.python is not None:
-        return options.python, {**own, "model": model}
-    from serverctl.load.batch.offline import engine_arguments
-    from serverctl.resolve import resolve
-
-    resolved = resolve(model, "throughput")
-    planned = engine_arguments(resolved.plan())
-    if resolved.vllm is None:
-        raise EnvironmentLacksError(
-            "There is no vLLM here.", "`mai-server install` makes an environment with it, or name one with --python."
-        )
-    return resolved.vllm.python, {**planned, **own}
+    flags: list[str] = []
+    for name, value in own.items():
+        flag = name.replace("_", "-")
+        if isinstance(value, bool):
+            flags.append(f"--{flag}" if value else f"--no-{flag}")
+        elif name != "model":
+            flags += [f"--{flag}", value if isinstance(value, str) else json.dumps(value)]
+    return model, flags
 
 
 def _finish(outcome: "Outcome", out: Path, arguments: list[str], seconds: float, *, as_json: bool) -> int:
-    """One sentence about how it ended, and the exit status that says it."""
     answered = outcome.before + outcome.answered
     if as_json:
         document = {

@@ -113,7 +113,6 @@ def _workload(options: argparse.Namespace) -> "Load":
 
 
 def _running(side: Contender, options: argparse.Namespace) -> Endpoint:
-    """A running server of a comparison, which answers."""
     own = {"endpoint": side.url, "api_key": options.api_key if side.url is not None else None}
     return chosen_target(argparse.Namespace(**{**vars(options), **own}))
 
@@ -295,7 +294,6 @@ def _measured(
 
 @contextmanager
 def _progress(name: str) -> "Iterator[OnProgress]":
-    """A bar on a terminal's standard error; elsewhere one line a setting."""
     if not is_terminal("error"):
         seen: set[object] = set()
 

@@ -39,38 +39,38 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one machine does with one model and preset."""
+    """The plan and speed of one machine with one model and preset."""
 
     contender: Contender
     model: str  # as named; "" where it was left to the planner
     preset: str
-    plan: Plan | None  # None where nothing fits
-    refusal: str  # why not; "" where it does
+    plan: Plan | None  # None if nothing fits
+    refusal: str  # why nothing fits
     speed: Speed | None
     price: float | None  # an hour of one card, in the person's own currency
 
     @property
     def price_of_all(self) -> float | None:
-        """An hour of the whole machine: cards that stay idle are paid for, too."""
+        """The price of an hour of the whole machine, idle cards included."""
         return None if self.price is None else self.price * self.contender.count
 
     @property
     def cost_alone(self) -> Range | None:
-        """A thousand steps of one agent that has the machine to itself."""
+        """The cost of a thousand steps of one agent that has the machine to itself."""
         if self.price_of_all is None or self.speed is None or self.speed.step_s is None:
             return None
         return self.speed.step_s.times(self.price_of_all * 1000 / 3600)
 
     @property
     def cost_full(self) -> Range | None:
-        """A thousand steps when as many agents work as all servers hold."""
+        """The cost of a thousand steps when as many agents work as all servers hold."""
         if self.price_of_all is None or self.speed is None or self.speed.steps_per_hour is None:
             return None
         return self.speed.steps_per_hour.per(self.price_of_all * 1000)
 
 
 def add_comparison(parser: argparse.ArgumentParser) -> None:
-    """The options of a comparison."""
+    """Add the options of a comparison."""
     group = parser.add_argument_group(
         "comparing (--model and --preset may then name several, with commas)"
     ).add_argument
@@ -86,7 +86,7 @@ def add_comparison(parser: argparse.ArgumentParser) -> None:
 
 
 def compare(options: argparse.Namespace, flags: list[str]) -> list[Row]:
-    """A row for each card, model and preset. Raises UsageError for what cannot be read."""
+    """Plan for each card, model and preset. Raises UsageError."""
     if options.gpu is not None or options.gpus is not None or options.gpu_memory is not None:
         raise UsageError("--gpu describes one machine, and --compare names several.", HOW_TO_NAME)
     if options.beside:
@@ -118,7 +118,6 @@ def compare(options: argparse.Namespace, flags: list[str]) -> list[Row]:
 
 
 def _listed(option: str, text: str) -> list[str]:
-    """Names with commas between, each once. Raises UsageError for an empty one."""
     names = list(dict.fromkeys(name.strip() for name in text.split(",")))
     if not all(names):
         raise UsageError(f"{option} {text!r} has an empty name.", "Write names with commas between.")
@@ -126,7 +125,7 @@ def _listed(option: str, text: str) -> list[str]:
 
 
 def contender_of(text: str) -> Contender:
-    """One machine as a person names it. Raises UsageError."""
+    """Read the name of one machine. Raises UsageError."""
     found = re.fullmatch(r"(?:(\d{1,2})x)?\s*([^:]+)(?::([\d.]+):(\d{1,2})\.(\d)(?::([\d.]+))?)?", text)
     if found is None:
         raise UsageError(f"{text!r} names no card.", HOW_TO_NAME)
@@ -156,7 +155,7 @@ def _number(text: str) -> float:
 
 
 def _is_card(card: str, name: str) -> bool:
-    """Whether a person's name of a card means this one."""
+    """Whether a name means this card."""
     wanted = plain_name(name)
     return wanted == plain_name(card) or any(
         wanted in names and plain_name(card) in names for names in map(plain_names, cards())
@@ -187,7 +186,7 @@ def _prices(texts: Sequence[str]) -> dict[str, float]:
 
 
 def _measured(texts: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """What benches measured: of each report the settings with cold caches, alone and with the most requests."""
+    """Read benches: of each report the settings with cold caches, with one request and with the most requests."""
     for card, file in _pairs(texts, "--measured"):
         if not Path(file).expanduser().is_file():
             raise UsageError(f"There is no file {file}.", "`mai-server bench --out FILE` makes one.")
@@ -225,7 +224,7 @@ def _of_report(card: str, file: str, report: Mapping[str, Any]) -> Mapping[str, 
 def _with_measured(
     speed: Speed, plan: Plan, contender: Contender, measured: Sequence[Mapping[str, Any]], table: SpeedTable
 ) -> Speed:
-    """The latest measurement of this model and preset on this card, where it is one card; else the estimate."""
+    """The latest measurement of this model and preset on this single card; else the estimate."""
     fitting = [
         entry
         for entry in measured
@@ -267,7 +266,7 @@ def _row_json(row: Row) -> dict[str, Any]:
 
 
 def print_rows(console: "Console", rows: Sequence[Row]) -> None:
-    """The comparison as a table, and under it what does not fit and how to read it."""
+    """Print the comparison as a table, with what does not fit and how to read it."""
     from rich.table import Table
 
     table = Table(show_edge=False, pad_edge=False, box=None)

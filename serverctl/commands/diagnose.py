@@ -1,4 +1,4 @@
-"""`mai-server diagnose`: explains a vLLM log: what failed, why, what to do."""
+"""`mai-server diagnose`: explain a vLLM log."""
 
 import sys
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _of_something_else(failure: Failure) -> bool:
-    """Whether nothing in a log is vLLM's."""
+    """Whether no line of a log is vLLM's."""
     return failure.kind is Kind.NONE and failure.stage is Stage.LAUNCHED and failure.report.version is None
 
 

@@ -1,4 +1,4 @@
-"""Options that name a server to ask, and the server they mean: a named endpoint, or the one that `up` started."""
+"""The options that name a server to ask, and the server they mean."""
 
 import argparse
 import asyncio
@@ -8,7 +8,7 @@ from foundation.endpoints import normalize_url
 from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.load.client import Endpoint, find_endpoint
 
-#: The key of a named endpoint, as for the agent: on a command line everybody on the machine could read it.
+#: The key of a named endpoint, as for the agent: a command line is visible to everybody on the machine.
 KEY_VARIABLE = "MAI_AGENT_API_KEY"
 
 
@@ -21,7 +21,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_target(options: argparse.Namespace) -> Endpoint:
-    """The server that a command line means; it answers. Raises EnvironmentLacksError or UsageError where none does."""
+    """The server that a command line means, which answers. Raises EnvironmentLacksError or UsageError."""
     if options.endpoint is not None:
         url = normalize_url(options.endpoint)
         key = options.api_key if options.api_key is not None else os.environ.get(KEY_VARIABLE) or _key_of_ours(url)
@@ -40,7 +40,7 @@ def chosen_target(options: argparse.Namespace) -> Endpoint:
 
 
 def _key_of_ours(url: str) -> str:
-    """The key of the server of ours that has an address; "" where it is another's."""
+    """The key of our server with an address; "" if it is not ours."""
     from serverctl.process.control import live_servers
     from serverctl.process.state import Folder
 

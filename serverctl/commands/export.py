@@ -71,7 +71,7 @@ examples:
   mai-server export env -- --seed 0                      vLLM's own flags after --"""
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
-#: Options that a file's first line repeats, beside those that need more than their value.
+#: Options that a file's first line repeats as they are.
 _MADE_BY = (
     "gpu", "gpus", "gpu_memory", "gpu_capability", "gpu_bandwidth", "model", "preset", "max_model_len", "screen",
     "port", "name", "name_as", "nodes",
@@ -141,7 +141,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def make_source(options: argparse.Namespace, flags: list[str]) -> Source:
-    """What an export is made from, for a command line. Raises MaiError where there is no plan."""
+    """The input of an export. Raises MaiError if there is no plan."""
     if options.format == "notebook" and not options.gpu:
         raise UsageError(
             "A notebook is for a card elsewhere.", "Name it: --gpu T4, L4, A100-40, A100-80, H100 or B200."
@@ -191,7 +191,7 @@ def _account() -> str:
 
 
 def _made_by(options: argparse.Namespace, request: Resolved) -> str:
-    """The command line that makes this again, from what was understood of it: no paths of this machine."""
+    """The command line that makes this again, without paths of this machine."""
     model = options.model
     if model and Path(model).expanduser().is_dir():
         model = Path(model).expanduser().resolve().name
@@ -212,19 +212,14 @@ def _made_by(options: argparse.Namespace, request: Resolved) -> str:
 
 
 def separated(documents: Sequence[Document]) -> str:
-    """Documents for a terminal: one as it is, several with their names between."""
+    """Join documents for a terminal; several get their names as headings."""
     if len(documents) == 1:
         return documents[0].text
     return "\n".join(f"# ==> {document.name} <==\n{document.text}" for document in documents)
 
 
 def _write(documents: Sequence[Document], out: Path, options: argparse.Namespace) -> list[Path]:
-    """Writes all or nothing.
-
-    Raises:
-        UsageError: a file is there already, or several files were to go into one.
-        EnvironmentLacksError: it cannot be written.
-    """
+    """Write all files. Raises UsageError if a file exists or is no folder, EnvironmentLacksError on failure."""
     out = out.expanduser()
     folder = out.is_dir() or options.out.endswith("/") or len(documents) > 1
     if folder and out.exists() and not out.is_dir():

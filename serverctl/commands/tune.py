@@ -1,4 +1,4 @@
-"""`mai-server tune`: what holds a server up under its load, and what changes that, proven by a trial."""
+"""`mai-server tune`: what limits a server under its load, and what helps, proven by a trial."""
 
 import argparse
 import os
@@ -88,7 +88,7 @@ def _parser() -> Parser:
 
 
 def read(state: State, folder: Folder, request: ServerRequest, window: Window | None) -> Reading:
-    """A judgement's ground. Raises EnvironmentLacksError where the server does not give its numbers."""
+    """Read the input of a judgement. Raises EnvironmentLacksError if the server does not answer /metrics."""
     assert state.port is not None
     metrics = probe.read_metrics(state.port, folder.key())
     if metrics is None:
@@ -167,7 +167,6 @@ def _show_tried(tried: list[Tried]) -> None:
 
 
 def _figures(measured: "Measurement") -> str:
-    """What a half of a trial measured."""
     whole, first = measured.summary("total_ms"), measured.summary("ttft_ms")
     if whole is None or first is None:
         return "no request was answered"

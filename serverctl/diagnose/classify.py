@@ -1,4 +1,4 @@
-"""Names the failure in a log: class, evidence, and the numbers in it."""
+"""Finds the failure in a log: its class, the evidence and its numbers."""
 
 import re
 import signal
@@ -20,33 +20,33 @@ from serverctl.diagnose.failures import (
     Pattern,
     Words,
     first_match,
+    numbers,
     words_for,
 )
 from serverctl.diagnose.lines import LogLine, parse_line
-from serverctl.diagnose.numbers import numbers
 from serverctl.diagnose.stages import Stage, StartReport, advance, is_new_start, mark_of
 
-#: Lines of the end of a log that are looked at; a server that ran for days has millions.
+#: Lines kept from the end of a log; a server that ran for days has millions.
 TAIL = 4000
-#: Lines of a start's first errors that are kept, whatever follows: the cause stands there.
+#: Lines kept from a start's first errors, whatever follows: they hold the cause.
 _HEAD = 2000
-#: Lines before an engine's death in which its cause is looked for; older errors were those of single requests.
+#: Lines before an engine's death that may hold its cause; older errors were those of single requests.
 _NEAR = 600
-#: Characters of a line in which a cause is looked for; longer lines are dumps of data.
+#: Characters of a line that are searched; longer lines are dumps of data.
 _MOST_TEXT = 4000
 _SHUTDOWN = "[shutdown] API server: shutdown triggered"
 _OUR_START = re.compile(r"^mai-server: start \d+:")
 _EXCEPTION = re.compile(
     r"(?:^|(?<=[\s:(]))(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Resources|Interrupt)\b(?::|$) ?"
 )
-#: pydantic says what it refuses over lines: the class, the field where it is one field's, and what is wrong, indented.
+#: pydantic's errors span lines: the class, the field if it is one field's, and the error, indented.
 _REFUSED = re.compile(r"\d+ validation errors? for \w+(?: [\w.]+)?$")
 _REFUSED_WHAT = re.compile(r"\d+ validation errors? for \w+$")
-#: A line of a traceback with the function it was in, and an exception without a word.
+#: A line of a traceback with the function's name, and an exception without a message.
 _FRAME = re.compile(r'File "[^"]+", line \d+, in (\w+)')
 _BARE = re.compile(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)")
 _PARSER_ERROR = re.compile(r"^[\w. -]*\berror: ")
-#: Kinds that end a server even where it does not say so.
+#: Kinds that end a server even if no line says so.
 _DEADLY = frozenset({Kind.CUDA, Kind.NCCL, Kind.TRITON_SMEM, Kind.HOST_OOM, Kind.SHM, Kind.CARD, Kind.STALLED})
 #: Kinds that belong to a start and are no cause of a death while serving.
 _OF_STARTS = frozenset({
@@ -67,8 +67,8 @@ class Failure:
 
     kind: Kind  # the class
     stage: Stage  # how far the start had come
-    evidence: str = ""  # the line that says so, "" where none does
-    numbers: dict[str, Any] = field(default_factory=dict)  # what it names: sizes in GiB, tokens, flags
+    evidence: str = ""  # the line that shows it
+    numbers: dict[str, Any] = field(default_factory=dict)  # in the evidence: sizes in GiB, tokens, flags
     exit_status: int | None = None  # of the process; negative for a signal, None while it runs
     report: StartReport = field(default_factory=StartReport)  # everything the log said about the start
 
@@ -96,7 +96,7 @@ class Failure:
 
 
 def classify_log(raw: Iterable[str], exit_status: int | None = None) -> Failure:
-    """The failure in a log's lines, `Kind.NONE` where there is none. Of several starts, the last one's."""
+    """The failure in a log's lines, `Kind.NONE` if there is none. Only the last start counts."""
     report = StartReport()
     head: list[LogLine] = []
     tail: deque[LogLine] = deque(maxlen=TAIL)
@@ -127,7 +127,7 @@ def classify_log(raw: Iterable[str], exit_status: int | None = None) -> Failure:
 
 
 def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | None = None) -> Failure:
-    """The failure that the lines of one start, or the end of its log, show.
+    """Classify the lines of one start, or the end of its log.
 
     `exit_status` is None for a log alone or a process that still runs.
     """
@@ -135,16 +135,16 @@ def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | N
     if served:
         lines = _since_ready(lines)
         end = next((place for place, line in enumerate(lines) if _SHUTDOWN in line.message), None)
-        if end is not None:  # what follows is the noise of an end that was asked for
+        if end is not None:  # errors after a requested shutdown do not count
             lines, asked = lines[:end], exit_status is None
     texts = _texts(lines)
     found = _serving_cause(texts, report) if served else _first(texts, SURE, report.stage)
     deaths = [text for text in texts if CONSEQUENCE.search(text)]
-    dead = next((text for text in deaths if ": " in text), deaths[0] if deaths else None)  # the one that says more
+    dead = next((text for text in deaths if ": " in text), deaths[0] if deaths else None)  # the line with a message
     if found is None and not served:
         found = _first(texts, LIKELY, report.stage, memory=False)
         if found is not None and dead is None and exit_status is None and _went_on(lines, found[1]):
-            found = None  # the start could do without
+            found = None  # the start succeeded without it
     failed = partial(Failure, stage=report.stage, exit_status=exit_status, report=report)
     ends = not served or dead is not None or exit_status is not None
     if found is not None and (ends or found[0] in _DEADLY or found[0] is Kind.RUNTIME_OOM):
@@ -170,12 +170,12 @@ def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | N
 
 
 def _is_plain(line: LogLine) -> bool:
-    """A report or a warning: never evidence."""
+    """Whether a line is a report or a warning, which is never evidence."""
     return line.level in ("DEBUG", "INFO", "WARNING") or line.message.startswith("mai-server: ")
 
 
 def _since_ready(lines: Sequence[LogLine]) -> Sequence[LogLine]:
-    """The lines after the server became ready: what went wrong before did not matter."""
+    """The lines after the server became ready: earlier errors did not matter."""
     for place in range(len(lines) - 1, -1, -1):
         if mark_of(lines[place]) is Stage.SERVING:
             return lines[place + 1 :]
@@ -183,7 +183,7 @@ def _since_ready(lines: Sequence[LogLine]) -> Sequence[LogLine]:
 
 
 def _texts(lines: Sequence[LogLine]) -> list[str]:
-    """What can be evidence: errors, exceptions and the parser's complaints, but no code and no plain reports."""
+    """Lines that can be evidence: errors, exceptions and the parser's messages, but no code and no reports."""
     kept: list[str] = []
     code_follows: dict[str, bool] = {}
     last_of: dict[str, int] = {}
@@ -200,7 +200,7 @@ def _texts(lines: Sequence[LogLine]) -> list[str]:
             if not message or is_code or message.startswith(('File "', "^", "~", "raise ")) or NOTE.search(message):
                 continue
             if _BARE.fullmatch(message) and line.process in within:
-                message = f"{message}: in {within[line.process]}"  # where it was raised is all that it says
+                message = f"{message}: in {within[line.process]}"  # the place is all that is known
             before = last_of.get(line.process)
             if before is not None and _continues(part, kept[before]):
                 kept[before] = f"{kept[before]} {message}"
@@ -211,7 +211,7 @@ def _texts(lines: Sequence[LogLine]) -> list[str]:
 
 
 def _continues(part: str, before: str) -> bool:
-    """pydantic breaks its messages over indented lines, vLLM some of its own over plain ones."""
+    """Whether a line continues the message before: pydantic's are indented, some of vLLM's are not."""
     if len(before) > 2000:
         return False
     if part.startswith("  "):
@@ -222,7 +222,7 @@ def _continues(part: str, before: str) -> bool:
 def _first(
     texts: Sequence[str], patterns: tuple[Pattern, ...], stage: Stage, memory: bool = True
 ) -> tuple[Kind, str] | None:
-    """The class of the first text that shows one of some patterns."""
+    """The class of the first text that matches a pattern."""
     for text in texts:
         if memory and (found := OOM.search(text)) and not _names_cause(text):
             return _oom(text, stage), _sentence(text, found.start())
@@ -232,13 +232,17 @@ def _first(
 
 
 def _names_cause(text: str) -> bool:
-    """Other memory than the card's reads alike; that a kernel or NCCL failed of it says less than that it ran out."""
+    """Whether a text with an out-of-memory error names a better cause.
+
+    CPU and GPU out-of-memory errors look the same. Prefer the out-of-memory class over the kernel or NCCL error that
+    follows from it.
+    """
     known = first_match(SURE, text)
     return known is not None and known[0] not in (Kind.CUDA, Kind.NCCL)
 
 
 def _serving_cause(texts: Sequence[str], report: StartReport) -> tuple[Kind, str] | None:
-    """The cause of a death while serving: what is deadly at any time, or else what stands near the death."""
+    """The cause of a death while serving, which stands near the death."""
     death = next((place for place, text in enumerate(texts) if CONSEQUENCE.search(text)), len(texts))
     near = texts[max(0, death - _NEAR) :]
     for patterns, memory in ((SURE, True), (LIKELY, False)):
@@ -262,7 +266,7 @@ def _oom(text: str, stage: Stage) -> Kind:
 
 
 def _sentence(text: str, position: int) -> str:
-    """The evidence: the text from its exception's name on, of readable length."""
+    """The text from its exception's name on, of readable length."""
     start = 0
     for found in _EXCEPTION.finditer(text[: position + 1]):
         start = found.start()
@@ -272,7 +276,7 @@ def _sentence(text: str, position: int) -> str:
 
 
 def _own_error(texts: Sequence[str]) -> str | None:
-    """The first exception that is no consequence of another, or else the first thing that calls itself an error."""
+    """The first exception that is no consequence of another, or the first error of the parser."""
     for text in texts:
         if CONSEQUENCE.search(text) or INTERRUPTED.match(text) or ENDED_BY.search(text):
             continue
@@ -283,7 +287,7 @@ def _own_error(texts: Sequence[str]) -> str | None:
 
 
 def _went_on(lines: Sequence[LogLine], error: str) -> bool:
-    """Whether the start made progress after an error: then it was none that mattered."""
+    """Whether the start made progress after an error, which then did not matter."""
     begin = error[:80]
     for line in reversed(lines):
         if mark_of(line) is not None:
@@ -294,7 +298,7 @@ def _went_on(lines: Sequence[LogLine], error: str) -> bool:
 
 
 def _signal(texts: Sequence[str], exit_status: int | None) -> tuple[str | None, str]:
-    """The signal that ended a process, and what tells so."""
+    """The signal that ended a process, and the evidence."""
     for text in texts:
         if found := ENDED_BY.search(text):
             if number := found["number"]:

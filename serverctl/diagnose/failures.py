@@ -1,4 +1,4 @@
-"""The named failures: what each means in plain words, and how it shows in a log (`configs/vllm/failures.toml`)."""
+"""The classes of failures, their words for people and their texts in a log (`configs/vllm/failures.toml`)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -70,12 +70,12 @@ class Kind(Enum):
 
     @property
     def group(self) -> str:
-        """The class it belongs to: several kinds are one class with several causes (`diagnose --json` prints both)."""
+        """The class of several kinds with different causes (`diagnose --json` prints both)."""
         return str(_DATA["kinds"][self.value].get("class", self.value))
 
 
 def words_for(kind: Kind, numbers: Mapping[str, Any]) -> "Words":
-    """A failure in plain words, with the numbers of its evidence where all that the words need are there."""
+    """A failure's words, with the numbers of its evidence if all that the words need are known."""
     plain, entry = WORDS[kind], _DATA["kinds"][kind.value].get("with_numbers", {})
     try:
         return replace(plain, **{name: text.format_map(numbers) for name, text in entry.items()})
@@ -85,7 +85,7 @@ def words_for(kind: Kind, numbers: Mapping[str, Any]) -> "Words":
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A failure in plain words: its title, why it happens, what to do."""
+    """A failure for people: its title, why it happens, what to do."""
 
     title: str
     cause: str
@@ -106,18 +106,46 @@ def _table(name: str) -> tuple[Pattern, ...]:
 
 _DATA = load_config("vllm/failures.toml")
 WORDS = {Kind(name): Words(entry["title"], entry["cause"], entry["remedy"]) for name, entry in _DATA["kinds"].items()}
-#: Texts that are causes wherever they stand, and those that count only where none of these is found.
+#: Texts that always are causes, and texts that count only if none of those is found.
 SURE, LIKELY = _table("sure"), _table("likely")
-#: What is no class of its own: torch's out of memory, what only points to the cause above it, notes that look like
-#: errors, how a process ended, and that somebody ended it.
+#: Texts without a class: torch's out of memory, consequences of an earlier cause, notes that look like errors, how a
+#: process ended, and that somebody ended it.
 OOM, CONSEQUENCE, NOTE, ENDED_BY, INTERRUPTED = (
     _any_of(_DATA["texts"][name]) for name in ("oom", "consequence", "note", "ended_by", "interrupted")
 )
 
 
 def first_match(patterns: Iterable[Pattern], text: str) -> tuple[Kind, int] | None:
-    """The class that a text shows, and where in it; the first that matches wins."""
+    """The first class whose pattern matches a text, and the position."""
     for kind, match in patterns:
         if found := match.search(text):
             return kind, found.start()
     return None
+
+
+#: Patterns of the numbers by class; the names of their groups are the names of the numbers.
+_NUMBERS: dict[str, tuple[re.Pattern[str], ...]] = {
+    kind: tuple(re.compile(text, re.DOTALL) for text in entry["texts"])
+    for entry in _DATA["numbers"]
+    for kind in entry["kinds"]
+}
+_NAMES = frozenset({"architecture", "error", "flag", "model", "model_type", "module"})
+
+
+def numbers(kind: Kind, text: str) -> dict[str, Any]:
+    """The numbers and names in the evidence of a class."""
+    if kind is Kind.FLAG:
+        return {"flags": text.split("unrecognized arguments:", 1)[-1].split()}
+    matches = (match for pattern in _NUMBERS.get(kind.value, ()) if (match := pattern.search(text)))
+    found = {name: _read(name, said) for match in matches for name, said in match.groupdict().items()}
+    # vLLM rounds to hundredths of a GiB, so a small KV cache reads 0.0.
+    return {name: value for name, value in found.items() if value != 0.0 or kind is not Kind.KV_SHORT}
+
+
+def _read(name: str, text: str) -> Any:
+    if name in _NAMES:
+        return text
+    if name.endswith("_gib"):
+        number, _, unit = text.partition(" ")
+        return round(float(number) / (1024 if unit == "MiB" else 1), 3)
+    return float(text) if name == "utilization" else int(text)

@@ -1,7 +1,7 @@
-"""A failure and a plan make the next try, or a stop with the reason.
+"""Chooses the next start after a failure, or stops with the reason.
 
-Rules: only values that were chosen automatically change, never a person's; one knob a step; a bounded number of
-tries; below the floor of accuracy (2 Mpx of a screenshot) nothing goes without being asked.
+Only automatic values change, never a person's; one knob a step; a bounded number of starts; no screenshot is shrunk
+below 2 Mpx, the floor of accuracy, without being asked.
 """
 
 import re
@@ -53,8 +53,6 @@ def next_step(failure: Failure, plan: Plan, goal: Goal, earlier: tuple[Kind, ...
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What the ladders look at."""
-
     failure: Failure
     plan: Plan
     goal: Goal
@@ -75,7 +73,7 @@ class _View:
         return flag is None or not any(word.split("=")[0].split(".")[0] == flag for word in self.goal.extra)
 
     def lower(self, knob: str, steps: tuple[int, ...]) -> int | None:
-        """The largest of some falling values that is below a knob's own, None where there is none or it is not ours."""
+        """The largest of some values that is below a knob's own; None without one, or if the knob is not ours."""
         now = self.settings.get(knob)
         return next((step for step in steps if step < now), None) if now is not None and self.may(knob) else None
 
@@ -119,7 +117,7 @@ def _shrink(view: _View) -> Iterator[Step]:
 
 
 def _smaller_weights(view: _View) -> Iterator[Step]:
-    """8 bits, then a 4-bit checkpoint, then a smaller model where none was named."""
+    """8 bits, then a 4-bit checkpoint, then a smaller model if none was named."""
     plan = view.plan
     nvidia = plan.vendor == "nvidia"
     if plan.precision == "16-bit" and nvidia and view.may("quantization") and plan.model.own_precision == "16-bit":
@@ -178,13 +176,13 @@ def _retry_once(sentence: str) -> Callable[[_View], Iterator[Step]]:
 
 
 def _unknown(view: _View) -> Iterator[Step]:
-    """What died while serving may serve again; a start that ended with an error of its own ends so each time."""
+    """Retry a server that died while serving; a start that ended with an error would do so again."""
     if view.failure.serving or not _ERROR.search(view.failure.evidence):
         yield from _retry_once("started afresh")(view)
 
 
 def _crashed(view: _View) -> Iterator[Step]:
-    """An instruction that the processor lacks it lacks the next time, too."""
+    """Retry, unless the processor lacks an instruction."""
     if view.failure.serving or view.failure.numbers.get("signal") != "SIGILL":
         yield from _retry_once("started afresh")(view)
 
@@ -194,7 +192,7 @@ def _port(_: _View) -> Iterator[Step]:
 
 
 def _flag(view: _View) -> Iterator[Step]:
-    """A flag of ours that the parser refuses after all is dropped and reported; a person's own is theirs to mend."""
+    """Drop a flag of ours that the parser refuses; a person corrects their own flags."""
     flags = tuple(word for word in view.failure.numbers.get("flags", ()) if word.startswith("--"))
     own = {word.split("=")[0] for word in view.goal.extra}
     if flags and not own.intersection(flags):

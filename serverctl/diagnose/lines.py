@@ -1,4 +1,4 @@
-"""Takes a line of vLLM's log apart: the plain format, the JSON one, uvicorn's, and what stands before them.
+"""Parses a line of vLLM's log: the plain format, JSON and uvicorn's.
 
 Before a line may stand our own time stamp, those of docker, compose, journald and Kubernetes, and names of ranks.
 """
@@ -7,12 +7,12 @@ import json
 import re
 from dataclasses import dataclass
 
-#: A line is looked at no further: one picture in base64 would fill the memory.
+#: Characters kept of a line: one picture in base64 would fill the memory.
 MOST_LINE = 16_384
 #: One line of JSON holds a whole traceback.
 _MOST_JSON = 1_000_000
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x00")
-#: What others put before it; they may stand one behind another.
+#: Prefixes of other programs; several may follow each other.
 _STAMPS = re.compile(
     r"^(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)? "
     r"(?:std(?:out|err) [FP] )?"  # docker, Kubernetes
@@ -21,7 +21,7 @@ _STAMPS = re.compile(
     r"|\[(?:pod/)?[\w./-]+\] (?=[(A-Z])"  # kubectl --prefix, stern
     r"|\[rank\d+\]: ?)"  # torch
 )
-#: Who says it; Ray and Kubernetes put one name before another.
+#: The process; Ray and Kubernetes put one name before another.
 _PROCESS = re.compile(
     r"\((?P<name>[A-Za-z][\w .=-]*?(?=,? pid=)|(?:APIServer|ApiServer|EngineCore|Worker|VllmWorker)[\w .=-]*)"
     r"(?:,? pid=\d+)?(?:, ip=[\d.]+)?\) ?"
@@ -37,13 +37,13 @@ class LogLine:
     """One line."""
 
     text: str  # the line without colours and stamps
-    message: str  # what it says, without prefixes
+    message: str  # the text without prefixes
     level: str = ""  # as logged; "" for lines that are not vLLM's own
-    process: str = ""  # APIServer, EngineCore, Worker, ...; "" where it does not say
+    process: str = ""  # APIServer, EngineCore, Worker, ...; "" if unknown
 
 
 def parse_line(raw: str) -> LogLine:
-    """One line of a log; any text gives a LogLine."""
+    """Parse one line of a log; any text gives a LogLine."""
     # A progress bar redraws itself with carriage returns: the last state is what counts.
     text = raw.rstrip("\r\n").rsplit("\r", 1)[-1]
     text = text[: _MOST_JSON if text.startswith("{") else MOST_LINE]

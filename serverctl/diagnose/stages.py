@@ -1,4 +1,4 @@
-"""How far a start has come, and the numbers vLLM prints on the way, from its log alone."""
+"""The progress of a start and the numbers that vLLM prints on the way, from its log alone."""
 
 import re
 from dataclasses import asdict, dataclass, replace
@@ -31,7 +31,6 @@ class Stage(IntEnum):
     SERVING = 13
 
     def __init__(self, _: int) -> None:
-        """A stage with its words for a person, and the text of the log that tells it."""
         entry = _START["stages"][self.name]
         self.words: str = entry["words"]
         self.mark = re.compile(entry.get("mark", r"(?!)"))
@@ -46,7 +45,7 @@ _PERCENT = re.compile(r"(\d{1,3})% ?(?:Completed|\|)")
 
 @dataclass(frozen=True, slots=True)
 class StartReport:
-    """What the log of one start said so far. Sizes in bytes, None where it did not say."""
+    """The log of one start so far. Sizes in bytes; None is unknown."""
 
     stage: Stage = Stage.LAUNCHED  # the furthest stage seen
     percent: int | None = None  # progress within it, 0 to 100
@@ -76,17 +75,17 @@ class StartReport:
 
 
 def mark_of(line: LogLine) -> Stage | None:
-    """The stage that a line tells, None where it tells none; the latest where it tells several."""
+    """The latest stage that a line shows; None if it shows none."""
     return next((stage for stage in reversed(Stage) if stage.mark.search(line.message)), None)
 
 
 def is_new_start(line: LogLine) -> bool:
-    """Whether another start of the server begins here: a container that is restarted goes on in the same log."""
+    """Whether another start begins here: a restarted container continues the same log."""
     return _NEW_START.match(line.message) is not None
 
 
 def advance(report: StartReport, line: LogLine) -> StartReport:
-    """The report after one more line. Stages never go back: engines log interleaved."""
+    """The report after one more line. Stages never go back, because engines log interleaved."""
     message = line.message
     stage = mark_of(line)
     if stage is not None and stage >= report.stage:
@@ -108,7 +107,7 @@ def _numbers(report: StartReport, message: str) -> StartReport:
 
 
 def _read(name: str, text: str) -> str | float:
-    """An entry of the report as it was printed: a name, a ratio, tokens, or else GiB."""
+    """An entry of the report from its text: a name, a ratio, tokens, or else GiB."""
     if name == "attention":
         return text
     plain = text.replace(",", "")

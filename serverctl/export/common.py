@@ -1,4 +1,4 @@
-"""What every export is made from, the servers of a plan, and the lines that say how a file was made."""
+"""The input of every export, the servers of a plan, and the header that says how a file was made."""
 
 import re
 import shlex
@@ -20,11 +20,11 @@ from serverctl.vllm.capabilities import Capabilities
 
 #: Variables that pin a server to its cards; inside a container the runtime pins it instead.
 PINS = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HABANA_VISIBLE_MODULES")
-#: What a start may take before something outside calls it dead, seconds: what VLLM_ENGINE_READY_TIMEOUT_S is set to.
+#: Seconds that a supervisor waits for a start: the value of VLLM_ENGINE_READY_TIMEOUT_S.
 START_SECONDS = 3600
-#: Where a container keeps the module of the gate; formats that run outside of one set another PYTHONPATH.
+#: Where a container keeps the module of the gate; formats without a container set another PYTHONPATH.
 GATE_FOLDER = "/tmp/mai-gate"  # noqa: S108 -- nobody else is in the container
-#: vLLM's own flags that hold a secret: an export is a file that gets copied around.
+#: vLLM's own flags that hold a secret: exports are copied around.
 _SECRET_FLAGS = ("--hf-token", "--api-key")
 
 _WIDTH = 116
@@ -42,7 +42,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One of a plan's independent servers, its command with its own port and pins."""
+    """One of a plan's independent servers, with its own port and cards."""
 
     name: str  # of its unit or service: the export's name, with a number from the second on
     port: int
@@ -56,48 +56,48 @@ class Server:
 
     @property
     def unpinned_env(self) -> dict[str, str]:
-        """The plan's variables, without those that pin cards: a container shows it only its own."""
+        """The plan's variables without those that pin cards: a container sees only its own cards."""
         return {name: value for name, value in self.command.env.items() if name not in PINS}
 
     @property
     def health_check(self) -> str:
-        """A Python program that fails where the server is not healthy; curl may be missing."""
+        """A Python program that fails if the server is not healthy; curl may be missing."""
         return f"import urllib.request as u; u.urlopen('{self.url}/health', timeout=5)"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What an export is made from."""
+    """The input of an export."""
 
     plan: Plan
     hardware: Hardware  # found or imagined
     capabilities: Capabilities  # of the vLLM that will serve
-    goal: Goal  # what was asked for; formats that plan anew start from it
+    goal: Goal  # formats that plan again start from it
     made_by: str  # the command line that makes this export again
     port: int = 8000  # of the first server; the others follow
     name: str = "mai-vllm"  # of units and services
-    served_name: str | None = None  # the model's name for clients; its own where None
-    python: Path | None = None  # of the vLLM on this machine; None where there is none, or the hardware is imagined
+    served_name: str | None = None  # the model's name for clients; None for its own
+    python: Path | None = None  # of the vLLM on this machine; None without one, and for imagined hardware
     environ: Mapping[str, str] = field(default_factory=dict)  # what a server on this machine needs to find its files
-    account: str = "vllm"  # whom a server on this machine runs as
+    account: str = "vllm"  # of a server on this machine
     user_unit: bool = False  # whether a systemd unit is for `systemctl --user`
     nodes: int = 1  # machines that share the model
     beside: tuple["Source", ...] = ()  # other models at the same time, each on its cards or with its share of one
 
     @property
     def model(self) -> str:
-        """What clients call the model."""
+        """The model's name for clients."""
         return self.served_name or self.plan.model.name
 
     @property
     def folder(self) -> Path | None:
-        """The model's folder where it is one on this machine rather than a repository."""
+        """The model's folder on this machine; None for a repository."""
         path = Path(self.plan.model.source)
         return path if path.is_absolute() else None
 
     @property
     def slots(self) -> int:
-        """Requests at a time that one server works on: its slots, or what its KV cache holds of the longest ones."""
+        """Requests at a time of one server: its slots, or the longest requests that its KV cache holds."""
         return self.plan.settings.max_num_seqs or max(1, int(self.plan.max_concurrency))
 
     @property
@@ -117,7 +117,7 @@ class Source:
         return tuple(found)
 
     def _env(self, cards: tuple[Gpu, ...]) -> Mapping[str, tuple[str, Reason]]:
-        """The plan's variables, pinned to some cards, where several servers must be kept apart."""
+        """The plan's variables, pinned to the cards if there are several servers."""
         if len(self.plan.replicas) == 1:
             return self.plan.env
         reason = Reason("keeps the servers apart", "hardware")
@@ -139,7 +139,7 @@ def program_words(command: Command, python: Path | str | None = None) -> list[st
 
 
 def flag_groups(command: Command) -> list[list[str]]:
-    """The command's flags, each with its value; the person's own words follow one by one."""
+    """The command's flags, each with its value; the person's own flags follow."""
     own: list[list[str]] = []
     for word in command.extra:
         if word.startswith("-") or not own:
@@ -155,7 +155,7 @@ def exports(values: Mapping[str, object]) -> str:
 
 
 def header(source: Source) -> list[str]:
-    """How a file was made, from which plan, and what that warns of; plain lines."""
+    """Lines that say how a file was made, from which plan, and the plan's warnings."""
     plan, version = source.plan, source.capabilities.version
     found = [
         f"Made by: {source.made_by}",
@@ -178,14 +178,14 @@ def _cards(source: Source) -> str:
 
 
 def header_comment(source: Source, about: Sequence[str]) -> str:
-    """The header and what a file says of its own format, as comments."""
+    """The header and the notes on the format, as comments."""
     return commented([*header(source), "", *about])
 
 
 def notes(source: Source, *sections: str, **values: object) -> list[str]:
-    """What configs/exports/notes.toml has for this export in some sections ("compose.start"), a line each.
+    """The lines of some sections ("compose.start") of configs/exports/notes.toml that apply to this export.
 
-    The values fill the marks, beside those that every export has.
+    The values fill marks (@NAME@), beside those that every export has.
     """
     several = len(source.plan.replicas) > 1
     cuda = "cuda 12" if source.capabilities.version.startswith("0.19.") else "cuda 13"
@@ -240,7 +240,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def check_secrets(command: Command) -> None:
-    """Raises UsageError where a flag of the person's own would write a secret into the export."""
+    """Raise UsageError if a flag of the person would write a secret into the export."""
     for flag in (word.split("=")[0] for word in command.extra):
         if flag in _SECRET_FLAGS:
             raise UsageError(
@@ -250,7 +250,7 @@ def check_secrets(command: Command) -> None:
 
 
 def portable(source: Source, what: str) -> None:
-    """Raises UsageError where a format for other machines would name a folder of this one."""
+    """Raise UsageError if a format for other machines would name a folder of this machine."""
     if source.folder is not None:
         raise UsageError(
             f"{what} cannot use a model's folder of this machine ({source.folder}).",

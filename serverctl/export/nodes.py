@@ -1,4 +1,4 @@
-"""vLLM's own ways over several machines: a command line for each, with multiprocessing and with Ray. No engine of ours.
+"""vLLM on several machines: a command line for each, with multiprocessing and with Ray.
 
 Tensor parallel within a machine, where every layer exchanges its sums over NVLink or the bus; pipeline parallel across
 machines, where only the hidden states of a stage cross the network.
@@ -30,7 +30,7 @@ from serverctl.process import gate
 
 #: vLLM's default for its own group of processes, and Ray's for its cluster.
 _MASTER_PORT, _RAY_PORT = 29_501, 6379
-#: vLLM's flags for several machines; a vLLM without them cannot do it.
+#: vLLM's flags for several machines; older releases lack them.
 _NEEDED = ("--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless", "--distributed-executor-backend")
 #: Flags that a machine without a front end refuses: it has no port or key to guard.
 _FRONT_END = ("--api-server-count", "--host", "--port", "--middleware")
@@ -48,7 +48,7 @@ MAI_GATE
 
 
 def plan_nodes(hardware: Hardware, goal: Goal, vllm: str, nodes: int) -> Plan:
-    """A plan over several machines that are all like this one.
+    """Plan for several machines that are all like this one.
 
     Raises:
         UsageError: fewer than two machines, or no NVIDIA cards.
@@ -80,7 +80,7 @@ def plan_nodes(hardware: Hardware, goal: Goal, vllm: str, nodes: int) -> Plan:
 
 
 def documents(source: Source) -> Sequence[Document]:
-    """A script a machine, and Ray's three. Raises UsageError where this vLLM lacks a flag for it."""
+    """A script for each machine, and three for Ray. Raises UsageError if this vLLM lacks a flag."""
     missing = [flag for flag in _NEEDED if not source.capabilities.has(flag)]
     if missing:
         raise UsageError(f"vLLM {source.capabilities.version} has no {missing[0]}.", "Use a newer one.")
@@ -111,7 +111,6 @@ def documents(source: Source) -> Sequence[Document]:
 
 
 def _vllm(source: Source, command: Command, own: Sequence[str]) -> str:
-    """The command of one machine; its own flags are as a shell reads them."""
     start = shlex.join(program_words(command))
     if source.folder is not None:
         start = 'vllm serve "${MODEL_FOLDER:?the model\'s folder, at the same place on each machine}"'
@@ -121,7 +120,7 @@ def _vllm(source: Source, command: Command, own: Sequence[str]) -> str:
 def _script(
     source: Source, name: str, first: list[str], start: str, last: Sequence[str] = (), *, serves: bool = False
 ) -> Document:
-    """The script of one machine. The processes of all of them must see the same variables of vLLM."""
+    """The script of one machine. All processes must see the same variables of vLLM."""
     sections = ["nodes.everywhere", *(["nodes.fits_one"] if _fits_one(source) else [])]
     everywhere = notes(source, *sections, TENSOR=source.plan.settings.tensor_parallel_size or 1)
     key = 'export VLLM_API_KEY="${VLLM_API_KEY:?set a key}"\n' if serves else ""

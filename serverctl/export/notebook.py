@@ -1,7 +1,7 @@
 """A Colab notebook for a card: installs the vLLM for the machine's driver, serves the plan, asks about one screenshot.
 
-The flags of both builds of vLLM are worked out here, each against its own parser: which one a borrowed machine's driver
-takes is only known there.
+The flags of both builds of vLLM are made here, each against its own parser, because only the borrowed machine knows
+which build its driver takes.
 """
 
 import json
@@ -28,7 +28,7 @@ _COLAB = re.compile(r"\b(T4|L4|A100|H100)\b")
 
 
 def documents(source: Source) -> Sequence[Document]:
-    """The notebook. Raises UsageError or CannotPlanError where no build of vLLM can serve the plan."""
+    """The notebook. Raises UsageError or CannotPlanError if no build of vLLM can serve the plan."""
     portable(source, "A notebook")
     if source.plan.vendor != "nvidia":
         raise UsageError("Notebooks are for NVIDIA cards.", "Name one: --gpu T4, L4, A100-40, A100-80, H100 or B200.")
@@ -38,7 +38,7 @@ def documents(source: Source) -> Sequence[Document]:
 
 
 def _plans(source: Source) -> dict[str, dict[str, Any]]:
-    """What each build of vLLM is started with, newest first; a build that cannot serve the plan is left out."""
+    """The start of each build of vLLM that can serve the plan, newest first."""
     found: dict[str, dict[str, Any]] = {}
     refusals: list[CannotPlanError] = []
     for build in (build for build in builds() if build.least_driver is not None):
@@ -108,20 +108,20 @@ def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any
 
 
 def _divisor(family: str | None) -> int | None:
-    """How far a family's grounding answers count; None where they are pixels of the resized picture, or unknown."""
+    """The grid of a family's grounding answers; None if they are pixels of the resized picture, or unknown."""
     data = family_data(family) if family in family_names() else {}
     divisor = data.get("grid", {}).get("grounding")
     return divisor if isinstance(divisor, int) else None
 
 
 def _stages() -> list[tuple[str, str]]:
-    """What tells a stage of a start in a whole line of vLLM's log, and its words; in order."""
+    """A pattern for a line of vLLM's log and the words, for each stage of a start in order."""
     told = [stage for stage in Stage if stage is not Stage.LAUNCHED]  # no line tells that one
     return [(stage.mark.pattern.removeprefix("^").replace("|^", "|"), stage.words) for stage in told]
 
 
 def _cells(values: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The cells of the template: its headed texts, and its code blocks, each with its name."""
+    """The cells of the template: texts with their headings, and code blocks with their names."""
     text = template("notebook.md", values)
     introduction, text = re.split(r"\n(?=## )", text, maxsplit=1)
     yield _cell("introduction", "markdown", introduction)

@@ -1,4 +1,4 @@
-"""One address for several servers: HAProxy before a plan's replicas, LiteLLM before several models."""
+"""One address for several servers: HAProxy for a plan's replicas, LiteLLM for several models."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ _SHARE = "gpu_memory_utilization"
 
 
 def haproxy_documents(source: Source) -> Sequence[Document]:
-    """The configuration of HAProxy. Raises UsageError where there is but one server."""
+    """The configuration of HAProxy. Raises UsageError for a single server."""
     servers = source.servers()
     if len(servers) == 1:
         raise UsageError(
@@ -29,7 +29,7 @@ def haproxy_documents(source: Source) -> Sequence[Document]:
 
 
 def litellm_documents(source: Source) -> Sequence[Document]:
-    """The configuration of LiteLLM's proxy: each model by its name, wherever it is served."""
+    """The configuration of LiteLLM's proxy: each model by its name."""
     models = [
         yaml_template("litellm-model.yml", MODEL=one.model, BASE=f"{server.url}/v1")[0]
         for one in (source, *source.beside)
@@ -42,7 +42,7 @@ def litellm_documents(source: Source) -> Sequence[Document]:
 
 
 def _starts(source: Source) -> Iterator[str]:
-    """How each server of one model is started, on its port and its cards."""
+    """The commands that start each server of one model, on its port and its cards."""
     goal = source.goal
     share = goal.adjustments.get(_SHARE)
     values = {**goal.overrides, **({} if share is None else {_SHARE: share})}
@@ -61,7 +61,7 @@ def _starts(source: Source) -> Iterator[str]:
 
 
 def _pinned(source: Source, cards: Sequence[Gpu]) -> str:
-    """The variables before a command that keep it to some cards; they win over what a script finds by itself."""
+    """Variables before a command that pin it to cards; they override what a script finds by itself."""
     if not cards:
         return ""
     numbers = ",".join(str(card.index) for card in cards)
@@ -73,7 +73,7 @@ def _pinned(source: Source, cards: Sequence[Gpu]) -> str:
 
 
 def _hardware(source: Source, cards: Sequence[Gpu]) -> list[str]:
-    """The options that name a server's cards where they are not those of this machine."""
+    """The options that name a server's cards, for imagined hardware."""
     if not source.hardware.imagined:
         return []
     if not cards:

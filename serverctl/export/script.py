@@ -1,4 +1,4 @@
-"""A shell script that starts the plan's server, watches it and leaves nothing behind, without `mai-server`."""
+"""A shell script that starts, watches and cleans up the plan's server without `mai-server`."""
 
 import shlex
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from serverctl.process import gate
 
 
 def documents(source: Source) -> Sequence[Document]:
-    """One script a server."""
+    """A script for each server."""
     return [Document(f"{server.name}.sh", _script(source, server), True) for server in source.servers()]
 
 
@@ -46,19 +46,18 @@ def _script(source: Source, server: Server) -> str:
 
 
 def _array(name: str, groups: Sequence[Sequence[str]]) -> str:
-    """A bash array, a group of words a line."""
     lines = "".join(f"  {' '.join(map(_element, group))}\n" for group in groups)
     return f"{name}=(\n{lines})"
 
 
 def _element(word: str) -> str:
-    """A word in an array; one with commas is quoted so that nobody takes them for separators."""
+    """A word in an array; commas are quoted, so that they do not look like separators."""
     quoted = shlex.quote(word)
     return f"'{word}'" if "," in word and quoted == word else quoted
 
 
 def _inside(text: str) -> str:
-    """Text as it stands inside double quotes and braces of a shell."""
+    """Escape text for double quotes and braces of a shell."""
     for mark in ("\\", '"', "$", "`", "}"):
         text = text.replace(mark, "\\" + mark)
     return text

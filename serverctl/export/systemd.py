@@ -1,8 +1,8 @@
-"""A systemd unit for this machine: the plan's command under systemd's own supervision, with the controller's rules.
+"""A systemd unit for this machine: the plan's command under systemd's supervision.
 
-What systemd does with the text of a unit (systemd.service(5), systemd.syntax(7); checked with systemd 252): words are
-split at blanks, quotes of both kinds group, backslashes are C escapes also inside quotes, "%" starts a specifier
-everywhere, and "$" a variable in ExecStart= after the first word.
+Rules of a unit's text (systemd.service(5), systemd.syntax(7); checked with systemd 252): words are split at blanks,
+quotes of both kinds group, backslashes are C escapes also inside quotes, "%" starts a specifier everywhere, and "$" a
+variable in ExecStart= after the first word.
 """
 
 import re
@@ -22,7 +22,7 @@ from serverctl.process import gate
 
 #: Where vLLM is, in a unit for hardware that is not here.
 _PLACEHOLDER = "/opt/vllm/bin/python"
-#: What systemd refuses in a program's name, however it is quoted ("Executable name contains special characters").
+#: systemd refuses these in a program's name, also quoted ("Executable name contains special characters").
 _UNSAFE = re.compile(r"""['"\\\x00-\x1f\x7f]""")
 #: Writes the module of the gate, which is its own $0.
 _PUT_GATE = 'printf %s "$0" >"$RUNTIME_DIRECTORY/mai_gate.py"'
@@ -30,12 +30,12 @@ _PLAIN = re.compile(r"[\w@+=:,./-]+", re.ASCII)
 
 
 def documents(source: Source) -> Sequence[Document]:
-    """One unit a server."""
+    """A unit for each server."""
     return [Document(f"{server.name}.service", _unit(source, server)) for server in source.servers()]
 
 
 def quote(word: str, variables: bool = True) -> str:
-    """A word as systemd reads it back: `variables` where "$" means something (arguments, not the program's path)."""
+    """Quote a word for systemd: `variables` if "$" has a meaning (in arguments, not in the program's path)."""
     text = word.replace("%", "%%")
     if variables:
         text = text.replace("$", "$$")
@@ -48,7 +48,7 @@ def quote(word: str, variables: bool = True) -> str:
 
 
 def command_line(words: Sequence[Sequence[str]]) -> str:
-    """ExecStart='s value: groups of words, a line each. The first word of all is the program."""
+    """The value of ExecStart=: a line for each group of words. The first word is the program."""
     program, *rest = words[0]
     if _UNSAFE.search(program):  # systemd takes such a name as an argument only
         program, rest = "/usr/bin/env", [program, *rest]

@@ -27,7 +27,7 @@ def agent_documents(source: Source) -> Sequence[Document]:
 
 
 def grid_documents(source: Source) -> Sequence[Document]:
-    """The .env of the Grid's inference worker (its README and worker/config.py name the variables)."""
+    """The .env of the Grid's inference worker; its README and worker/config.py name the variables."""
     most = source.slots
     many = source.plan.preset == "throughput" and most > 1
     settings = {

@@ -1,7 +1,4 @@
-"""Asking a server thousands of times over the OpenAI-compatible API, for `bench` and `batch`.
-
-What is retried, and how often, is decided by those; nothing here asks twice.
-"""
+"""The client of an OpenAI-compatible server for `bench` and `batch`. Nothing here retries: `batch` does."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,13 +12,13 @@ from foundation.refusals import RefusalKind, refusal_of
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-#: Requests under way at once; each has a connection, and an open file.
+#: The most requests at once; each has a connection, and an open file.
 MOST_CONNECTIONS = 900
 
-#: Failures that may be over in a moment. A request that ran out of time is none: it would run out of time again.
+#: Transient failures. A timeout is not one of them: the request would time out again.
 TRANSIENT: frozenset[RefusalKind] = frozenset({"unreachable", "overloaded", "server_error", "broken"})
 
-#: What the person is told of each kind.
+#: Messages for people.
 _SENTENCES: dict[RefusalKind, str] = {
     "silent": "The server did not answer in time.",
     "unreachable": "There is no connection to the server ({reason}).",
@@ -73,11 +70,11 @@ class ServerGoneError(EnvironmentLacksError):
 
 
 def connect(endpoint: Endpoint, timeout_s: float) -> "AsyncOpenAI":
-    """A client of the server, for one event loop; it retries nothing, and bears so many seconds of silence."""
+    """A client of the server for one event loop, without retries; it waits `timeout_s` seconds for each piece."""
     from openai import DEFAULT_CONNECTION_LIMITS, AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
-    # vLLM's HTTP server closes a connection that is idle for 5 seconds, which is how long the library would keep it:
-    # who used one in that moment saw a broken pipe. Ours are given up first.
+    # vLLM's HTTP server closes a connection that is idle for 5 seconds, which is how long the library keeps it: a
+    # request in that moment broke. Ours are closed earlier.
     limits = type(DEFAULT_CONNECTION_LIMITS)(
         max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=2.0
     )
@@ -87,14 +84,13 @@ def connect(endpoint: Endpoint, timeout_s: float) -> "AsyncOpenAI":
         max_retries=0,
         timeout=Timeout(timeout_s, connect=5.0),
         default_headers=endpoint.headers,
-        # A proxy of the environment is for the way out: what stays on this machine must not take it. And no
-        # redirection takes screenshots elsewhere.
+        # No proxy of the environment for requests that stay on this machine, and no redirection of screenshots.
         http_client=DefaultAsyncHttpxClient(trust_env=not endpoint.is_local, follow_redirects=False, limits=limits),
     )
 
 
 async def find_endpoint(base_url: str, api_key: str, model: str | None) -> Endpoint:
-    """The server at an address with the model it serves, asked for under /v1/models.
+    """Ask the server at an address for its models.
 
     Raises:
         EnvironmentLacksError: no server answers there, or it refuses the key.
@@ -103,7 +99,7 @@ async def find_endpoint(base_url: str, api_key: str, model: str | None) -> Endpo
     async with connect(Endpoint(base_url, api_key, model or ""), timeout_s=20) as client:
         try:
             names = list(await list_models(client))
-        except Exception as error:  # whatever a foreign server makes of this question
+        except Exception as error:  # a foreign server may answer anything
             failure = explain(error)
             if model and failure.kind in ("refused", "unknown_model", "broken"):
                 return Endpoint(base_url, api_key, model)  # a server without /v1/models can still chat
@@ -130,7 +126,7 @@ def _unusable(base_url: str, failure: Failure) -> EnvironmentLacksError:
 
 
 async def is_alive(client: "AsyncOpenAI", endpoint: Endpoint) -> bool:
-    """Whether the server still answers: vLLM's /health (503 once its engine is dead), or any answer at all."""
+    """Whether the server still answers. vLLM's /health gives 503 once its engine is dead."""
     import openai
 
     try:
@@ -139,13 +135,13 @@ async def is_alive(client: "AsyncOpenAI", endpoint: Endpoint) -> bool:
         return error.status_code != 503
     except (openai.APIConnectionError, TimeoutError):
         return False
-    except Exception:  # an answer that is not vLLM's, which is an answer all the same
+    except Exception:  # an answer that is not vLLM's is an answer, too
         return True
     return True
 
 
 def explain(error: BaseException) -> Failure:
-    """Any exception of a request as a failure with a kind and a sentence."""
+    """Describe any exception of a request as a failure with a kind and a sentence."""
     refusal = refusal_of(error)
     sentence = _SENTENCES[refusal.kind]
     if refusal.kind == "server_error" and refusal.status is None:

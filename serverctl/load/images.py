@@ -1,4 +1,4 @@
-"""Image files as a vLLM takes them: data: URLs, and files made to fit."""
+"""Image files as vLLM accepts them: data: URLs, and files resized to the model's pixel grid."""
 
 import base64
 import io
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: File signatures of the formats that vLLM's image reader (Pillow) is sure to know; WebP's has a length in it.
+#: File signatures of the formats that vLLM's image reader (Pillow) knows; WebP's has a length in it.
 _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"BM": "bmp"}
 
 
 def media_type(data: bytes) -> str | None:
-    """The media type of an image file by its first bytes; None for what is no PNG, JPEG, WebP, GIF or BMP."""
+    """The media type of an image file by its first bytes; None unless it is PNG, JPEG, WebP, GIF or BMP."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((f"image/{name}" for signature, name in _SIGNATURES.items() if data.startswith(signature)), None)
 
 
 def data_url(data: bytes) -> str:
-    """An image file as a data: URL. Raises ValueError where it is no image file."""
+    """An image file as a data: URL. Raises ValueError if it is no image file."""
     kind = media_type(data)
     if kind is None:
         raise ValueError("it is no PNG, JPEG, WebP, GIF or BMP file")
@@ -28,14 +28,14 @@ def data_url(data: bytes) -> str:
 
 
 def png(image: "Image") -> bytes:
-    """A PNG, compressed lightly: for an image that crosses loopback once, time counts for more than size."""
+    """A PNG, compressed lightly: on loopback time matters more than size."""
     buffer = io.BytesIO()
     image.save(buffer, format="PNG", compress_level=1)
     return buffer.getvalue()
 
 
 def fitted(data: bytes, fit: Callable[[int, int], tuple[int, int]]) -> bytes:
-    """An image file at the size that `fit` makes of its own; the same bytes where that changes nothing.
+    """Resize an image file to the size that `fit` returns for its own; the same bytes if nothing changes.
 
     Raises:
         ValueError: Pillow cannot read it.
@@ -57,7 +57,7 @@ def fitted(data: bytes, fit: Callable[[int, int], tuple[int, int]]) -> bytes:
 
 
 def _flat(image: "Image") -> "Image":
-    """RGB; what is transparent becomes white, as in vLLM's own reader."""
+    """RGB; transparent pixels become white, as in vLLM's own reader."""
     from PIL import Image
 
     if not image.has_transparency_data:

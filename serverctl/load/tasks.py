@@ -1,4 +1,4 @@
-"""Several things at once, that end together and can be stopped from outside."""
+"""Runs coroutines that end together and can be stopped from outside."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class EndedEarlyError(Exception):
-    """The work was given up because its stop was set."""
+    """The work was abandoned because its stop was set."""
 
 
 async def together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -22,11 +22,11 @@ async def together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 async def unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
-    """The result of some work, which is given up when the stop is set or its time is over.
+    """Return the result of some work, which is abandoned when the stop is set or its time is over.
 
     Raises:
         EndedEarlyError: the stop was set first.
-        TimeoutError: so many seconds were over first.
+        TimeoutError: the seconds were over first.
     """
     task, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:

@@ -1,4 +1,4 @@
-"""The answers file: one JSON object a line, on disk as soon as it is there, and read again to go on after a stop."""
+"""The answers file: one JSON object a line, written at once, and read again to go on after a stop."""
 
 import json
 import os
@@ -11,9 +11,9 @@ from typing import Any, Self
 
 from foundation.errors import MaiError, UsageError
 
-#: How every line begins: what else a cut-off last line begins with was not written by this program.
+#: The beginning of every line: a cut-off last line that begins otherwise is not ours.
 _BEGINNING = b'{"id": "'
-#: What broken lines of the request file are called: mended, they have another name.
+#: Names of broken lines of the request file; a mended line has another name.
 _OF_A_LINE = re.compile(r"line \d+")
 
 
@@ -23,7 +23,7 @@ class Answer:
 
     id: str  # of the request
     text: str | None = None  # None for a failure
-    reasoning: str | None = None  # what the model thought first, where the server tells it apart
+    reasoning: str | None = None  # the model's reasoning, if the server sends it separately
     finish_reason: str | None = None  # "length" when the token limit cut the answer off
     usage: dict[str, int | None] | None = None  # prompt_tokens, completion_tokens, cached_tokens; None is unknown
     seconds: float | None = None  # of the request that was answered
@@ -47,15 +47,14 @@ class Answer:
             document |= {"error": {"kind": self.kind, "message": self.message}}
         try:
             return json.dumps(document, ensure_ascii=False).encode() + b"\n"
-        except UnicodeEncodeError:  # half of a character, which a model may well say
+        except UnicodeEncodeError:  # models sometimes write half of a character
             return json.dumps(document).encode() + b"\n"
 
 
 class AnswersFile:
-    """The answers of one batch; a context manager that holds the file for itself.
+    """The answers of one batch; a context manager that locks the file.
 
-    Opening it reads what is there, takes away a last line that was cut off in the middle, and knows which ids have an
-    answer.
+    Opening it reads the earlier answers, and removes a last line that was cut off.
 
     Raises:
         UsageError: it is not an answers file, another batch writes to it, or it cannot be opened.
@@ -85,7 +84,7 @@ class AnswersFile:
         self._file.close()
 
     def _read(self) -> None:
-        """Learn what is answered, and take away a last line that was cut off."""
+        """Learn which requests are answered, and remove a last line that was cut off."""
         good_until, raw = 0, b"\n"
         with self._path.open("rb") as lines:
             for number, raw in enumerate(lines, 1):
@@ -117,7 +116,7 @@ class AnswersFile:
         )
 
     def forget_failures(self, ids: Iterable[str]) -> None:
-        """Take away the failures that will be tried again, so that every request has one line in the end.
+        """Remove the failures that will be tried again, so that every request has one line in the end.
 
         The file is replaced as a whole: a program that dies in the middle leaves the old one or the new one.
         """
@@ -163,7 +162,7 @@ class AnswersFile:
 
 
 def _outcome(raw: bytes) -> tuple[str, bool] | None:
-    """A line's id, and whether it holds an answer; None for a line that is not ours."""
+    """A line's id, and whether it holds an answer; None if it is not ours."""
     try:
         document = json.loads(raw)
     except ValueError:
@@ -175,7 +174,7 @@ def _outcome(raw: bytes) -> tuple[str, bool] | None:
 
 
 def _lock(file: FileIO, path: Path) -> None:
-    """Hold the file for this process alone, as long as it is open."""
+    """Lock the file for this process as long as it is open."""
     try:
         import fcntl
     except ImportError:  # not on Windows, where no vLLM runs either

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from foundation.errors import UsageError
 
-#: Parameters of the chat API that a line cannot set: ignoring them would change the answers without a word.
+#: Parameters of the chat API that a line cannot set: ignoring them would silently change the answers.
 _NOT_HERE = frozenset(
     ("model", "top_p", "top_k", "min_p", "seed", "stop", "n", "stream", "tools", "tool_choice", "response_format",
      "logprobs", "frequency_penalty", "presence_penalty", "repetition_penalty", "extra_body", "structured_outputs")
@@ -28,7 +28,7 @@ class LineError(ValueError):
 
 
 class Request(BaseModel):
-    """One line. A field's description is what a line with something else there is told that it must be."""
+    """One line. A field's description is used in error messages."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -78,13 +78,13 @@ class Request(BaseModel):
         return (url for url in urls if not url.startswith("data:") and not is_fetched(url))
 
 
-#: What a line may hold, by the names it has there.
+#: The fields of a line by their names there.
 _FIELDS = {field.alias or name: field for name, field in Request.model_fields.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a good line is in the file."""
+    """The place of a good line in the file."""
 
     id: str
     line: int
@@ -97,11 +97,11 @@ class Broken:
 
     line: int  # its number
     message: str
-    own: str | None = None  # the id it has itself; None where it is missing, unreadable or another line's
+    own: str | None = None  # its own id; None if it is missing, unreadable or another line's
 
     @property
     def name(self) -> str:
-        """Which line it is: what it is called among the answers where it has no id of its own."""
+        """The id of its answer if the line has none of its own."""
         return f"line {self.line}"
 
 
@@ -114,7 +114,7 @@ class Index:
 
 
 def is_fetched(url: str) -> bool:
-    """Whether the server is to fetch an image itself; else its URL is a file of this machine, or holds the data."""
+    """Whether the server fetches the image itself; otherwise the URL names a local file or holds the data."""
     return url.startswith(("http://", "https://"))
 
 
@@ -175,7 +175,7 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
 
 
 def written_id(raw: bytes) -> str | None:
-    """The id in a line that is no request; None where there is none, or it cannot be told which it is."""
+    """The id in a broken line; None if there is none, or several."""
     found = _WRITTEN_ID.findall(raw)
     if len(found) != 1:
         return None
@@ -196,12 +196,12 @@ def _check_images(request: Request, base: Path, known: dict[str, bool]) -> None:
 
 
 def resolve(written: str, base: Path) -> Path:
-    """The file that a line means: relative to the request file, with ~ and file: as people write them."""
+    """The file that a line means: relative to the request file; ~ and file:// work."""
     return base / Path(written.removeprefix("file://")).expanduser()
 
 
 def parse_request(raw: bytes, number: int) -> Request:
-    """One line as a request; its number is its id where it has none. Raises LineError where it is no request."""
+    """Read one line as a request; the default id is the line's number. Raises LineError."""
     given = {name: value for name, value in _document(raw).items() if value is not None}
     for name in (name for name in given if name not in _FIELDS):
         if name in _NOT_HERE:

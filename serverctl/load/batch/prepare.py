@@ -1,4 +1,4 @@
-"""From a line to what is sent: images read and made to fit, the chat put together, defaults filled in."""
+"""Makes a request of a line: reads and resizes images, builds the chat, fills in defaults."""
 
 import base64
 import binascii
@@ -18,7 +18,7 @@ Fit: TypeAlias = Callable[[int, int], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What holds for lines that do not say."""
+    """The defaults of lines."""
 
     system: str | None  # the system text; None for none
     max_tokens: int  # limit of an answer
@@ -42,7 +42,7 @@ class ImageError(Exception):
 
 
 def prepare(request: Request, base: Path, defaults: Defaults, fit: Fit | None = None) -> Prepared:
-    """Read the images of a request from the folder `base`, and put together what is sent.
+    """Read the images of a request from the folder `base`, and build the chat.
 
     The instruction comes before the images, as in MAI-UI's prompts. Without `fit`, images are sent as they are.
 
@@ -69,7 +69,6 @@ def prepare(request: Request, base: Path, defaults: Defaults, fit: Fit | None = 
 
 
 def _image(written: str, base: Path, fit: Fit | None) -> str:
-    """An image as a data: URL."""
     inline = written.startswith("data:")
     if inline and fit is None:
         return written

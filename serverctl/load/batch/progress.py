@@ -54,7 +54,6 @@ class Progress:
             self.say(", ".join(filter(None, (f"{self._before + self._done} of {self._total}", self._state()))))
 
     def _state(self) -> str:
-        """Failures, rate and time left, as far as they are known."""
         parts = [f"{self._failed} failed"] if self._failed else []
         passed = time.monotonic() - self._first
         if self._done > 1 and passed > 0:

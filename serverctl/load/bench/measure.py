@@ -213,8 +213,6 @@ class _Asker:
 
 @dataclass(slots=True)
 class _Bench:
-    """The state of one server's run."""
-
     name: str
     asker: _Asker
     workload: Load
@@ -245,7 +243,6 @@ class _Bench:
         return groups[len(groups) * index // count : len(groups) * (index + 1) // count]
 
     def report(self, cut: Cut | None) -> Report:
-        """What was measured."""
         endpoint = self.asker.endpoint
         measurements, notes = tuple(self.measurements), tuple(self.notes)
         return Report(
@@ -305,7 +302,6 @@ class _Bench:
             self.lag_ms = max(self.lag_ms, lag.most_ms)
 
     async def end(self) -> None:
-        """Keep what was measured of a setting."""
         server = ServerSide()
         if not self.died:
             await asyncio.sleep(_SETTLE_S)

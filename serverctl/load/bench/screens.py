@@ -41,7 +41,6 @@ def screenshot(key: str, width: int, height: int) -> "Image":
 
 
 def _ground(dice: random.Random, width: int, height: int) -> "Image":
-    """A soft coloured background with a photograph's grain."""
     import numpy as np
     from PIL import Image
     from PIL.Image import Resampling

@@ -73,13 +73,6 @@ def test_a_summary_says_how_many_values_it_has() -> None:
     assert summarize([]) is None
 
 
-def test_the_same_samples_differ_within_noise() -> None:
-    values = [10.0, 11.0, 9.0, 10.5, 12.0, 8.0]
-    difference = compare_pairs(values, values)
-    assert difference is not None
-    assert (difference.ratio, difference.verdict) == (1.0, "within noise")
-
-
 def test_a_spread_as_large_as_the_difference_is_noise_and_a_small_one_is_not() -> None:
     wild = compare_pairs([10.0, 30.0, 12.0, 25.0, 15.0, 28.0], [16.0, 26.0, 21.0, 20.0, 24.0, 23.0])
     calm = compare_pairs([10.0, 10.1, 10.2, 9.9, 10.0, 10.1], [11.0, 11.1, 11.2, 10.9, 11.0, 11.1])
@@ -93,18 +86,13 @@ def test_a_spread_as_large_as_the_difference_is_noise_and_a_small_one_is_not() -
     assert 1 < calm.low < calm.ratio < calm.high
 
 
-def test_few_samples_have_a_ratio_and_no_verdict() -> None:
-    difference = compare_pairs([1.0, 2.0], [2.0, 4.0])
-    assert difference is not None
-    assert (difference.ratio, difference.low, difference.verdict) == (2.0, None, "too few samples")
-    assert compare_pairs([], [1.0]) is None
-
-
 @pytest.mark.parametrize(("count", "judged"), [(3, False), (4, False), (5, True)])
 def test_a_verdict_needs_five_samples_on_both_sides(count: int, judged: bool) -> None:
     few, many = [10.0, 10.1, 10.2, 9.9, 10.0][:count], [20.0, 20.1, 20.2, 19.9, 20.0, 20.1]
+    assert compare_pairs([], many) is None
     for difference in (compare_pairs(few, many), compare_pairs(many, few)):
         assert difference is not None
+        assert difference.ratio == pytest.approx(2, rel=0.01) or difference.ratio == pytest.approx(0.5, rel=0.01)
         assert (difference.verdict != "too few samples") is judged
         assert (difference.low is not None) is judged
 
@@ -149,17 +137,13 @@ def test_screenshots_of_odd_sizes_can_be_drawn(size: tuple[int, int]) -> None:
 
 def test_cold_requests_share_neither_their_first_words_nor_a_picture_also_in_another_run() -> None:
     workload = Workload(**SMALL, images=2)
-    cold = Setting(64, 64, 2, 1, "cold")
+    cold, warm = Setting(64, 64, 2, 1, "cold"), Setting(64, 64, 2, 1, "warm")
+    assert workload.messages(warm, 0, "x") == workload.messages(warm, 5, "x"), "warm requests are all the same"
     chats = [workload.messages(cold, number, run) for run in ("x", "y") for number in (-1, 0, 1, 2)]
     beginnings = {prefix(chat[0]["content"]) for chat in chats}
     pictures = [url for chat in chats for url in images({"messages": chat})]
     assert len(beginnings) == len(chats)
     assert len(set(pictures)) == len(pictures) == 2 * len(chats)
-
-
-def test_warm_requests_are_all_the_same() -> None:
-    workload, warm = Workload(**SMALL), Setting(64, 64, 1, 1, "warm")
-    assert workload.messages(warm, 0, "x") == workload.messages(warm, 5, "x")
 
 
 def test_what_clients_repeat_is_repeated_within_a_run_and_new_to_the_server_with_the_next() -> None:
@@ -222,18 +206,13 @@ async def test_every_setting_is_measured_with_so_many_requests_and_one_more_befo
     assert report.failed == 0
 
 
-async def test_the_pictures_have_the_size_that_was_asked_for() -> None:
+async def test_requests_have_pictures_of_the_size_and_ask_for_answers_of_one_length_with_usage() -> None:
     with TokenServer() as server:
         await bench(server, sizes=((160, 96),), images=3, cache="cold", requests=1)
-    for url in images(server.chats[-1]):
+    for url in (urls := images(server.chats[-1])):
         with Image.open(io.BytesIO(b64decode(url.partition(",")[2]))) as image:
             assert image.size == (160, 96)
-    assert len(images(server.chats[-1])) == 3
-
-
-async def test_answers_are_asked_to_be_of_one_length_at_temperature_zero_with_usage() -> None:
-    with TokenServer() as server:
-        await bench(server, cache="warm")
+    assert len(urls) == 3
     for chat in server.chats:
         assert (chat["temperature"], chat["max_tokens"], chat["stream"]) == (0, 4, True)
         assert chat["stream_options"] == {"include_usage": True}
@@ -282,16 +261,11 @@ async def test_cold_is_cold_and_warm_is_warm_by_the_servers_own_count() -> None:
         assert not [note for note in report.all_notes if "held up" not in note]
 
 
-async def test_so_many_requests_are_under_way_at_once_and_never_more() -> None:
-    with TokenServer(traits=Traits(ttft_s=0.1)) as server:
-        await bench(server, cache="warm", concurrency=(3,), requests=9)
-    assert server.seen.most_in_flight == 3
-
-
 async def test_progress_counts_up_to_the_total() -> None:
     told: list[Progress] = []
-    with TokenServer() as server:
-        await bench(server, progress=told.append)
+    with TokenServer(traits=Traits(ttft_s=0.1)) as server:
+        await bench(server, progress=told.append, concurrency=(3,))
+    assert server.seen.most_in_flight == 3, "as many at once as asked for, and never more"
     done = [progress.done for progress in told if progress.phase == "measuring"]
     assert done == sorted(done)
     assert (done[-1], told[-1].total) == (12, 12)
@@ -588,15 +562,6 @@ def test_results_that_cannot_be_written_are_printed_all_the_same(
     assert "cannot be written" in printed.err
 
 
-def test_the_command_takes_the_key_from_the_environment(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("MAI_AGENT_API_KEY", KEY)
-    with TokenServer() as server:
-        assert command.main([*QUICK, "--endpoint", server.url]) == ExitStatus.DONE
-    assert "Throughput" in capsys.readouterr().out
-
-
 def test_failed_requests_are_an_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
     with TokenServer(lambda number, _b: Refuse(500, "oops") if number == 2 else None) as server:
         assert command.main([*QUICK, "--endpoint", server.url, "--api-key", KEY]) == ExitStatus.NOT_DONE
@@ -641,22 +606,26 @@ def test_a_wrong_command_line_starts_nothing(wrong: tuple[str, ...], monkeypatch
         command.main(list(wrong))
 
 
-def test_presets_are_started_in_turn_and_compared(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was started and stopped; with max_num_seqs 2 a server dies early, with 1 it does not start."""
     log: list[str] = []
 
-    def starter(side: command.Contender, model: str | None) -> Any:
-        @contextmanager
-        def start() -> Iterator[Endpoint]:
-            log.append(f"start {side.preset} {model}")
-            with TokenServer() as server:
-                yield target_of(server)
-            log.append(f"stop {side.preset}")
+    @contextmanager
+    def started(side: command.Contender, model: str | None) -> Iterator[Endpoint]:
+        if side.overrides.get("max_num_seqs") == 1:
+            raise EnvironmentLacksError("The card is too small.", "Take another one.")
+        dies = side.overrides.get("max_num_seqs") == 2
+        log.append(f"start {side.preset} {model}")
+        with TokenServer(lambda number, _b: Die() if dies and number == 2 else None) as server:
+            yield target_of(server)
+        log.append(f"stop {side.preset}")
 
-        return start()
+    monkeypatch.setattr(command, "started", started)
+    return log
 
-    monkeypatch.setattr(command, "started", starter)
+
+def test_presets_are_started_in_turn_and_compared(log: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main([*QUICK, "--compare", "latency,balanced", "--model", "M", "--json"]) == ExitStatus.DONE
     latency = ["start latency M", "stop latency"]
     assert log == [*latency, "start balanced M", "stop balanced", *latency], "A B, then B A, without starting B again"
@@ -667,47 +636,20 @@ def test_presets_are_started_in_turn_and_compared(
     assert document["verdicts"]["balanced"]["judgement"] == "cannot tell", "three requests prove nothing"
 
 
-def test_a_preset_that_dies_leaves_the_report_of_the_one_before(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_preset_that_dies_or_does_not_start_leaves_the_report_of_the_one_before(
+    log: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def starter(side: command.Contender, _model: str | None) -> Any:
-        @contextmanager
-        def start() -> Iterator[Endpoint]:
-            dies = side.preset == "balanced"
-            with TokenServer(lambda number, _b: Die() if dies and number == 2 else None) as server:
-                yield target_of(server)
-
-        return start()
-
-    monkeypatch.setattr(command, "started", starter)
-    line = [*QUICK, "--compare", "latency,balanced", "--rounds", "1", "--json"]
-    assert command.main(line) == ExitStatus.ENVIRONMENT
-    reports = json.loads(capsys.readouterr().out)["reports"]
-    assert [report["name"] for report in reports] == ["latency", "balanced"]
-    assert [one["answered"] for one in reports[0]["measurements"]] == [3, 3]
-    assert reports[1]["cut"]["kind"] == "server"
-
-
-def test_a_preset_that_does_not_start_leaves_the_report_of_the_one_before(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def starter(side: command.Contender, _model: str | None) -> Any:
-        @contextmanager
-        def start() -> Iterator[Endpoint]:
-            if side.preset == "balanced":
-                raise EnvironmentLacksError("The card is too small.", "Take another one.")
-            with TokenServer() as server:
-                yield target_of(server)
-
-        return start()
-
-    monkeypatch.setattr(command, "started", starter)
-    assert command.main([*QUICK, "--compare", "latency,balanced", "--json"]) == ExitStatus.ENVIRONMENT
+    line = [*QUICK, "--rounds", "1", "--json", "--compare", "latency"]
+    assert command.main([*line, "balanced+max_num_seqs=2"]) == ExitStatus.ENVIRONMENT
+    first, second = json.loads(capsys.readouterr().out)["reports"]
+    assert [one["answered"] for one in first["measurements"]] == [3, 3]
+    assert second["cut"]["kind"] == "server"
+    assert command.main([*line, "balanced+max_num_seqs=1"]) == ExitStatus.ENVIRONMENT
     printed = capsys.readouterr()
     assert json.loads(printed.out)["names"] == ["latency"]
     assert "The card is too small." in printed.err
     with pytest.raises(EnvironmentLacksError):
-        command.main([*QUICK, "--compare", "balanced,latency"])
+        command.main([*QUICK, "--compare", "balanced+max_num_seqs=1", "latency"])
 
 
 def test_ctrl_c_prints_what_was_measured_and_says_that_it_was_cut() -> None:

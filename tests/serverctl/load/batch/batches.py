@@ -10,7 +10,6 @@ from stubs.token_server import TokenServer
 from serverctl.commands.batch import main
 
 ROOT = Path(__file__).resolve().parents[4]
-STUB_VLLM = ROOT / "tests" / "stubs" / "offline_vllm"
 
 
 def write(path: Path, *lines: Any) -> Path:
