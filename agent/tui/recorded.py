@@ -1,11 +1,13 @@
 """A recorded run as a `RunView`: the same picture of a run, read from its bundle."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from agent.core.actions import Action, Finish
+from agent.core.actions import Action, Finish, describe
 from agent.core.geometry import DesktopPoint
 from agent.events.fates import WHYS, WORDS
 from agent.record.read import Bundle, read_bundle
+from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.record.step_record import ActionRecord, ApprovalRecord, StepRecord
 from agent.tui.action_text import gist
 from agent.tui.view import Mark, Row, RunView, deed
@@ -119,3 +121,42 @@ def _approval(action: ActionRecord, approval: ApprovalRecord) -> str:
     why = f" (which would be asked about too: {approval.instead_reason})" if approval.instead_reason else ""
     note = f": “{approval.note}”" if approval.note else ""
     return f"{asked}\nchanged by {approval.by or 'you'} to: {action.changed_to}{why}{note}"
+
+
+def replayed_view(bundle: Bundle) -> RunView:
+    """The decisions of a bundle, replayed dry. Raises UsageError where a step lacks what that needs."""
+    steps = list(replay_as_recorded(bundle))
+    view = view_of(bundle)
+    recorded = {row.number: row for row in view.rows if row.number is not None}
+    view.rows = [_replayed_row(step, recorded.get(step.step)) for step in steps]
+    view.stage, view.receipt, view.evidence, view.changes = _told(steps), [], [], ()
+    view.status = 0 if all(step.same for step in steps) else 1
+    return view
+
+
+def _told(steps: Sequence[ReplayedStep]) -> str:
+    other = list(dict.fromkeys(step.step for step in steps if not step.same))
+    asks = sum(step.reason_to_ask is not None for step in steps)
+    ends = f"these come out otherwise now: {', '.join(map(str, other))}." if other else "all come out the same."
+    return f"{len(steps)} decisions replayed; {asks} would be asked about; {ends}"
+
+
+def _replayed_row(step: ReplayedStep, recorded: Row | None) -> Row:
+    row = Row(step.step, _replayed_mark(step), "", thought=step.thought, target=step.target, hit=step.hit)
+    row.words = step.failure or "" if step.target is None else describe(step.target)
+    if step.same and recorded is not None and recorded.target == step.target:  # that knows what things are called
+        row.words = recorded.words
+    row.approval = f"would be asked about: {step.reason_to_ask}" if step.reason_to_ask else ""
+    if recorded is not None:
+        row.answers, row.viewport, row.image = recorded.answers, recorded.viewport, recorded.image
+        row.about, row.spot = recorded.about, recorded.spot
+    if not step.same:
+        row.words = f"≠ {row.words}"
+        row.outcome = "comes out otherwise than it was recorded" + (f": {recorded.words}" if recorded else "")
+    return row
+
+
+def _replayed_mark(step: ReplayedStep) -> Mark:
+    if not step.same or step.target is None:
+        return "failed"
+    return "asking" if step.reason_to_ask is not None else "dry"

@@ -17,7 +17,7 @@ from agent.events.run_events import (
 from agent.evidence.undo import Result
 from agent.evidence.undo_plan import Item
 from agent.tui.conductor import RunClosed, RunEvent, RunFailed
-from agent.tui.screens.undoing import UndoScreen
+from agent.tui.screens.dialogs import UndoScreen
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus
 

@@ -13,7 +13,7 @@ from agent.safety.naming import aim_of
 from agent.safety.situation import Place, Situation
 from agent.tui.app import UNSOUGHT
 from agent.tui.conductor import RunClosed
-from agent.tui.screens.help import TASKS
+from agent.tui.screens.dialogs import TASKS
 
 CLICK = Click(DesktopPoint(412.3, 233.8))
 SUDO = TypeText("sudo rm -rf /\n")

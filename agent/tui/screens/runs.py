@@ -212,7 +212,7 @@ class RunsScreen(Screen[None]):
 
     def action_replay(self) -> None:
         """Run its decisions through parser, map and policy again, without a model and without touching anything."""
-        from agent.tui.screens.replay import ReplayScreen
+        from agent.tui.screens.recorded import ReplayScreen
 
         if (bundle := self._chosen()) is not None:
             self.app.push_screen(ReplayScreen(bundle))

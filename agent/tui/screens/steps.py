@@ -14,7 +14,7 @@ from textual.widgets import Static
 from agent.tui.view import RunView
 from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
-from agent.tui.widgets.receipt import ReceiptPanel
+from agent.tui.widgets.status import ReceiptPanel
 from foundation.errors import ExitStatus, MaiError
 from foundation.foreign_text import harmless
 
@@ -87,7 +87,7 @@ class StepsScreen(Screen[None]):
         """Show what undoing the run means; do it when the person says so."""
         from agent.record.read import read_bundle
         from agent.record.undo import RunUndo
-        from agent.tui.screens.undoing import UndoScreen
+        from agent.tui.screens.dialogs import UndoScreen
 
         view = self.view
         if view.bundle is None:
@@ -136,7 +136,7 @@ class StepsScreen(Screen[None]):
 
     def action_help(self) -> None:
         """Show the keys."""
-        from agent.tui.screens.help import HelpScreen
+        from agent.tui.screens.dialogs import HelpScreen
 
         self.app.push_screen(HelpScreen())
 

@@ -14,8 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agent.tui.view import SIGNS, Mark, Row
-from agent.tui.widgets.colours import plain_colour
-from agent.tui.widgets.keys import motions
+from agent.tui.widgets.keys import motions, plain_colour
 from foundation.foreign_text import printable
 
 #: The theme's colour of every mark.

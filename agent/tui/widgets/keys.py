@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.content import Content
 
 #: What moves by one up and down, by a page up and down, and to both ends, everywhere.
@@ -44,3 +46,30 @@ def _on_lines(shown: Sequence[Content], width: int, gap: str) -> list[Content]:
         else:
             lines.append(one)
     return lines
+
+
+class TextScroll(VerticalScroll):
+    """Scrolls what it holds; takes the focus, which a screen gives to the first widget that does."""
+
+    DEFAULT_CSS = "TextScroll { scrollbar-size-vertical: 1; }"
+    BINDINGS: ClassVar = [
+        *motions(
+            ("scroll_up", "Line up"),
+            ("scroll_down", "Line down"),
+            ("page_up", "Page up"),
+            ("page_down", "Page down"),
+            ("scroll_home", "Beginning"),
+            ("scroll_end", "End"),
+        ),
+        Binding("space", "page_down", "Page down", show=False),
+    ]
+
+
+def plain_colour(variables: dict[str, str], name: str) -> str | None:
+    """A theme's colour as Rich takes it; None where the theme says `auto`."""
+    from textual.color import Color, ColorParseError
+
+    try:
+        return Color.parse(variables.get(name, "")).rich_color.name
+    except ColorParseError:
+        return None

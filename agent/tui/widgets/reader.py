@@ -14,8 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agent.safety.visible_text import Line, Span, lines_of
-from agent.tui.widgets.colours import plain_colour
-from agent.tui.widgets.keys import motions
+from agent.tui.widgets.keys import motions, plain_colour
 
 
 @dataclass(frozen=True, slots=True)
