@@ -67,7 +67,7 @@ class Job:
 
     @contextmanager
     def _library_output(self) -> Iterator[None]:
-        """Keeps what libraries print meanwhile in the bundle, masked like everything there."""
+        """Keep the output of libraries in the bundle, masked."""
         from agent.record.mask import mask_file
 
         log = self.recorder.path / LOG_NAME
@@ -95,7 +95,7 @@ class Job:
 
 
 def _broken_off(error: BaseException) -> "RunFinished":
-    """The end of a run that an error ended before the loop could."""
+    """The last event of a run that an error ended before the loop could."""
     from agent.events.run_events import RunFinished
     from foundation.chat_stream import Usage
 
@@ -195,13 +195,13 @@ class Workplace:
 
     @property
     def _main(self) -> "Role":
-        """What the engine's own model is for: it finds the places where a planner is named."""
+        """The role of the engine's own model: it finds the places if a planner is named."""
         planned = self._options.planner is not None and self._options.grounder is None
         return "grounder" if planned else "actor"
 
     @property
     def _families(self) -> "dict[Role, str]":
-        """The families that are named or follow from who does what; the others are found out."""
+        """The families that are named or follow from the roles; the others are detected."""
         options = self._options
         found: dict[Role, str | None] = {
             "actor": options.family, "grounder": options.grounder_family, "relief": options.relief_family,
@@ -226,7 +226,7 @@ class Workplace:
         return self._roles(stop), self._desk
 
     def _roles(self, stop: StopSwitch) -> "dict[Role, Engine]":
-        """What serves the model of each role."""
+        """The engine for each role."""
         options = self._options
         roles: dict[Role, Engine] = {}
         named: dict[Role, EngineChoice | None] = {
@@ -304,7 +304,7 @@ class _Desk:
         self._state = self._sandbox.state()
 
     def _open_accessibility(self) -> None:
-        """Have the applications of the person's own session tell their elements, where the person agrees."""
+        """Switch on accessibility in the person's session, if they agree."""
         if not sys.platform.startswith("linux"):
             return
         from agent.desktop.trees.switch import LentAccessibility

@@ -116,7 +116,7 @@ def _put(result: Decision | ParseFailure, text: str, seen: "_Seen", *, as_json: 
 
 
 def _hit(outline: Outline, action: Action[DesktopPoint]) -> list[Element]:
-    """What an action would hit, at both ends of a drag; nothing where the tree does not tell."""
+    """The elements that an action would hit, at both ends of a drag."""
     return [element for point in points_of(action) if (element := outline.at(point)) is not None]
 
 
@@ -147,7 +147,7 @@ def _open(path: Path) -> Frame:
 
 
 def _capture(monitor: int | None) -> _Seen:
-    """This screen, without our own windows, and its elements, which are taken meanwhile."""
+    """This screen without our own windows; its elements are taken meanwhile."""
     from agent.commands.arguments import open_own_desktop
     from agent.desktop.guard.desktop import GuardedDesktop
     from agent.run.observing.outliner import Outliner

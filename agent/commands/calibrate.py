@@ -81,7 +81,6 @@ async def _calibrate(given: argparse.Namespace, options: RunOptions, engine: Eng
 
 
 def _captured(monitor: int | None) -> Size:
-    """The size of this screen, as captured."""
     from contextlib import closing
 
     from agent.commands.arguments import open_own_desktop

@@ -57,14 +57,12 @@ def _parser() -> Parser:
 
 
 def _then(finding: Finding) -> str:
-    """What to do, as one more sentence."""
     if not finding.remedy:
         return ""
     return f"{'' if finding.detail.endswith(('.', '!', '?')) else '.'} {finding.remedy}"
 
 
 def _of_sandbox(options: Namespace, stop: StopSwitch, opened: ExitStack) -> Iterator[Finding]:
-    """A throw-away desktop, made for this."""
     from agent.sandbox.desktop import SandboxSpec, start_sandbox
 
     plain = SandboxSpec()
@@ -83,7 +81,6 @@ def _of_sandbox(options: Namespace, stop: StopSwitch, opened: ExitStack) -> Iter
 
 
 def _of_machine(options: Namespace, settings: Settings, stop: StopSwitch) -> Iterator[Finding]:
-    """What there is, from the ground up."""
     kind: DesktopKind = options.desktop or settings.desktop
     yield Finding("python", ok=True, detail=f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     path = settings_path()
@@ -118,12 +115,11 @@ def _of_machine(options: Namespace, settings: Settings, stop: StopSwitch) -> Ite
 
 
 def _needed(found: Iterator[Finding], *, tried: bool) -> Iterator[Finding]:
-    """What was tried has to have worked; without a trial, a sandbox may serve."""
+    """After a trial, its findings are needed; without one, a sandbox may serve."""
     return (replace(one, needed=tried) for one in found)
 
 
 def _session(kind: DesktopKind) -> Iterator[Finding]:
-    """The person's session: its folders and, where it is used by the desktop portal, that."""
     from agent.desktop.linux import session
 
     if os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY"):
@@ -170,7 +166,6 @@ def _sandbox() -> Finding:
 
 
 def _isolation() -> Finding:
-    """Whether a sandbox keeps a person's files out of the reach of its programs."""
     from agent.sandbox.isolation import open_sockets, why_not
 
     lack = why_not("host")

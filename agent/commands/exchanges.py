@@ -73,7 +73,7 @@ def parse_line(line: bytes, family: Family, *, grounding: bool) -> dict[str, Any
 
 
 def _outline(told: Any, screen: Size) -> Outline | None:
-    """The elements that the model was told; None for none. Raises TypeError, KeyError, ValueError."""
+    """The elements that the model was told. Raises TypeError, KeyError, ValueError."""
     if told is None:
         return None
     return Outline(
@@ -88,7 +88,7 @@ def _pixels(value: Any) -> int:
 
 
 def _tool_calls(written: Any) -> tuple[ToolCall, ...]:
-    """The calls that a server read, in OpenAI's shape or bare. Raises TypeError, KeyError."""
+    """The calls in OpenAI's shape or bare. Raises TypeError, KeyError."""
     functions = [(call, call.get("function", call)) for call in written]
     return tuple(
         ToolCall(
@@ -101,7 +101,7 @@ def _tool_calls(written: Any) -> tuple[ToolCall, ...]:
 
 
 def _sent(family: Family, screen: Size) -> Size:
-    """The size at which a screen is sent, which absolute points count on; its own where it cannot be sent."""
+    """The size of the sent image, which absolute points count on; the screen's own if it cannot be sent."""
     try:
         return fit(family.facts.image, screen)
     except UsageError:
@@ -175,7 +175,6 @@ def read_request(
 
 
 def _sent_size(data: Mapping[str, Any], family: Family) -> Size:
-    """The size at which the screen of a request is sent. Raises UsageError."""
     try:
         return fit(family.facts.image, Size(data.get("width", 1920), data.get("height", 1080)))
     except (TypeError, ValueError) as error:
@@ -183,7 +182,6 @@ def _sent_size(data: Mapping[str, Any], family: Family) -> Size:
 
 
 def _body(request: ChatRequest) -> dict[str, Any]:
-    """What the request holds besides the messages, as a vLLM is sent it."""
     optional = request.optional_parts("vllm").values()
     return request.required_parts() | {name: value for part in optional for name, value in part.items()}
 
@@ -206,7 +204,7 @@ def _step(step: Any, number: int, family: Family, sent: Size, *, shown: bool) ->
 
 
 def _answered(text: str, family: Family, sent: Size, *, shown: bool) -> PastStep:
-    """A step told by the answer that the model gave. Raises UsageError: the family cannot read it."""
+    """A step told by the model's answer. Raises UsageError if the family cannot read it."""
     answer = Answer(text)
     read = family.parse(answer, (sent,))
     if isinstance(read, ParseFailure):

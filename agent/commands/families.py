@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _meant(written: str) -> str:
-    """The family of that name, of a model of that name, or of the model in a folder. Raises UsageError."""
+    """The family with this name, of this model, or of the model in this folder. Raises UsageError."""
     folder = Path(written).expanduser().resolve()
     if not (folder / "config.json").is_file():
         return get_family(written).facts.name

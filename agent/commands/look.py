@@ -57,7 +57,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _look(monitor: int | None, *, words: bool) -> tuple[Frame, Outline]:
-    """The screen and its elements, without our own windows."""
     desktop = open_own_desktop(StopSwitch(), monitor)
     protected = GuardedDesktop(desktop, dry_run=True)
     with closing(desktop), closing(protected.screen):

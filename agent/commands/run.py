@@ -59,7 +59,7 @@ def _parser() -> Parser:
 
 
 def _wants_tui(options: argparse.Namespace) -> bool:
-    """The application is for a person at a terminal; pipes, logs and --json get lines."""
+    """Whether a person sits at a terminal; pipes, logs and --json get lines."""
     if options.no_tui or options.json or os.environ.get("TERM") == "dumb":
         return False
     if os.environ.get("TEXTUAL_DRIVER"):  # served to a browser by textual-serve: a person looks at a pipe's end
@@ -68,7 +68,6 @@ def _wants_tui(options: argparse.Namespace) -> bool:
 
 
 def _given(argv: Sequence[str]) -> argparse.Namespace:
-    """What the command line says. Raises UsageError."""
     parser = _parser()
     given, rest = parser.parse_known_args(argv)
     words = [word for word in rest if not word.startswith("-")]

@@ -95,7 +95,7 @@ def receipt_lines(receipt: ReceiptRecord | None, heading: str = "what changed") 
 
 
 def _print_step(step: StepRecord, *, told: bool) -> None:
-    """One step; `told` says whether the model was asked again after it, and so got what was noted for it."""
+    """Print a step; `told` says whether the model was asked again, and so got the step's note."""
     put("", *(on_one_line(between.words) for between in step.before if between.words))
     shown = " ".join(image.file for image in step.images if image.file) or "no screenshot"
     put(f"step {step.step}  {shown}  ({_milliseconds(step)})")
@@ -111,7 +111,6 @@ def _print_step(step: StepRecord, *, told: bool) -> None:
 
 
 def _print_action(action: ActionRecord) -> None:
-    """One action: what the model proposed with the reasons to ask, what the person made of it, what became of it."""
     asked = action.approval
     _print_facts(proposed=action.proposed, whole=_whole(action.target))
     if asked is not None and asked.instead is None:
@@ -124,7 +123,7 @@ def _print_action(action: ActionRecord) -> None:
 
 
 def _whole(told: dict[str, Any] | None) -> str:
-    """The texts of an action as JSON, where its words leave something of them out, be it only a line end; else ""."""
+    """An action's texts as JSON, if its words leave out anything of them."""
     texts = [text for text in (told or {}).values() if isinstance(text, str)]
     return "; ".join(json.dumps(text, ensure_ascii=False) for text in texts if shorten(text) != f"“{text}”")
 

@@ -50,7 +50,7 @@ class Console:
         return Approval(allowed=False, by="you", note="" if word in ("", "n", "no", "a", "always") else answer)
 
     async def _answer(self, told: Asked) -> str:
-        """Show all of a question, page by page, and take the answer at its end; before that there is only a no."""
+        """Show a question page by page, and take the answer at its end; before that only a no counts."""
         always = "a = always, " if told.scope else ""
         keys = f"  [y = yes, {always}Enter or n = no, or what to do instead] "
         shown, unsaid = 0, ""
@@ -93,10 +93,10 @@ class Console:
                 return line
 
     def _read_line(self, prompt: list[str]) -> str:
-        """Read a line, giving up when the stop switch is set: a blocked read would outlive the run.
+        """Read a line until the stop switch is set: a blocked read would outlive the run.
 
-        Reads the terminal itself: Python's buffer would keep lines that were typed before the question, and give them
-        out as answers to later ones.
+        It reads the terminal itself, because Python's buffer would keep lines typed before the question as answers to
+        later ones.
         """
         terminal = sys.stdin.fileno()
         _discard_typed(terminal)
@@ -136,7 +136,6 @@ def _has_terminal() -> bool:
 
 
 def _discard_typed(terminal: int) -> None:
-    """Forget what was typed before the question was shown."""
     import termios
 
     with suppress(termios.error):
@@ -160,6 +159,6 @@ def _wrapped(text: str, indent: str, width: int, *, signs: bool = True) -> list[
 
 
 def _size() -> tuple[int, int]:
-    """Columns and rows of the terminal; what is usual where it does not say."""
+    """Columns and rows of the terminal."""
     columns, rows = terminal_size("error") or (0, 0)
     return (columns, rows) if columns >= _NARROWEST and rows > 0 else (80, 24)

@@ -38,9 +38,9 @@ _UNESCAPED = {written: char for char, written in _ESCAPES.items()}
 
 
 def gist(thought: str, action: Action[DesktopPoint]) -> str:
-    """What a thought comes to, on one line: the end of its last sentence, where it says more than the action's words.
+    """The end of a thought's last sentence on one line, or "" if the action's words say as much.
 
-    It stands beside the action's own words and never instead of them: a model may think one thing and do another.
+    It stands beside the action's own words and never replaces them: a model may think one thing and do another.
     """
     lines = (_REMARK.sub("", line).strip() for line in reversed(thought.splitlines()))
     last = next(filter(None, lines), "")
@@ -52,7 +52,7 @@ def gist(thought: str, action: Action[DesktopPoint]) -> str:
 
 
 def editable(action: Action[DesktopPoint]) -> str:
-    """The part of an action that a person can change, as they would write it; "" where there is none."""
+    """The part of an action that a person can change, as they would write it; "" if there is none."""
     match action:
         case Click(point) | LongPress(point) | Move(point):
             return _written(point)
@@ -73,9 +73,9 @@ def editable(action: Action[DesktopPoint]) -> str:
 
 
 def edited(action: Action[DesktopPoint], written: str, screen: Region | None = None) -> Action[DesktopPoint]:
-    """The action with what the person wrote in place of its `editable` part, its points on the screen if one is given.
+    """The action with the person's text in place of its `editable` part.
 
-    Raises ValueError, which says what is expected.
+    Raises ValueError saying what is expected, also for a point outside the given screen.
     """
     changed = _edited(action, written)
     if screen is not None and not all(screen.contains(point) for point in points_of(changed)):
@@ -114,12 +114,12 @@ def _edited(action: Action[DesktopPoint], written: str) -> Action[DesktopPoint]:
 
 
 def can_be_changed(action: Action[DesktopPoint]) -> bool:
-    """Whether there is a part of an action that a person can write anew."""
+    """Whether `editable` has something to offer; a typed text may also be empty."""
     return isinstance(action, TypeText) or bool(editable(action))
 
 
 def _escaped(char: str) -> str:
-    """A character of a text as a line shows it: what cannot be seen, or steers a terminal, by its number."""
+    """Spell out a character that is invisible or steers a terminal."""
     if char in _ESCAPES or (spelled_out(char) == char and not unicodedata.category(char).startswith("M")):
         return _ESCAPES.get(char, char)
     return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"

@@ -55,7 +55,7 @@ class MaiApp(App[int]):
         self._run_screen = RunScreen(self.conductor, self.memory, options, clock)
 
     def get_driver_class(self) -> type[Driver]:
-        """Textual's choice, but where that is its usual one for terminals, ours: it hears Escape in time."""
+        """Replace Textual's usual terminal driver by ours, which reports Escape in time."""
         usual = super().get_driver_class()
         if usual.__name__ != "LinuxDriver":  # Windows, a browser, or what TEXTUAL_DRIVER names
             return usual
@@ -69,29 +69,27 @@ class MaiApp(App[int]):
         return Workplace(self._options, tell, ask)
 
     async def on_event(self, event: events.Event) -> None:
-        """Every key is seen before it does anything: letters in a row are a word, and answer no question."""
+        """Note every key before it acts: several keys in a row are a word, and answer no question."""
         if isinstance(event, events.Key) and event is not self._key:  # it bubbles up to here once more
             self._key = event
             self._run_screen.key_pressed()
         await super().on_event(event)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """What every line that is drawn passes last."""
         return [*super().get_line_filters(), self._gate]
 
     def notify(self, message: str, *, markup: bool = True, **more: Any) -> None:  # noqa: ARG002 -- widgets pass it
-        """Show a message for a moment; it may hold foreign text, so that nothing in it is markup."""
+        """Show a message for a moment; it may hold foreign text, so markup is off."""
         super().notify(harmless(message), markup=False, **more)
 
     def report(self, report: Report) -> None:
-        """Pass a report on to the run screen, also while another one is in front; may be called from any thread."""
+        """Pass a report to the run screen, even if another screen is in front; callable from any thread."""
         self.call_later(self._run_screen.take, report)
 
     def get_default_screen(self) -> Screen[None]:
         return self._run_screen
 
     def on_mount(self) -> None:
-        """Take up the instruction of the command line."""
         self.theme = self.memory.theme or "textual-dark"
         self.theme_changed_signal.subscribe(self, lambda theme: self.memory.keep_theme(theme.name))
         instruction = (self._options.instruction or "").strip()
@@ -99,7 +97,7 @@ class MaiApp(App[int]):
             self.call_after_refresh(self._run_screen.start, instruction)
 
     def action_stop_or_quit(self) -> None:
-        """Ctrl-C: stop the run at once; quit where none is under way."""
+        """Stop the run at once (Ctrl-C), or quit if there is none."""
         if self._run_screen.view.active:
             self._run_screen.stop("Ctrl-C")
         else:
@@ -110,12 +108,12 @@ class MaiApp(App[int]):
         self.exit(self.conductor.status)
 
     def leave_from_signal(self) -> None:
-        """Leave, from a signal handler: only asks the application's own loop to do it."""
+        """Leave; safe in a signal handler."""
         self.call_later(self.exit, None)
 
     @property
     def last_view(self) -> RunView | None:
-        """The last run, None when there was none."""
+        """The last run; None if there was none."""
         return self._run_screen.view if self._run_screen.view.instruction else None
 
     def action_runs(self) -> None:
@@ -124,7 +122,7 @@ class MaiApp(App[int]):
         self.push_screen(RunsScreen(self._options.runs, self._run_screen.use_instruction))
 
     def get_system_commands(self, screen: Screen[None]) -> Iterable[SystemCommand]:
-        """Everything that can be done now, for the palette: whatever a key does, and what no key does."""
+        """List every possible action for the palette: those with a key in the current screen, and the others."""
         does: dict[str, tuple[list[str], Callable[[], Any]]] = {}
         for active in screen.active_bindings.values():
             binding = active.binding

@@ -90,7 +90,7 @@ _YES = ("y", "yes")
 
 @contextmanager
 def _asked(post: Post, wanted: "Callable[[Callable[[Any], None]], Report]") -> "Iterator[Future[Any]]":
-    """Post what is wanted, and afterwards that it is not any more; the first answer counts, from any thread."""
+    """Post a question, and its end on exit; the first answer from any thread counts."""
     answer: Future[Any] = Future()
 
     def give(value: Any) -> None:
@@ -111,18 +111,15 @@ class TerminalPerson:
         self._post = post
 
     async def approve(self, action: "Action[DesktopPoint]", question: "Question") -> "Approval":
-        """Wait for the person's decision."""
         with _asked(self._post, partial(ApprovalWanted, action, question)) as answer:
             decision: Approval = await asyncio.wrap_future(answer)
             return decision
 
     async def ask(self, question: str) -> str | None:
-        """Wait for the person's reply."""
         with _asked(self._post, partial(ReplyWanted, question)) as answer:
             return await asyncio.wrap_future(answer) or None
 
     async def permit(self, question: str) -> bool:
-        """Wait for a yes or no."""
         return (await self.ask(f"{question} (yes or no)") or "").strip().casefold() in _YES
 
 
@@ -153,7 +150,7 @@ class Conductor:
         self.message = ""  # how the last run ended
 
     def start(self, instruction: str) -> Run:
-        """Take up a run as soon as the one before is over."""
+        """Queue a run; it begins when the one before is over."""
         run = Run(instruction)
         self.run, self.message = run, ""
         self._going.append(run)
@@ -164,17 +161,17 @@ class Conductor:
         return run
 
     def stop(self, reason: str) -> None:
-        """Stop the run under way, at once, and those that wait for its end."""
+        """Stop the current run at once, and the queued ones."""
         for run in tuple(self._going):
             run.stop.stop(reason)
 
     def server_load(self) -> str:
-        """How busy the server is, in a few words; may take a second."""
+        """The server's load in a few words; may take a second."""
         workplace = self._workplace
         return "" if workplace is None else workplace.server_load()
 
     def close(self, seconds: float) -> bool:
-        """Stop, and wait until everything is given back; False when that takes longer."""
+        """Stop, and wait until everything is released; False after this many seconds."""
         self.stop("the program was left")
         if self._thread is None:
             return True
@@ -221,7 +218,7 @@ class Conductor:
         return finished.status
 
     def _without_known_remarks(self) -> "Callable[[Event], bool]":
-        """Tells of each event of one run whether it is shown: what a run before said of the machine is known."""
+        """A filter for one run's events: warnings about the machine that an earlier run showed are left out."""
         from agent.events.run_events import Observed, Warned
 
         looked = False
@@ -238,7 +235,6 @@ class Conductor:
         return news
 
     def _ask(self, question: str) -> bool:
-        """Put a yes-or-no question to the person, from the thread."""
         with _asked(self._post, partial(ReplyWanted, f"{question} (yes or no)")) as answer, suppress(CancelledError):
             self._going[0].stop.on_stop(answer.cancel)
             return answer.result().strip().casefold() in _YES

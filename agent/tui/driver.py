@@ -38,12 +38,10 @@ class LastingOutput:
         return getattr(self._output, name)
 
     def write(self, text: str) -> None:
-        """Write, as long as there is a terminal."""
         with suppress(OSError, ValueError):
             self._output.write(text)
 
     def flush(self) -> None:
-        """The same."""
         with suppress(OSError, ValueError):
             self._output.flush()
 
@@ -52,12 +50,10 @@ class PromptDriver(LinuxDriver):
     """Textual's own driver, which looks at its clock when there is something to be seen."""
 
     def start_application_mode(self) -> None:
-        """Begin, with an output that outlives its terminal."""
         self._file: Any = LastingOutput(self._file)
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def run_input_thread(self) -> None:
-        """Pass on what is typed, until the program ends."""
         parser = XTermParser(self._debug)
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         with selectors.DefaultSelector() as selector:

@@ -21,7 +21,6 @@ class Gate(LineFilter):
     """Takes out of drawn lines what is not simply seen, and links; a library's own control sequences stay."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 -- Textual's
-        """The segments without it; most are given back as they are."""
         if all(_is_clean(segment) for segment in segments):
             return segments
         return [segment if _is_clean(segment) else _cleaned(segment) for segment in segments]

@@ -29,13 +29,12 @@ class Memory:
         self.instructions = self.instructions[-_MOST:]
 
     def keep_theme(self, name: str) -> None:
-        """Remember the theme."""
         if name != self.theme:
             self.theme = name
             self._write("tui.json", json.dumps({"theme": name}))
 
     def add_instruction(self, text: str) -> None:
-        """Remember an instruction: one given before moves to the end, one with a secret is not written down."""
+        """Remember an instruction as the newest; one with a secret is not written to disk."""
         from agent.record.redact import Redactor
 
         self.instructions = [*(old for old in self.instructions if old != text), text][-_MOST:]

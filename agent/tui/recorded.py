@@ -22,7 +22,7 @@ _ENDED = ("unanswered", "broken off")
 
 
 def read_view(path: Path) -> RunView:
-    """The run in a folder, or what is wrong with it."""
+    """The run in a folder; if it cannot be read, a view that says why."""
     try:
         return view_of(read_bundle(path))
     except MaiError as error:
@@ -30,7 +30,7 @@ def read_view(path: Path) -> RunView:
 
 
 def view_of(bundle: Bundle) -> RunView:
-    """The run in a bundle; what is missing or damaged is left out."""
+    """The run in a bundle; missing or damaged parts are left out."""
     run = bundle.run
     view = RunView(
         instruction=run.instruction,
@@ -91,12 +91,12 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
 
 
 def _not_done(actions: list[ActionRecord]) -> str:
-    """Why an action of these was not carried out, in words; "" where all were."""
+    """The reason why an action was not carried out; "" if all were."""
     return next((WORDS[one.became] for one in actions if one.became in WHYS or one.became in _ENDED), "")
 
 
 def _detail(action: ActionRecord) -> str:
-    """What the hand said of it, where that says more than its words."""
+    """The hand's own words, unless they repeat the action's."""
     return "" if action.detail in (None, action.words) else action.detail
 
 
@@ -124,7 +124,7 @@ def _approval(action: ActionRecord, approval: ApprovalRecord) -> str:
 
 
 def replayed_view(bundle: Bundle) -> RunView:
-    """The decisions of a bundle, replayed dry. Raises UsageError where a step lacks what that needs."""
+    """A bundle's decisions, replayed dry. Raises UsageError for a step that lacks what a replay needs."""
     steps = list(replay_as_recorded(bundle))
     view = view_of(bundle)
     recorded = {row.number: row for row in view.rows if row.number is not None}

@@ -72,11 +72,9 @@ class Translator:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the run began."""
         return self._clock() - self._began
 
     def apply(self, event: Event) -> Change:
-        """Take an event in."""
         row = self._apply(event)
         return Change(row, streams=isinstance(event, ModelDelta), finishes=isinstance(event, StepFinished))
 
@@ -140,7 +138,7 @@ class Translator:
     # What is told beside the events
 
     def progress(self, text: str) -> int:
-        """How something goes that takes a while: the stage of a run that is made ready, else a row of its own."""
+        """The progress of something slow: of the start, in its own row; else in a row of its own."""
         if self.view.state != "preparing" or self._starting is None:
             return self._between(text)
         row = self.view.rows[self._starting]
@@ -149,18 +147,16 @@ class Translator:
         return self._starting
 
     def failed(self, message: str, status: int) -> int:
-        """The run could not begin, or broke off."""
         self.view.state, self.view.stage, self.view.status = "ended", message, status
         self.view.seconds = self.elapsed
         return self._between(message, failed=True)
 
     def asks(self, question: str | None = None) -> None:
-        """The person is asked something; None where the run's own event said what."""
+        """The person is asked something; None if the run's own event told what."""
         self.view.state = "asking"
         self.view.stage = self.view.stage if question is None else question
 
     def answered(self) -> None:
-        """Nothing is asked any more."""
         if self.view.state != "asking":
             return
         self._runs_on()
@@ -168,7 +164,6 @@ class Translator:
             self.view.state = "preparing"
 
     def pausing(self) -> None:
-        """The person wants a pause, which comes before the next step."""
         self.view.stage = "pausing before the next step"
 
     def _runs_on(self) -> None:
@@ -295,7 +290,7 @@ class Translator:
 
 
 def spoken(answer: str) -> str:
-    """What a model says of an answer that is still coming: its thought, without tags and without the call."""
+    """The thought in an unfinished answer, without tags and without the call."""
     call = _CALL.search(answer)
     return _TAG.sub("", answer if call is None else answer[: call.start()]).strip()
 

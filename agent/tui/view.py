@@ -55,7 +55,7 @@ _DEEDS = {"allowed": "you: yes", "changed": "you: changed", "refused": "you: no"
 
 
 def deed(answer: str | None, by: str | None, note: str = "") -> str:
-    """What was decided about an action, in a word or two; "" where nobody was asked."""
+    """The person's decision about an action in a word or two; "" if nobody was asked."""
     if answer is None:
         return ""
     if by != "you":
@@ -88,12 +88,10 @@ class RunView:
 
     @property
     def title(self) -> str:
-        """The instruction on one line, fit for a terminal."""
         return harmless(" ".join(self.instruction.split()))
 
     @property
     def outcome_words(self) -> str:
-        """How it ended and how long it took."""
         minutes, seconds = divmod(round(self.seconds), 60)
         took = f"{minutes} min {seconds} s" if minutes else f"{self.seconds:.1f} s"
         ended = "done" if self.status == 0 else "stopped" if self.status == _STOPPED else "not done"
@@ -101,5 +99,4 @@ class RunView:
 
     @property
     def active(self) -> bool:
-        """Whether it is under way, in whatever way."""
         return self.state not in ("idle", "ended")

@@ -127,7 +127,6 @@ class CellImage(Widget):
         self._strips: list[Strip] = []
 
     def show(self, shot: Shot, columns: int, rows: int) -> None:
-        """Draw it in this many cells."""
         greys = self.app.console.color_system in (None, "standard", "windows")
         self._strips = [_strip(row) for row in drawn(shot, columns, rows, self._cells, greys=greys)]
         self.refresh()
@@ -137,7 +136,6 @@ class CellImage(Widget):
 
 
 def _strip(row: list[Cell]) -> Strip:
-    """A row of cells, those of the same colours in one segment."""
     segments = [
         Segment("".join(cell.char for cell in run), Style(color=Color.from_rgb(*front), bgcolor=Color.from_rgb(*back)))
         for (front, back), run in groupby(row, key=lambda cell: (cell.front, cell.back))

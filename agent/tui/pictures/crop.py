@@ -34,7 +34,6 @@ class Shot:
     whole: bool = False  # whether it is the whole screen
 
     def marked(self) -> "Image":
-        """A copy with rings around the places."""
         shown = self.image.copy()
         mark(shown, self.places, max(_RADIUS, round(shown.width * _RADIUS_SHARE)), width=3)
         return shown

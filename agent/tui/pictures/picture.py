@@ -30,7 +30,7 @@ def _wanted() -> str:
 
 
 def pictures_wanted() -> bool:
-    """Whether any picture is shown at all."""
+    """Whether pictures are switched on."""
     return _wanted() != "off"
 
 
@@ -70,7 +70,6 @@ class Picture(Container):
         self._show()
 
     def on_mount(self) -> None:
-        """Without pictures, their room is for words."""
         if not pictures_wanted():
             self.styles.display = "none"
         self._show()

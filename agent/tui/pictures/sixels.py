@@ -120,12 +120,11 @@ class SixelImage(Widget):
         self._sixels: Sixels | None = None
 
     def show(self, shot: Shot, columns: int, rows: int) -> None:
-        """Draw it in this many cells."""
         self._sixels = Sixels(shot.marked(), columns, rows, cell_size())
         self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The lines of a part; blank while another screen lies over this one."""
+        """Lines of a part; blank while another screen lies over this one."""
         sixels, blank = self._sixels, Strip.blank(crop.width, self.rich_style)
         if sixels is None or not self.screen.is_active:
             return [blank] * crop.height

@@ -55,12 +55,11 @@ class AnsweringScreen(StepsScreen):
         self._said, self._said_until = "", 0.0
 
     def key_pressed(self) -> None:
-        """A key is about to do whatever it does."""
         self._keys += 1
         self._key_times = (self._clock(), self._key_times[0])
 
     def _takes_answers(self) -> bool:
-        """Whether a key answers now; says why where it does not."""
+        """Whether a key answers now; tells the person if not."""
         now, before = self._key_times
         if not self.asking.takes_keys or now - before < _ALONE:
             self.say("That was too fast to be an answer: press one key.")
@@ -68,24 +67,22 @@ class AnsweringScreen(StepsScreen):
         return True
 
     def write(self, purpose: Purpose, text: str = "") -> None:
-        """Open the person's line, which makes room for itself where there is little."""
+        """Open the person's line for a purpose."""
         self.add_class("-writing")
         self.fit_question()
         self.prompt.open(purpose, text)
 
     def written(self) -> None:
-        """The person is through with the line."""
         self.remove_class("-writing")
         self.fit_question()
 
     def say(self, text: str, seconds: float = _SAID) -> None:
-        """Say something for a moment, in the line at the bottom."""
+        """Show a sentence for a moment in the line at the bottom."""
         self._said, self._said_until = text, self._clock() + seconds
         self.show_status()
         self.set_timer(seconds, self.show_status)
 
     def show_status(self) -> None:
-        """Show how the run stands, or for a moment what is said instead."""
         if self._said and self._clock() < self._said_until:
             self.status.say(self._said)
         else:
@@ -93,11 +90,11 @@ class AnsweringScreen(StepsScreen):
 
     @property
     def standing(self) -> tuple[float, str]:
-        """Seconds that the run has taken, and a few words about its server."""
+        """The run's seconds, and a few words about its server."""
         return self.view.seconds, ""
 
     def _all_was_shown(self) -> bool:
-        """Whether it may be approved; where not, goes on to what was not in sight yet, and says so."""
+        """Whether the action may be approved; if not, scroll on to the unread part and say so."""
         if self.asking.complete:
             return True
         self.asking.reader.read_on()
@@ -105,7 +102,7 @@ class AnsweringScreen(StepsScreen):
         return False
 
     def action_answer(self, name: str, then: Callable[[], None] = lambda: None) -> None:
-        """Answer, unless another key follows at once, and then do something else."""
+        """Answer unless another key follows at once, and then call `then`."""
         allows = _ANSWERS[name]["allowed"]
         if not self._takes_answers() or (allows and not self._all_was_shown()):
             return
@@ -131,9 +128,9 @@ class AnsweringScreen(StepsScreen):
             self.write("edit", editable(target))
 
     def answer_changed(self, written: str) -> bool:
-        """Allow what the person made of the action; False where that cannot be read, which is said.
+        """Allow the person's version of the action; False if it cannot be read, which is shown.
 
-        What is too long for the line was not seen whole in it: it is asked about anew.
+        A text too long for the line was not seen whole in it, so it is asked about again.
         """
         from agent.tui.action_text import edited
 
@@ -154,7 +151,6 @@ class AnsweringScreen(StepsScreen):
         return True
 
     def ask(self, wanted: ApprovalWanted, changed: "Action[DesktopPoint] | None" = None) -> None:
-        """Show a question, or what the person made of it."""
         self.asking.ask(wanted, changed)
         self.add_class("-asking")
         self.set_class(self.prompt.line.has_focus and bool(self.prompt.line.value), "-writing")
@@ -163,7 +159,7 @@ class AnsweringScreen(StepsScreen):
             (self.asking.reader if self.asking.reader.can_focus else self.history).focus()
 
     def fit_question(self) -> None:
-        """Give the question the room that there is; the instruction, its row and the state stay in sight."""
+        """Give the question the free room; the instruction, its row and the state stay in sight."""
         if self.asking.wanted is None:
             return
         low = self.has_class("-low")
@@ -178,5 +174,4 @@ class AnsweringScreen(StepsScreen):
         self.fit_question()
 
     def on_screen_resume(self) -> None:
-        """Another screen was in front of the question."""
         self.asking.seen_again()

@@ -38,7 +38,6 @@ class Compared:
 
     @property
     def words(self) -> str:
-        """What there is to see, on one line."""
         if not self.differing:
             return "Every step is the same." if self.left else "Neither has a step."
         first, count = self.differing[0], len(self.differing)
@@ -48,7 +47,7 @@ class Compared:
 
 
 def compare(left: Sequence[Row], right: Sequence[Row]) -> Compared:
-    """Lay the steps of two runs side by side; what one of them lacks is an empty row there."""
+    """Align the steps of two runs; a step that one of them lacks becomes an empty row."""
     lefts, rights = ([row for row in rows if row.number is not None] for rows in (left, right))
     keys = [_key(row) for row in lefts], [_key(row) for row in rights]
     found = Compared([], [], [])
@@ -74,7 +73,7 @@ def _blocks(left: list[str], right: list[str]) -> list[tuple[str, int, int, int,
 
 
 def _key(row: Row) -> str:
-    """What makes two steps the same: what is done, and roughly where; and whether it was done at all."""
+    """Steps are the same if they do the same at roughly the same place, and both were or were not carried out."""
     carried = row.mark in ("done", "dry")
     if row.target is None:
         return f"{carried} {row.words}"
@@ -144,14 +143,13 @@ class CompareScreen(Screen[None]):
             self.query_one(f"#{side} History", History).show(rows, first if rows else -1)
 
     def on_history_chosen(self, event: History.Chosen) -> None:
-        """Show the step on both sides."""
         for side, rows in (("left", self._compared.left), ("right", self._compared.right)):
             self.query_one(f"#{side} History", History).cursor = event.index
             shown = rows[event.index] if 0 <= event.index < len(rows) else None
             self.query_one(f"#{side} Detail", Detail).show(shown)
 
     def action_differing(self, way: int) -> None:
-        """Go to another step that differs, around the end if need be."""
+        """Go to the next or previous difference, wrapping around."""
         places = self._compared.differing
         history = self.query_one("#left History", History)
         further = [place for place in places if (place - history.cursor) * way > 0] or places

@@ -132,10 +132,8 @@ class UndoScreen(ModalScreen[bool]):
         return Content.assemble(*parts).rstrip()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """There is no yes to nothing."""
         return action != "dismiss" or parameters != (True,) or bool(self._undoing.able)
 
 
 def _line(text: str) -> str:
-    """One line of what comes from the computer."""
     return harmless(" ".join(text.split()))

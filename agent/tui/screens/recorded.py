@@ -35,7 +35,6 @@ class RecordedScreen(StepsScreen):
 
     @work
     async def on_mount(self) -> None:
-        """Read it, without holding the keys up."""
         self.view = view = await asyncio.to_thread(read_view, self._path)
         self.show_rows(0 if view.rows else -1)
         self.query_one("#stage", Static).update(self.stage_words())
@@ -44,7 +43,6 @@ class RecordedScreen(StepsScreen):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 -- Textual's
-        """The key for undoing is there where something can be."""
         return action != "undo" or self.can_undo
 
 
@@ -64,7 +62,6 @@ class ReplayScreen(StepsScreen):
 
     @work
     async def on_mount(self) -> None:
-        """Replay it, without holding the keys up."""
         self.show_rows(-1)
         try:
             self.view = view = await asyncio.to_thread(replayed_view, self._bundle)
@@ -76,5 +73,4 @@ class ReplayScreen(StepsScreen):
         self.query_one("#stage", Static).update(Content.styled(harmless(view.stage), colour))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 -- Textual's
-        """There is nothing to undo in a replay."""
         return action != "undo"

@@ -99,7 +99,6 @@ class RunScreen(AnsweringScreen):
     # What comes in
 
     def start(self, instruction: str) -> None:
-        """Begin a run."""
         from agent.tui.translate import Translator
 
         self._memory.add_instruction(instruction)
@@ -115,7 +114,6 @@ class RunScreen(AnsweringScreen):
         self.show_status()
 
     def take(self, report: Report) -> None:
-        """Take in what the run reports."""
         translator = self._translator
         if translator is None:
             return
@@ -150,7 +148,7 @@ class RunScreen(AnsweringScreen):
         self.show_status()
 
     def _tell_stop_key(self) -> None:
-        """Once: how a run on the person's own desktop is stopped while another window has the focus."""
+        """Say once how to stop a run on the person's own desktop while another window has the focus."""
         from agent.desktop.factory import has_stop_key
         from agent.desktop.protocol.desktop import DEFAULT_CHORD
 
@@ -178,7 +176,6 @@ class RunScreen(AnsweringScreen):
     # What is shown
 
     def show_status(self) -> None:
-        """Show how the run stands: the line at the bottom, the one above it, and the keys that apply."""
         view = self.view
         super().show_status()
         self.show_receipt()
@@ -214,10 +211,7 @@ class RunScreen(AnsweringScreen):
             self.show_status()
 
     def _invite(self) -> None:
-        """Give the keys to the line, for the next instruction: letters typed now must not act on a run.
-
-        Words that stand there already are kept.
-        """
+        """Give the keys to the line for the next instruction: letters typed now must not act on a run."""
         if self._clock() - self._key_times[0] < _AT_WORK:
             self._purpose_since = self._clock()
         self.prompt.open("instruct", self.prompt.line.value)
@@ -278,7 +272,6 @@ class RunScreen(AnsweringScreen):
         self._leave_line()
 
     def on_prompt_cancelled(self, event: Prompt.Cancelled) -> None:
-        """Back to the history; a question stays."""
         self.written()
         if event.purpose in ("instead", "edit"):
             self.prompt.purpose = "tell"
@@ -301,7 +294,7 @@ class RunScreen(AnsweringScreen):
         self.show_status()
 
     def action_single(self) -> None:
-        """Go on until the next action, and ask before that."""
+        """Continue to the next action, and ask before it."""
         run = self._conductor.run
         if run is None or not self.view.active:
             return
@@ -311,11 +304,10 @@ class RunScreen(AnsweringScreen):
             run.steering.step()
 
     def action_tell(self) -> None:
-        """Say something to the model, or give the next instruction."""
         self.write("reply" if self._reply is not None else "tell" if self.view.active else "instruct")
 
     def action_escape(self) -> None:
-        """Twice within a second: stop."""
+        """Stop on the second press within a second."""
         now = self._clock()
         if now - self._escaped < _DOUBLE:
             self._escaped = -_DOUBLE
@@ -326,7 +318,6 @@ class RunScreen(AnsweringScreen):
             self.say("Press Esc once more to stop.", _DOUBLE)
 
     def stop(self, reason: str) -> None:
-        """Stop the run at once."""
         self._conductor.stop(reason)
         self.app.clear_notifications()
 
@@ -338,11 +329,9 @@ class RunScreen(AnsweringScreen):
         self.app.action_runs()  # type: ignore[attr-defined]  # the application's own
 
     def use_instruction(self, text: str) -> None:
-        """Put an instruction on the line."""
         self.write("tell" if self.view.active else "instruct", text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys are shown and taken only where they apply."""
         if not self.is_mounted:
             return True
         asking = self.asking.wanted
@@ -358,7 +347,7 @@ class RunScreen(AnsweringScreen):
 
 
 def _asks(question: str, width: int) -> str:
-    """A question on three lines, in quotes and as one paragraph: what it looks like is not for a model to say."""
+    """A question on at most three lines, quoted and as one paragraph: a model must not choose how it looks."""
     words = f"asks you: “{' '.join(question[:_LONGEST_QUESTION].split())}”"
     lines = [line.text for line in lines_of(words, max(20, width - 2))]
     if len(lines) > 3 or len(question) > _LONGEST_QUESTION:
@@ -368,7 +357,7 @@ def _asks(question: str, width: int) -> str:
 
 
 def _heading(view: RunView) -> list[Row]:
-    """A run that is over, as a line above the next one; nothing where there was none."""
+    """A finished run as a line above the next one."""
     if not view.instruction:
         return []
     mark: Mark = "done" if view.status == 0 else "skipped" if view.status == ExitStatus.STOPPED else "failed"

@@ -93,7 +93,7 @@ class RunsScreen(Screen[None]):
 
     @work
     async def on_mount(self) -> None:
-        """Fill the table; reading a thousand runs must not hold the keys up."""
+        """Fill the table; reading a thousand runs must not block the keys."""
         from agent.record.read import list_bundles
 
         self._runs = await asyncio.to_thread(list_bundles, self._folder)
@@ -103,7 +103,7 @@ class RunsScreen(Screen[None]):
         self._fill()
 
     def _columns(self) -> dict[str, int]:
-        """The columns that there is room for, with their widths; the rest of a line is the instruction's."""
+        """The columns that fit, with their widths; the instruction gets the rest."""
         room = self.size.width * 3 // 5 if self.size.width >= _WIDE else self.size.width
         wanted = {"": 1, "when": 11, "outcome": 11, "steps": 5, "seconds": 7}
         kept = wanted if room >= 70 else {"": 1, "outcome": 11}
@@ -154,7 +154,7 @@ class RunsScreen(Screen[None]):
         table.action_cursor_down() if way == "down" else table.action_cursor_up()
 
     def action_filter(self) -> None:
-        """Leave out nothing, what was done, or what was not."""
+        """Show all runs, those not done, or those done."""
         self._filter = _FILTERS[(_FILTERS.index(self._filter) + 1) % len(_FILTERS)]
         self._fill()
 
@@ -184,7 +184,7 @@ class RunsScreen(Screen[None]):
         self.query_one("#search", Input).focus()
 
     def action_compare(self) -> None:
-        """Mark a run; with one marked, lay the two side by side."""
+        """Mark a run; if one is marked, compare the two."""
         from agent.tui.screens.compare import CompareScreen
 
         if (bundle := self._chosen()) is None:
@@ -199,7 +199,6 @@ class RunsScreen(Screen[None]):
         self.app.push_screen(CompareScreen(marked, bundle.path))
 
     def action_again(self) -> None:
-        """Put its instruction on the line of the run screen."""
         from agent.record.redact import is_masked
 
         if (bundle := self._chosen()) is None:
@@ -211,7 +210,6 @@ class RunsScreen(Screen[None]):
         self._again(bundle.run.instruction)
 
     def action_replay(self) -> None:
-        """Run its decisions through parser, map and policy again, without a model and without touching anything."""
         from agent.tui.screens.recorded import ReplayScreen
 
         if (bundle := self._chosen()) is not None:
@@ -219,7 +217,6 @@ class RunsScreen(Screen[None]):
 
     @work(exclusive=True)
     async def action_report(self) -> None:
-        """Open its report in a browser."""
         from agent.record.report import write_report
 
         if (bundle := self._chosen()) is None:
@@ -238,11 +235,9 @@ class RunsScreen(Screen[None]):
         self.notify(words, severity="information" if opened else "warning")
 
     def on_screen_suspend(self) -> None:
-        """What was said here is about this screen."""
         self.app.clear_notifications()
 
     def action_back(self) -> None:
-        """From the search line to the table, from the table to the run."""
         search = self.query_one("#search", Input)
         if search.has_focus:
             search.value = ""

@@ -45,7 +45,6 @@ class StepsScreen(Screen[None]):
         self.view = view
 
     def compose_steps(self) -> ComposeResult:
-        """The title, the two columns, and the line below them."""
         yield Static(id="title")
         with Horizontal(id="body"):
             yield History(self.view.rows)
@@ -54,14 +53,14 @@ class StepsScreen(Screen[None]):
         yield Static(id="stage")
 
     def show_rows(self, cursor: int) -> None:
-        """Show the run from a row on, -1 for none yet."""
+        """Show the run with the cursor on a row; -1 for none."""
         self.query_one("#title", Static).update(Content.styled(f" {self.view.title or 'mai-agent'}", "bold"))
         self.history.show(self.view.rows, cursor)
         self.set_class(not self.view.instruction, "-idle")
         self.detail.idle = not self.view.instruction
 
     def stage_words(self) -> Content:
-        """What it waits for, or how it ended; nothing while it starts, which its row tells."""
+        """What the run waits for, or how it ended; its row tells how it starts."""
         view = self.view
         told = harmless(view.stage) if view.state != "preparing" else ""
         if view.state != "ended":
@@ -73,18 +72,16 @@ class StepsScreen(Screen[None]):
         return Content.assemble(sign, (f"{view.outcome_words}: {told}", colour))
 
     def show_receipt(self) -> None:
-        """Show what the run changed, once it ended."""
         self.query_one(ReceiptPanel).show(self.view)
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is something that might be undone."""
         view = self.view
         return view.state == "ended" and view.bundle is not None and any(change.undo for change in view.changes)
 
     @work(exclusive=True, group="undo")
     async def action_undo(self) -> None:
-        """Show what undoing the run means; do it when the person says so."""
+        """Show what an undo would do; do it if the person agrees."""
         from agent.record.read import read_bundle
         from agent.record.undo import RunUndo
         from agent.tui.screens.dialogs import UndoScreen
@@ -113,7 +110,7 @@ class StepsScreen(Screen[None]):
         self.show_row(event.index)
 
     def show_row(self, index: int) -> None:
-        """Show a row; one that is no step under the screenshot of the step before it."""
+        """Show a row; an event between steps gets the screenshot of the step before it."""
         rows = self.view.rows
         self.set_class(index < len(rows) - 1 and self.size.height < _HIGH, "-back")
         if not 0 <= index < len(rows):
@@ -123,7 +120,6 @@ class StepsScreen(Screen[None]):
         self.detail.show(rows[index], next(steps, None))
 
     def action_zoom(self) -> None:
-        """Show the whole screen of the step, as large as there is room; and the step again."""
         self.detail.whole = not self.detail.whole
         self.set_class(self.detail.whole, "-whole")
 
@@ -131,15 +127,13 @@ class StepsScreen(Screen[None]):
         self.detail.next_page()
 
     def action_detail(self) -> None:
-        """On a small terminal: the step instead of the history, and back."""
+        """On a small terminal: switch between the step and the history."""
         self.toggle_class("-detail")
 
     def action_help(self) -> None:
-        """Show the keys."""
         from agent.tui.screens.dialogs import HelpScreen
 
         self.app.push_screen(HelpScreen())
 
     def action_read(self, lines: int) -> None:
-        """Read on in the step, or back."""
         self.detail.scroll_words(lines)

@@ -69,7 +69,6 @@ class ApprovalPanel(Vertical):
 
     @property
     def reader(self) -> Reader:
-        """The place that scrolls."""
         return self.query_one(Reader)
 
     @property
@@ -84,21 +83,19 @@ class ApprovalPanel(Vertical):
 
     @property
     def target(self) -> "Action[DesktopPoint] | None":
-        """What would be carried out after a yes."""
+        """The action that a yes would carry out."""
         return self._changed or (None if self.wanted is None else self.wanted.target)
 
     @property
     def held(self) -> bool:
-        """Whether it is asked only because the person paused: going on is an answer, too."""
+        """Whether it is asked only because the person paused; continuing is then an answer, too."""
         return self.wanted is not None and self.wanted.question.held
 
     @property
     def scope(self) -> str:
-        """What may be allowed for good, "" for nothing."""
         return self._asked.scope if self._asked is not None else ""
 
     def ask(self, wanted: ApprovalWanted, changed: "Action[DesktopPoint] | None" = None) -> None:
-        """Show what is wanted, or what the person made of it."""
         self.wanted, self._changed, self._problem, self._room = wanted, changed, "", None
         question = wanted.question if changed is None else replace(wanted.question, matched=(), scope="")
         self._asked = asked(wanted.target if changed is None else changed, question)
@@ -108,19 +105,18 @@ class ApprovalPanel(Vertical):
         self._wait()
 
     def seen_again(self) -> None:
-        """It comes into sight, after something else was in front of it."""
+        """Note that it is in sight again, after another screen."""
         if self.wanted is not None:
             self._wait()
             self.call_after_refresh(self.reader.look)
 
     def complain(self, problem: str) -> None:
-        """Say what is wrong with what the person wrote, in place of the reason, until it is laid out anew."""
+        """Show a problem with the person's text in place of the reason, until the next layout."""
         self._problem, room, self._room = f"That cannot be read: {problem}.", self._room, None
         if room is not None:
             self.fit(*room)
 
     def settle(self) -> None:
-        """Put it away."""
         self.wanted = self._asked = self._changed = None
         self.display = False
 
@@ -132,7 +128,6 @@ class ApprovalPanel(Vertical):
         instead: "Action[DesktopPoint] | None" = None,
         skip: bool = False,
     ) -> None:
-        """Give the person's decision to whoever waits for it."""
         from agent.safety.policy import Approval
 
         wanted, changed = self.wanted, self._changed if allowed else None
@@ -143,7 +138,7 @@ class ApprovalPanel(Vertical):
     # Layout
 
     def fit(self, width: int, height: int) -> None:
-        """Lay it out for so much room on the screen (cells), unless it is already."""
+        """Lay it out for this many cells, unless it already is."""
         if self._asked is None or (width, height) == self._room:
             return
         self._room = width, height
@@ -189,7 +184,6 @@ class ApprovalPanel(Vertical):
         return max(len(self._keys(width, complete)) for complete in (True, False))
 
     def _keys(self, width: int, complete: bool) -> list[Content]:
-        """The keys that answer, all of them, on as few lines as they take."""
         from agent.tui.action_text import can_be_changed
 
         told, share = self._asked, self.reader.share
@@ -216,7 +210,6 @@ class ApprovalPanel(Vertical):
     # Time
 
     def on_reader_read(self, _: Reader.Read) -> None:
-        """More came into sight: the keys say so, and wait until it can have been read."""
         self._wait()
         self._show_keys()
 
@@ -234,12 +227,11 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _cut(lines: list[str], most: int) -> list[str]:
-    """The first of these lines, with a sign that there are more."""
     return [*lines[: most - 1], f"{lines[most - 1][:-1].rstrip()}…"]
 
 
 def _tail(told: Asked, width: int, low: bool) -> list[Content]:
-    """What must never be out of sight: how the text ends, and what a rule found first where that is elsewhere."""
+    """What must always be in sight: how the text ends, and the first finding of a rule if it is elsewhere."""
     last = ending(told.text, width - 6, told.marks)
     elsewhere = [span for span in told.marks if span[0] < last.start]
     if not elsewhere:

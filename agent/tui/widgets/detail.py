@@ -50,11 +50,10 @@ class Detail(Vertical):
             yield Static(id="words")
 
     def on_mount(self) -> None:
-        """Where no pictures are wanted, their room is for words."""
         self.set_class(not pictures_wanted(), "-wordy")
 
     def show(self, row: Row | None, pictured: Row | None = None) -> None:
-        """Show a row, or show it again because it changed; `pictured` has the screenshot where that is another one."""
+        """Show a row, again if it changed; `pictured` is the row with the screenshot if that is another one."""
         follows = row is not None and row.mark == "thinking"
         if row is not self._row or follows:  # an answer that comes in is followed, another step begins at its top
             scroll = self.query_one("#scroll", VerticalScroll)
@@ -65,7 +64,6 @@ class Detail(Vertical):
         self.call_after_refresh(self._show_picture)  # words first: a picture takes longer
 
     def scroll_words(self, lines: int) -> None:
-        """Go so many lines on in the words, or back."""
         self.query_one("#scroll").scroll_relative(y=lines, animate=False)
 
     def watch_page(self) -> None:
@@ -80,7 +78,6 @@ class Detail(Vertical):
         self._show_picture()
 
     def next_page(self) -> None:
-        """Go on to the next page."""
         self.page = (self.page + 1) % len(_PAGES)
 
     def _show_picture(self) -> None:
@@ -144,7 +141,6 @@ def _details(row: Row) -> Content:
 
 
 def _nothing(idle: bool) -> Content:
-    """What stands where no step is: how to begin, where nothing has."""
     if not idle:
         return Content("")
     told = [
@@ -158,12 +154,10 @@ def _nothing(idle: bool) -> Content:
 
 
 def _rounded(value: Any) -> Any:
-    """Coordinates as the pixels that they mean."""
     return [round(one) if isinstance(one, float) else one for one in value] if isinstance(value, list) else value
 
 
 def _pretty(raw: str) -> str:
-    """A raw answer that is JSON through and through, indented; anything else as it is."""
     try:
         return json.dumps(json.loads(raw), ensure_ascii=False, indent=2)
     except ValueError:

@@ -62,7 +62,6 @@ class History(ScrollView, can_focus=True):
         self._beat, self._elapsed = 0, 0.0
 
     def show(self, rows: list[Row], cursor: int) -> None:
-        """Show other rows."""
         self._rows = rows
         self.virtual_size = Size(self.size.width, len(rows))
         self.cursor = cursor
@@ -70,7 +69,6 @@ class History(ScrollView, can_focus=True):
         self.refresh()
 
     def changed(self, index: int) -> None:
-        """A row was added or changed."""
         if len(self._rows) != self.virtual_size.height:
             following = self.cursor >= self.virtual_size.height - 1
             self.virtual_size = Size(self.size.width, len(self._rows))
@@ -81,19 +79,17 @@ class History(ScrollView, can_focus=True):
         self.refresh_line(index)
 
     def beat(self, beat: int, elapsed: float) -> None:
-        """Show that the model still thinks, so many seconds after the run began."""
+        """Show that the model still thinks, this many seconds after the run began."""
         self._beat, self._elapsed = beat, elapsed
         if self._rows and self._rows[-1].mark == "thinking":
             self.refresh_line(len(self._rows) - 1)
 
     def refresh_line(self, index: int) -> None:
-        """Draw one row again."""
         y = index - self.scroll_offset.y
         if 0 <= y < self.size.height:
             self.refresh(Region(0, y, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
         width, index = self.size.width, y + self.scroll_offset.y
         base = self.rich_style
         if not 0 <= index < len(self._rows):
@@ -157,7 +153,7 @@ class History(ScrollView, can_focus=True):
 
 
 def _gist(row: Row, room: int) -> str:
-    """Why it is done; of a thought that is still coming its end."""
+    """The reason for the step; of an unfinished thought, its end."""
     if not row.gist or room < _LEAST_GIST:
         return " " * max(0, room if row.gist else 0)
     text = printable(row.gist)
@@ -169,7 +165,7 @@ def _gist(row: Row, room: int) -> str:
 
 
 def _fitted(words: str, room: int) -> str:
-    """Words in so many cells, padded or cut; what is not simply seen in them is spelled out."""
+    """Pad or cut words to this many cells."""
     words = printable(words.replace("\n", " "))
     if cell_len(words) > room > 0:
         return set_cell_size(words, room - 1) + "…"
@@ -177,7 +173,7 @@ def _fitted(words: str, room: int) -> str:
 
 
 def _on_cursor(variables: dict[str, str]) -> str | None:
-    """The colour of words on the cursor: themes leave it open, and what they name is not always readable there."""
+    """A readable colour for words on the cursor; themes leave it open."""
     from textual.color import Color
 
     ground = Color.parse(variables["block-cursor-background"])

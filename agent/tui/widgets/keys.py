@@ -13,7 +13,7 @@ _MOTIONS = ("up,k", "down,j", "pageup", "pagedown", "home,g", "end,G")
 
 
 def motions(*actions: tuple[str, str]) -> list[BindingType]:
-    """The keys that move, in the order of `_MOTIONS`, with what each does and what that is called."""
+    """Bindings for the keys that move, with an action and its name for each of `_MOTIONS`."""
     return [Binding(keys, *action, show=False) for keys, action in zip(_MOTIONS, actions, strict=True)]
 
 
@@ -26,14 +26,13 @@ class Key:
     word: str
 
     def shown(self, short: bool) -> Content:
-        """As it is drawn."""
         return Content.assemble(
             (f" {self.key} " if not short else self.key, "reverse"), f" {self.word if short else self.words}"
         )
 
 
 def flowing(keys: Sequence[Key], width: int) -> list[Content]:
-    """All of them on lines of so many cells: in full where that takes one line, else in a word each."""
+    """All keys on lines of this width: in full if that fits one line, else with a word each."""
     long = _on_lines([key.shown(short=False) for key in keys], width, "   ")
     return long if len(long) == 1 else _on_lines([key.shown(short=True) for key in keys], width, "  ")
 
@@ -66,7 +65,7 @@ class TextScroll(VerticalScroll):
 
 
 def plain_colour(variables: dict[str, str], name: str) -> str | None:
-    """A theme's colour as Rich takes it; None where the theme says `auto`."""
+    """A theme's colour as Rich takes it; None if the theme says `auto`."""
     from textual.color import Color, ColorParseError
 
     try:

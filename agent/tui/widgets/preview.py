@@ -44,7 +44,7 @@ class RunPreview(Container):
 
     @work(exclusive=True)
     async def show(self, bundle: "Bundle | None") -> None:
-        """Show a run, once the cursor rests on it; reading it must not hold the keys up."""
+        """Show a run once the cursor rests on it; reading it must not block the keys."""
         from agent.tui.recorded import view_of
 
         await asyncio.sleep(_REST)
@@ -60,7 +60,7 @@ class RunPreview(Container):
 
 
 def _last_picture(view: RunView) -> Row | None:
-    """The last screenshot, where the run was at work last: in the window, or around the point, that it went to."""
+    """The last screenshot, around the last point or window that the run used."""
     rows = [row for row in reversed(view.rows) if row.number is not None]
     last = next((row for row in rows if row.image is not None), None)
     if last is None:
@@ -104,7 +104,7 @@ def _words(bundle: "Bundle", view: RunView) -> Content:
 
 
 def asked_words(bundle: "Bundle") -> str:
-    """How often a person, or who stood in for one, was asked, and what was said: 3 times: 2 allowed, 1 refused."""
+    """How often approval was asked, and the answers, as in `3 times: 2 allowed, 1 refused`."""
     asked = [action.approval for step in bundle.steps for action in step.each_action if action.approval is not None]
     if not asked:
         return "nothing"

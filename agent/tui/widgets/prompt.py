@@ -65,7 +65,6 @@ class Prompt(Horizontal):
         yield Input(compact=True, select_on_focus=False)
 
     def open(self, purpose: Purpose, text: str = "") -> None:
-        """Take the focus, for a purpose."""
         self.purpose = purpose
         self.line.value = text
         self.line.cursor_position = len(text)
@@ -87,13 +86,11 @@ class Prompt(Horizontal):
         self.post_message(self.Submitted(self.purpose, text))
 
     def on_key(self, event: events.Key) -> None:
-        """Escape leaves the line; what was typed for good reason is dropped only where it has no other place."""
         if event.key == "escape":
             event.stop()
             self.post_message(self.Cancelled(self.purpose))
 
     def action_recall(self, way: int) -> None:
-        """An earlier or later instruction."""
         if not self.history or self.purpose not in ("instruct", "tell"):
             return
         at = len(self.history) if self._at is None else self._at

@@ -60,11 +60,10 @@ class Reader(ScrollView, can_focus=True):
         self._seen: dict[Section, bytearray] = {}
 
     def forget(self) -> None:
-        """Another question: nothing of it was seen."""
         self._seen = {}
 
     def lay_out(self, sections: Sequence[Section], width: int) -> int:
-        """Lay sections out for so many cells; how many lines that takes. What was seen of them stays seen."""
+        """Lay sections out for this many cells; the number of lines. Read parts stay read."""
         rows: list[_Row] = []
         for section in sections:
             self._seen.setdefault(section, bytearray(len(section.text)))
@@ -79,7 +78,7 @@ class Reader(ScrollView, can_focus=True):
         return len(rows)
 
     def place(self, height: int, width: int) -> None:
-        """Take so many lines, with a bar where there are more."""
+        """Take this many lines, with a scroll bar if there are more."""
         self.display = height > 0
         self.styles.height = height
         self.can_focus = len(self._rows) > height
@@ -89,17 +88,16 @@ class Reader(ScrollView, can_focus=True):
 
     @property
     def complete(self) -> bool:
-        """Whether all of it was in sight."""
         return all(0 not in seen for seen in self._seen.values())
 
     @property
     def share(self) -> float:
-        """How much of it was in sight, 0 to 1."""
+        """The share of the text that was in sight, 0 to 1."""
         total = sum(map(len, self._seen.values()))
         return sum(seen.count(1) for seen in self._seen.values()) / total if total else 1.0
 
     def look(self) -> None:
-        """Note what is in sight now; nothing is while another screen is in front, or where there is no room for it."""
+        """Note what is in sight now: nothing while another screen is in front, or without room."""
         if not (self.display and self.is_attached and self.app.screen is self.screen):
             return
         try:
@@ -119,7 +117,7 @@ class Reader(ScrollView, can_focus=True):
             self.post_message(self.Read())
 
     def read_on(self) -> None:
-        """Bring the first part that was never in sight into sight."""
+        """Scroll to the first unread part."""
         for index, row in enumerate(self._rows):
             if 0 in self._seen[row.section][row.line.start : row.line.end]:
                 self._go(index)
@@ -133,7 +131,6 @@ class Reader(ScrollView, can_focus=True):
         self.call_after_refresh(self.look)
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
         base, width = self.rich_style, self.size.width
         index = y + self.scroll_offset.y
         if not 0 <= index < len(self._rows):

@@ -26,11 +26,9 @@ class StatusLine(Static):
     DEFAULT_CSS = "StatusLine { height: 1; background: $panel; padding: 0 1; }"
 
     def say(self, text: str) -> None:
-        """Show a sentence in place of how the run stands."""
         self.update(Content.styled(f" {harmless(text)}", "bold $text-warning"))
 
     def show(self, view: RunView, seconds: float, server: str = "") -> None:
-        """Show how a run stands so many seconds after it began, and a few words about the server."""
         word, colour = _STATES[view.state]
         if view.state == "ended" and view.status is not None:
             word, colour = _OUTCOMES.get(view.status, ("not done", "$text-error"))
@@ -73,7 +71,6 @@ class ReceiptPanel(VerticalScroll, can_focus=False):
         yield Static()
 
     def show(self, view: RunView) -> None:
-        """Show a run's receipt; nothing as long as it goes on."""
         ended = view.state == "ended"
         lines = (*view.receipt, "", *view.evidence) if ended else ()
         self.display = ended and bool(view.receipt)
@@ -88,5 +85,4 @@ class ReceiptPanel(VerticalScroll, can_focus=False):
 
 
 def _line(text: str) -> str:
-    """One line of what comes from the computer."""
     return harmless(" ".join(text.split()))
