@@ -1,9 +1,9 @@
-"""Reads the chat completions of OpenAI-compatible servers, streamed or whole, in all their dialects.
+"""Reads chat completions of OpenAI-compatible servers, streamed or whole, in all their dialects.
 
-A thinking model's reasoning comes under several names (vLLM and DeepSeek: `reasoning_content`, newer vLLM and
-OpenRouter: `reasoning`, others `thinking`), as text, as an object or as a list of parts; some servers send the same
-text under two names at once. Tool calls come in deltas that belong together by index, or whole; some servers give every
-call the index 0, some none. What is none of this is passed over: no chunk raises.
+A thinking model's reasoning has several names (`reasoning_content` in vLLM and DeepSeek, `reasoning` in newer vLLM and
+OpenRouter, `thinking` elsewhere), as text, an object or a list of parts; some servers send it under two names at once.
+Tool calls come whole, or in deltas that belong together by index, which is 0 for all calls or missing on some servers.
+Anything else is skipped: no chunk raises.
 """
 
 import json
@@ -29,7 +29,7 @@ class AnswerTooLongError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Text as it streams in; of a tool call, its name and arguments."""
+    """A piece of streamed text; of a tool call, its name and arguments."""
 
     kind: PieceKind
     text: str
@@ -37,7 +37,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool; the arguments are JSON as the model wrote it, so they may be broken."""
+    """A tool call; its arguments are the model's own JSON, which may be broken."""
 
     id: str
     name: str
@@ -46,14 +46,14 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request; None where the server does not say."""
+    """Tokens of one request; None if the server does not tell."""
 
     prompt: int | None = None
     completion: int | None = None
     cached: int | None = None
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Both together; what is unknown counts as none."""
+        """The sum; unknown counts as 0."""
         return Usage(*((one or 0) + (more or 0) for one, more in zip(astuple(self), astuple(other), strict=True)))
 
 
@@ -81,10 +81,10 @@ class _OpenCall:
 
 
 class AnswerReader:
-    """Puts one answer together. Give it every chunk of a stream, or the one whole completion.
+    """Assembles one answer from the chunks of a stream, or from one whole completion.
 
-    Text, reasoning and tool calls together may be `max_chars` characters; with `max_tokens`, the limit that the server
-    was told, also not many more tokens than that.
+    Text, reasoning and tool calls together are limited to `max_chars` characters, and to a little over `max_tokens`
+    tokens, the limit that the server was told.
     """
 
     def __init__(self, max_chars: int = MAX_CHARS, max_tokens: int | None = None) -> None:
@@ -98,7 +98,7 @@ class AnswerReader:
         self._usage = Usage()
 
     def take(self, chunk: Any) -> list[Piece]:
-        """What a chunk, a dict or an object of the openai library, adds, in order. Raises AnswerTooLongError."""
+        """The new pieces of a chunk (a dict or an object of the openai library). Raises AnswerTooLongError."""
         self._usage = _usage(_get(chunk, "usage")) or self._usage
         pieces: list[Piece] = []
         for choice in _list(_get(chunk, "choices")):
@@ -142,7 +142,7 @@ class AnswerReader:
             yield Piece("call", (name if begins else "") + _text(arguments))
 
     def _call(self, index: Any, identifier: str, name: str) -> _OpenCall:
-        """The call that a delta goes on with, or a new one."""
+        """The call that a delta continues, or a new one."""
         position = index if isinstance(index, int) else None
         for call in reversed(self._calls):
             if identifier and identifier != call.id:
@@ -154,12 +154,12 @@ class AnswerReader:
 
 
 def _fewest_tokens(text: str) -> float:
-    """No more tokens than a piece of an answer has: some servers send many at once, some a letter at a time."""
+    """A lower bound for the tokens of a piece: some servers send many tokens at once, some a letter."""
     return min(1.0, len(text) / 4)
 
 
 def _texts(said: Any) -> Iterator[Piece]:
-    """Reasoning and text of a delta or message; the reasoning under the first of its names that holds some."""
+    """Reasoning and text of a delta or message; the first name that holds reasoning counts."""
     content = _get(said, "content")
     parts = _list(content)
     thinking = [part for part in parts if _get(part, "type") in ("thinking", "reasoning")]
@@ -171,7 +171,7 @@ def _texts(said: Any) -> Iterator[Piece]:
 
 
 def _flat(value: Any, depth: int = 4) -> str:
-    """The text in a string, in an object that holds it under a usual name, or in a list of such."""
+    """The text in a string, in an object under a usual name, or in a list of these."""
     if value is None or isinstance(value, str) or depth == 0:
         return _text(value)
     if isinstance(value, list | tuple):

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
+from typing_extensions import override
+
 from foundation import printing
 from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.printing import put_text
@@ -18,14 +20,14 @@ _ALIKE = 0.75
 
 
 def meant_by(word: str, names: Iterable[str]) -> str | None:
-    """The name that a word looks like a slip of; None where it is like none, or is one."""
+    """The name that a word is probably a misspelling of, or None."""
     known = list(names)
     near = [] if word in known else get_close_matches(word, known, 1, _ALIKE)
     return near[0] if near else None
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are usage errors; texts that have line breaks are shown as they are written."""
+    """An argument parser that raises usage errors, and keeps the line breaks of descriptions."""
 
     def __init__(self, prog: str, *, description: str = "", epilog: str = "", **more: Any) -> None:
         if "\n" in description + epilog:
@@ -33,39 +35,36 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog, description=description, epilog=epilog, **more)
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002 - argparse names it
-        """Help goes through the one door, also where Python's own output leads into a log."""
         if message:
             put_text(message)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does it; of an option that there is not, the one that it may stand for is named."""
+        """Parse; for an unknown option, name the known one that looks like it."""
         found, rest = self.parse_known_args(args, namespace)
         if rest:
             self.unrecognized(rest)
         return found
 
     def unrecognized(self, rest: Sequence[str]) -> NoReturn:
-        """Raises UsageError for what nothing here takes."""
+        """Raise UsageError for unknown arguments."""
         known = [name for action in self._actions for name in action.option_strings]
         wrong = next((word.partition("=")[0] for word in rest if word.startswith("-")), rest[0])
         meant = meant_by(wrong, known)
         hint = f"Did you mean {meant}? " if meant else ""
         raise UsageError(f"Unrecognized arguments: {' '.join(rest)}.", f"{hint}See {self.prog} --help.")
 
+    @override
     def error(self, message: str) -> NoReturn:
-        """Raises UsageError where argparse would print and exit."""
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
 
 
 class _AsWritten(argparse.RawDescriptionHelpFormatter):
-    """Keeps examples as they are written, and gives option names room."""
-
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28, width=min(110, shutil.get_terminal_size((112, 24)).columns - 2))
 
 
 def plain_text(written: str) -> str:
-    """Words of a person; in UTF-8, also where the locale says otherwise. Raises ArgumentTypeError."""
+    """An argument's text, read as UTF-8 in every locale. Raises ArgumentTypeError."""
     try:
         return os.fsencode(written).decode("utf-8")
     except UnicodeError as error:
@@ -75,7 +74,7 @@ def plain_text(written: str) -> str:
 def _number(
     kind: Callable[[str], Number], what: str, is_allowed: Callable[[Number], bool], complaint: str
 ) -> Callable[[str], Number]:
-    """The type of an argument that is a number; a complaint has {} where the number stands."""
+    """The type of a number argument; {} in a complaint stands for the text."""
 
     def read(text: str) -> Number:
         try:
@@ -93,7 +92,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def duration(text: str) -> float:
-    """Seconds from a length of time such as 90s, 15m or 2h; a plain number is seconds. Raises ArgumentTypeError."""
+    """Seconds of a duration such as 90s, 15m or 2h; a plain number is seconds. Raises ArgumentTypeError."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
     return positive_seconds(number) * _UNITS[unit]
 
@@ -106,10 +105,10 @@ port_number = _number(
 
 
 def run_command(program: str, module: str, arguments: list[str], as_json: bool = False) -> int:
-    """Run the `main(arguments)` of a module, or `MODULE:FUNCTION`; the exit status. Nothing but SystemExit leaves this.
+    """Run `main(arguments)` of a module, or `MODULE:FUNCTION`; the exit status.
 
-    The module is imported now, so that other subcommands cost nothing. The program's name stands before every sentence;
-    `as_json` prints errors as JSON on standard output too.
+    Only SystemExit leaves this. The module is imported here, so that other subcommands cost nothing. `as_json` prints
+    errors as JSON on standard output too.
     """
     name, _, function = module.partition(":")
     try:
@@ -134,7 +133,7 @@ def run_command(program: str, module: str, arguments: list[str], as_json: bool =
 
 
 def say_mistake(program: str, error: BaseException) -> int:
-    """Say that the program itself made a mistake, and where its traceback is; gives the exit status."""
+    """Say that the program itself failed, and where its traceback is; the exit status."""
     from foundation.stray_output import keep_traceback
 
     log = keep_traceback(error)
@@ -144,7 +143,7 @@ def say_mistake(program: str, error: BaseException) -> int:
 
 
 def say_error(program: str, error: MaiError, as_json: bool = False) -> int:
-    """Print an error as a command's last word; gives its exit status."""
+    """Print an error as a command's last line; its exit status."""
     if as_json:
         told = {"what": error.what, "remedy": error.remedy, "status": int(error.exit_status)}
         printing.put_json({"error": told})

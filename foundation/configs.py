@@ -21,7 +21,7 @@ _ROOT = Path(__file__).resolve().parent
 
 @cache
 def configs_dir() -> Path:
-    """The folder of the shipped configuration: inside the installed package, or beside it in a checkout."""
+    """The folder of the shipped configuration: in the installed package, or beside it in a checkout."""
     for candidate in (_ROOT / "configs", _ROOT.parent / "configs"):
         if candidate.is_dir():
             return candidate
@@ -30,7 +30,7 @@ def configs_dir() -> Path:
 
 @cache
 def load_config(name: str) -> dict[str, Any]:
-    """One shipped file by its name below `configs/`, for example "gpus/t4.toml" or "vllm/0.33.0.json"."""
+    """A shipped file by its name below `configs/`, such as "gpus/t4.toml"."""
     path = configs_dir() / name
     if path.suffix == ".json":
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -40,7 +40,7 @@ def load_config(name: str) -> dict[str, Any]:
 
 
 def config_names(folder: str, suffix: str = ".toml") -> list[str]:
-    """The names (without their suffix) of the files in one folder of `configs/`, sorted."""
+    """The names of the files in a folder of `configs/` without their suffix, sorted."""
     return sorted(path.stem for path in (configs_dir() / folder).glob(f"*{suffix}"))
 
 
@@ -55,7 +55,7 @@ def settings_path(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The tables of a settings file, empty where there is no file. Raises UsageError where it cannot be read."""
+    """The tables of a settings file; empty if there is no file. Raises UsageError if it cannot be read."""
     import tomllib
 
     if not path.is_file():
@@ -67,10 +67,9 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def check_settings(schema: "type[Schema]", table: Any, where: str) -> "Schema":
-    """A table as its schema has it; the description of a schema's field says how to write it.
+    """Validate a table; a schema field's description tells the person how to write it.
 
-    `where` begins the message, for example "In config.toml, [server]:". Raises UsageError: names the first entry that
-    is wrong, and what is allowed.
+    Raises UsageError naming the first wrong entry; `where` begins the message, for example "In config.toml, [server]:".
     """
     from pydantic import ValidationError
 
@@ -90,7 +89,7 @@ def check_settings(schema: "type[Schema]", table: Any, where: str) -> "Schema":
 
 
 def state_folder() -> Path:
-    """The folder that MAI_AGENT_STATE names, or the user's own; it need not exist."""
+    """The folder in MAI_AGENT_STATE, or the user's own; it need not exist."""
     if named := os.environ.get("MAI_AGENT_STATE"):
         return Path(named).expanduser()
     import platformdirs

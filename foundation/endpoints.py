@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 def normalize_url(text: str) -> str:
-    """The base URL of an endpoint as a person may write it: a host with a port, a URL with or without /v1.
-
-    Raises UsageError: it is no address.
-    """
+    """The base URL of an endpoint, written as host and port, or as a URL with or without /v1. Raises UsageError."""
     address = text.strip()
     if "://" not in address:
         address = f"http://{address}"
@@ -32,7 +29,7 @@ def normalize_url(text: str) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether what is sent to this URL stays on this machine."""
+    """Whether requests to this URL stay on this machine."""
     host = urllib.parse.urlsplit(url).hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -51,7 +48,7 @@ _LONGEST_NAME = 4096
 
 
 class ListingError(Exception):
-    """What came is no list of models, or one without an end."""
+    """The answer is no list of models, or an endless one."""
 
 
 async def list_models(client: "AsyncOpenAI") -> dict[str, dict[str, Any]]:

@@ -1,7 +1,4 @@
-"""Errors that reach a person: each says what happened and what to do, and knows its exit status.
-
-Without one place for these, the same missing display is a traceback in one command and a riddle in the next.
-"""
+"""Errors that reach a person: what happened, what to do, and the exit status."""
 
 from enum import IntEnum
 
@@ -17,7 +14,7 @@ class ExitStatus(IntEnum):
 
 
 class MaiError(Exception):
-    """Something a person must be told, in two sentences: what happened, and what to do, "" where nothing can be."""
+    """An error in two sentences: what happened, and what to do ("" if nothing)."""
 
     exit_status: ExitStatus = ExitStatus.NOT_DONE
 
@@ -31,7 +28,7 @@ class MaiError(Exception):
 
 
 class UsageError(MaiError):
-    """The command line or an input file is not what the command takes."""
+    """The command line or an input file is not valid."""
 
     exit_status = ExitStatus.USAGE
 

@@ -60,7 +60,7 @@ _OWN = frozenset({"api", "fractions", "made_by", "models", "name", "proven_by", 
 
 
 def _check_keys(path: Path, data: Mapping[str, Any]) -> None:
-    """Raise UsageError where a family's data holds a key that nothing reads, which is most often a misspelt one."""
+    """Raise UsageError for a key that nothing reads, which is most often misspelt."""
     _check(path, data, _OWN | _KEYS.keys())
     for name, keys in _KEYS.items():
         if keys is not None and isinstance(table := data.get(name), dict):
@@ -83,9 +83,9 @@ def family_names() -> list[str]:
 
 
 def named(written: str) -> str:
-    """The name of the family that a person means: its own in any case, or that of one of its models.
+    """The family that a person means by its name in any case, or by a model's name.
 
-    What is neither is given back as it is.
+    Returns the text unchanged if it is neither.
     """
     names = _families(ROOTS)
     plain = written.strip().lower().replace("_", "-").replace(" ", "-")
@@ -103,17 +103,17 @@ def _family(name: str) -> tuple[Path, dict[str, Any]]:
 
 
 def family_data(name: str) -> dict[str, Any]:
-    """The data of a family. Raises UsageError where there is no such family."""
+    """The data of a family. Raises UsageError if it does not exist."""
     return _family(name)[1]
 
 
 def family_folder(name: str) -> Path:
-    """The folder of a family. Raises UsageError where there is no such family."""
+    """The folder of a family. Raises UsageError if it does not exist."""
     return _family(name)[0]
 
 
 def image_rule(name: str) -> ImageRule:
-    """The image rule of a family. Raises UsageError where there is no such family."""
+    """The image rule of a family. Raises UsageError if it does not exist."""
     image = family_data(name)["image"]
     numbers = {name: int(image[name]) for name in ("factor", "min_pixels", "max_pixels")}
     return ImageRule(
@@ -126,10 +126,7 @@ def image_rule(name: str) -> ImageRule:
 
 
 def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:
-    """The family whose name, or one of whose spellings, is part of a served model's name; the longest such one.
-
-    Case does not matter. None when the name says nothing.
-    """
+    """The family with the longest spelling in a served model's name, in any case; None if there is none."""
     lowered = model.lower()
     matches = [
         (len(spelling), name)
@@ -141,7 +138,7 @@ def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:
 
 
 def _spellings(name: str) -> Iterable[str]:
-    """What a family's models are called: its own name too, unless that is a word of no maker."""
+    """The names of a family's models: its own name too, unless that is a common word."""
     detect = family_data(name).get("detect", {})
     return (*(() if detect.get("a_word", False) else (name,)), *detect.get("names", ()))
 
@@ -154,7 +151,7 @@ _NEAR = 4
 
 @dataclass(frozen=True, slots=True)
 class Clues:
-    """What a folder tells."""
+    """What a model's folder tells about its family."""
 
     names: tuple[str, ...] = ()  # under which the model is or was known, the best first
     types: frozenset[str] = field(default_factory=frozenset)  # model_type and architectures of its config.json
@@ -164,14 +161,17 @@ class Clues:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A family, and by what it was told."""
+    """A family, and the clue that told it."""
 
     family: str
     by: str  # a name, or a file
 
 
 def clues_in(folder: Path) -> Clues | None:
-    """What a folder tells; None where it is no model's."""
+    """The clues in a folder; None if it holds no model.
+
+    A fine-tune has its base model's architecture and mostly its template, so its own name comes first.
+    """
     config = _object(folder / "config.json")
     if config is None:
         return None
@@ -190,7 +190,7 @@ def clues_in(folder: Path) -> Clues | None:
 
 
 def family_of(clues: Clues, among: Iterable[str]) -> Found | None:
-    """The family that the clues tell: by a name, the marks of a template, an architecture, an image processor."""
+    """The family that the clues tell: by name, chat template, architecture or image processor."""
     known = {name: family_data(name).get("detect", {}) for name in among}
     for name in clues.names:
         if (family := detect_family(name, known)) is not None:

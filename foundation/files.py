@@ -1,4 +1,4 @@
-"""Small files: replaced whole, so that a reader sees the old one or the new one, and read without trust."""
+"""Small files: replaced atomically, and read without trust."""
 
 import errno
 import json
@@ -11,12 +11,9 @@ from typing import Any
 def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
     """Replace a file, or leave it as it was.
 
-    The draft lies beside it under a hidden name that ends with our process's number; one that a killed writer of that
-    number left is written over. Text is written as UTF-8; the process's mask is taken from the mode.
-
-    Raises:
-        OSError: it cannot be written; nothing is left behind.
-        UnicodeEncodeError: text that UTF-8 cannot hold (lone surrogates).
+    The draft is a hidden file beside it that ends with our PID; a draft left by a killed process is overwritten. Text
+    is written as UTF-8, and the umask applies to the mode. Raises OSError, and leaves nothing behind;
+    UnicodeEncodeError for lone surrogates.
     """
     content = data.encode("utf-8") if isinstance(data, str) else data
     draft = path.with_name(f".{path.name}.{os.getpid()}")
@@ -32,9 +29,9 @@ def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
 
 
 def overwrite(path: Path, data: bytes) -> None:
-    """Writes over a file that is there, where a full disk has no room for a draft: its own blocks are room enough.
+    """Write over an existing file in place, for a full disk without room for a draft.
 
-    What is shorter is filled up with spaces. A reader may see half of it for a moment. Raises OSError.
+    Shorter data is padded with spaces, and a reader may see half of it for a moment. Raises OSError.
     """
     with path.open("r+b", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
@@ -42,19 +39,19 @@ def overwrite(path: Path, data: bytes) -> None:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether it says that a disk, or somebody's share of it, is full."""
+    """Whether a disk or quota is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def keep_json(path: Path, document: dict[str, Any]) -> None:
-    """Replace a JSON file of what was learned. A disk that cannot be written costs only the knowledge."""
+    """Replace a JSON file of learned facts; a failing disk costs only the facts."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(document, indent=1, sort_keys=True))
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """The object that a JSON file holds; an empty one where it holds none, or cannot be read."""
+    """The object in a JSON file; empty if it cannot be read."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

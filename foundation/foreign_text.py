@@ -1,8 +1,8 @@
-"""The one gate for text that strangers wrote: models, pages, window titles, file names, logs, tools.
+"""The one gate for foreign text: of models, pages, window titles, file names, logs and tools.
 
-Such text can steer a terminal (escape sequences, C1), turn the reading round (bidirectional controls), hide (zero
-width, tags) or pretend to be lines of ours (line ends). Here all of that is spelled out in ASCII, so that a person sees
-that it is there, and what it is. Whatever prints goes through `foundation.printing`, which applies this.
+Such text can steer a terminal (escape sequences, C1), reverse the reading direction (bidirectional controls), hide
+(zero width, tags) or look like lines of ours (line ends). Here it is spelled out in ASCII, so that a person sees it.
+Everything printed goes through `foundation.printing`, which applies this.
 """
 
 import json
@@ -21,26 +21,26 @@ _EMOJI_FORM = "\ufe0f"
 
 
 def printable(text: str) -> str:
-    """The text on one line: whatever is not simply seen, line ends and tabs too, is spelled out as in `\\x1b`."""
+    """The text on one line; everything invisible, with line ends and tabs, is spelled out as in `\\x1b`."""
     return text if text.isascii() and text.isprintable() else _ODD.sub(_spelled, text)
 
 
 def harmless(text: str) -> str:
-    """The text with its own lines and tabs; everything else as in `printable`."""
+    """As `printable`, but lines and tabs are kept."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     return re.sub(r"[^\x20-\x7e\n\t]+", _spelled, text)
 
 
 def on_one_line(text: str) -> str:
-    """The text on one line, with each white space as one blank; everything else as in `printable`."""
+    """As `printable`, but each white space becomes one blank."""
     return printable(" ".join(text.split()))
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """A value as JSON in which every language can be read, and whatever is not simply seen is escaped.
+    """A value as JSON that keeps readable characters of all languages and escapes the rest.
 
-    A lone surrogate, which no file can hold, becomes a question mark.
+    A lone surrogate becomes a question mark.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8", "replace").decode("utf-8")
     return _ODD.sub(lambda odd: "".join(map(_escaped, odd[0])), text)
@@ -51,7 +51,7 @@ def _escaped(char: str) -> str:
 
 
 def spell(char: str) -> str:
-    """One character in ASCII, as Python writes it in a string."""
+    """A character in ASCII, as Python writes it in a string."""
     return char.encode("unicode_escape").decode("ascii")
 
 

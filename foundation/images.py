@@ -1,7 +1,7 @@
-"""The size at which a vision model keeps an image, and what that costs in tokens, known before the request.
+"""The size at which a vision model keeps an image, and its tokens, known before the request.
 
-Servers resize every image to a multiple of their patch grid. Who resizes to exactly that size first knows the tokens,
-sends no pixel that is thrown away, and holds the image that absolute-pixel answers refer to.
+Servers resize every image to a multiple of their patch grid. If we resize to exactly that size, the tokens are known,
+no pixel is sent in vain, and absolute coordinates refer to our image.
 """
 
 import math
@@ -42,7 +42,7 @@ def smart_resize(width: int, height: int, factor: int, min_pixels: int, max_pixe
 
 
 def linear_resize(width: int, height: int, min_pixels: int, max_pixels: int) -> tuple[int, int]:
-    """The size at which UI-TARS 1.0's own client sends an image: its sides keep their ratio, whatever its tokens are.
+    """The size at which UI-TARS 1.0's own client sends an image: the sides keep their ratio.
 
     `linear_resize` of bytedance/UI-TARS (codes/ui_tars/action_parser.py, Apache-2.0). Raises UsageError as above.
     """
@@ -68,7 +68,7 @@ def _check(width: int, height: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """A model family's resize rule: the numbers that `smart_resize` takes, and what else holds of its images."""
+    """A model family's rule for images: the numbers for `smart_resize`, and other limits."""
 
     factor: int
     min_pixels: int
@@ -92,13 +92,13 @@ class ImageRule:
         return narrower, lower
 
     def tokens(self, width: int, height: int) -> int:
-        """Vision tokens of an image of a fitted size; 0 where none count."""
+        """Vision tokens of an image of a fitted size; 0 for families that count none."""
         if self.linear:
             width, height = smart_resize(width, height, self.factor, self.min_pixels, self.max_pixels)
         return width * height // (self.token_pixels or self.factor**2) if self.counts else 0
 
     def capped(self, max_pixels: int | None) -> "ImageRule":
-        """The rule with a lower pixel budget; None leaves it. Raises UsageError: that is below the family's minimum."""
+        """The rule with a lower pixel budget. Raises UsageError below the family's minimum."""
         if max_pixels is None:
             return self
         if max_pixels < self.min_pixels:

@@ -1,7 +1,7 @@
-"""The one door to the terminal: every line that a command prints passes here, and through the gate for foreign text.
+"""The only module that prints.
 
-A line is one line: a line end within it is spelled out, so that no stranger's text can look like lines of ours. JSON is
-ASCII throughout. A test keeps every other module from writing to standard output or standard error.
+Every line passes the gate for foreign text: a line end inside a line is spelled out, so that no foreign text looks like
+lines of ours. JSON is ASCII. A test keeps every other module from writing to standard output or standard error.
 """
 
 import json
@@ -22,17 +22,17 @@ def put(*lines: str, to: TextIO | None = None) -> None:
 
 
 def put_text(text: str) -> None:
-    """Print a text with lines and tabs of its own, such as a file, to standard output."""
+    """Print a text with its own lines and tabs, such as a file, to standard output."""
     _write(_target("output"), harmless(text) if text.endswith("\n") else f"{harmless(text)}\n")
 
 
 def put_json(value: Any, indent: int | None = None, *, to: TextIO | None = None) -> None:
-    """Print a value as JSON to standard output, or to another stream; one line unless an indent is given."""
+    """Print a value as JSON; on one line unless an indent is given."""
     _write(to or _target("output"), f"{json_text(value, indent)}\n")
 
 
 def remark(*lines: str) -> None:
-    """Print lines to standard error, beside the output."""
+    """Print lines to standard error."""
     _write(_target("error"), "".join(f"{printable(line)}\n" for line in lines))
 
 
@@ -42,12 +42,12 @@ def ask_for(*lines: str) -> None:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """JSON in ASCII without any control character, not even the one (DEL) that JSON allows."""
+    """JSON in ASCII without control characters; JSON itself would allow DEL."""
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
 def is_terminal(stream: Stream) -> bool:
-    """Whether a person's terminal is at the end of it."""
+    """Whether the stream is a terminal."""
     target = _target(stream)
     try:
         return target is not None and target.isatty()
@@ -56,13 +56,13 @@ def is_terminal(stream: Stream) -> bool:
 
 
 def shown_as(text: str, stream: Stream) -> str:
-    """A text in what the terminal can show: what it lacks by its number, so that it is not unseen."""
+    """A text in the terminal's encoding, with escapes for characters that it lacks."""
     encoding = getattr(_target(stream), "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def terminal_size(stream: Stream) -> tuple[int, int] | None:
-    """Columns and rows of the terminal; None where there is none, or it does not say."""
+    """Columns and rows of the terminal, or None."""
     target = _target(stream)
     try:
         size = None if target is None else os.get_terminal_size(target.fileno())
@@ -72,19 +72,19 @@ def terminal_size(stream: Stream) -> tuple[int, int] | None:
 
 
 def flush() -> None:
-    """Write out what waits. Raises OSError: the output cannot be written."""
+    """Flush standard output. Raises OSError."""
     if (output := _target("output")) is not None:
         output.flush()
 
 
 def close_output() -> None:
-    """Print nothing more to standard output, and flush nothing into it at exit: whoever read it is gone."""
+    """Print and flush nothing more to standard output, whose reader is gone."""
     sys.stdout = None
     _own["output"] = None
 
 
 def own_streams(output: TextIO | None, error: TextIO | None) -> None:
-    """Print to these while Python's own streams lead elsewhere (`foundation.stray_output`); None for Python's own."""
+    """Print to these while Python's own streams lead into a log; None for Python's own."""
     _own["output"], _own["error"] = output, error
 
 

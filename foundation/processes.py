@@ -1,4 +1,4 @@
-"""Who a process is: its number is given away again, so it goes with what tells its bearers apart."""
+"""Identities of processes. PIDs are reused, so an identity holds the birth time too."""
 
 import os
 import signal
@@ -18,11 +18,10 @@ _CLOCK_SLACK = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process by its number and its birth."""
+    """A process by its PID and its birth."""
 
     pid: int
-    #: on Linux "BOOT/TICKS", the kernel's id of this boot and the start in clock ticks since then; elsewhere, and where
-    #: an earlier version wrote it down, seconds since the epoch
+    #: on Linux "BOOT/TICKS", the kernel's id of this boot and the start in clock ticks; elsewhere seconds since 1970
     born: str
 
     def to_json(self) -> dict[str, Any]:
@@ -31,7 +30,7 @@ class ProcessIdentity:
 
 
 def identity_of(pid: int) -> ProcessIdentity | None:
-    """A living process's identity; None where it is gone or a zombie."""
+    """A living process's identity; None if it is gone or a zombie."""
     if not sys.platform.startswith("linux"):
         started = _start_seconds(pid)
         return None if started is None else ProcessIdentity(pid, f"{started:.2f}")
@@ -44,10 +43,9 @@ def identity_of(pid: int) -> ProcessIdentity | None:
 
 
 def read_identity(document: Any) -> ProcessIdentity | None:
-    """An identity from its JSON, also in the form {"pid": N, "started": SECONDS}; None where it is none."""
+    """An identity from its JSON; None if it is not one."""
     try:
-        pid = int(document["pid"])
-        born = str(document["born"]) if "born" in document else f"{float(document['started']):.2f}"
+        pid, born = int(document["pid"]), str(document["born"])
     except (TypeError, KeyError, ValueError, OverflowError):
         return None
     return ProcessIdentity(pid, born) if 0 < pid < 2**31 else None
@@ -68,7 +66,7 @@ def is_alive(identity: ProcessIdentity | None) -> bool:
 
 
 def has_run_since(pid: int, seconds: float) -> bool:
-    """Whether the process that has a number now had begun by a time (since the epoch); True where nobody may know."""
+    """Whether the process with this PID began before a time (since the epoch); True if unknown."""
     import psutil
 
     try:

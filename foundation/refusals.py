@@ -43,7 +43,7 @@ class Refusal:
 
 
 def refusal_of(error: BaseException) -> Refusal:
-    """Any exception of a request; one that no library foresaw means that the server's words were no answer."""
+    """Classify the exception of a request; an unexpected one means that the answer was unreadable."""
     import openai
 
     if isinstance(error, openai.APIStatusError):
@@ -58,7 +58,7 @@ def refusal_of(error: BaseException) -> Refusal:
 
 
 def of_status(said: str, status: int) -> Refusal:
-    """A refusal by its HTTP status, and by what was said with it."""
+    """Classify a refusal by its HTTP status and text."""
     match = _IMAGES_LIMIT.search(said)
     if _NO_IMAGES.search(said) or (match is not None and int(match[1]) == 0):  # llama.cpp says so with status 500
         return Refusal("no_images", said, status)
@@ -79,7 +79,7 @@ def _said(error: Any) -> str:
 
 
 def cause_of(error: BaseException) -> str:
-    """What went wrong at the bottom of an exception, in one line without a full stop."""
+    """The root cause of an exception, in one line without a full stop."""
     deepest = error
     while (deeper := deepest.__cause__ or deepest.__context__) is not None:
         deepest = deeper

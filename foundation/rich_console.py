@@ -1,4 +1,4 @@
-"""Rich's console behind the gate for foreign text, for tables, bars and spinners."""
+"""Rich's console behind the gate for foreign text."""
 
 from collections.abc import Iterable
 
@@ -10,10 +10,10 @@ from foundation.foreign_text import harmless
 
 
 class GatedConsole(Console):
-    """A console in which only Rich itself steers the terminal: texts pass the gate, and links are left out."""
+    """A console in which only Rich steers the terminal: texts pass the gate, links are dropped."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The pieces to be written, each through the gate."""
+        """Render segments, each through the gate."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment

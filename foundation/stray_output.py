@@ -1,8 +1,8 @@
-"""Keeps what libraries print off the terminal, and in a file where a person finds it.
+"""Keeps the output of libraries off the terminal, in a log that a person can find.
 
-Libraries in C write to file descriptors 1 and 2 over whatever is on the screen (tesseract, GLib, libEGL, Qt), and so
-do Python's warnings, the tracebacks of threads, and programs that are started. While this is on, both descriptors lead
-into a log; only `foundation.printing`, and the terminal application, still have the terminal.
+C libraries (tesseract, GLib, libEGL, Qt) write to file descriptors 1 and 2 over the screen, and so do Python's
+warnings, tracebacks of threads and started programs. Meanwhile both descriptors lead into a log; only
+`foundation.printing` and the terminal application still have the terminal.
 """
 
 import ctypes
@@ -29,13 +29,13 @@ _logs: list[int] = []
 
 
 def sitting_log() -> Path:
-    """The log of what is printed beside runs."""
+    """The log for output outside runs."""
     return state_folder() / LOG_NAME
 
 
 @contextmanager
 def stray_output_kept() -> Iterator[None]:
-    """While this is on, what libraries print goes into the log; nothing more where it is on already."""
+    """Redirect the output of libraries into the log; does nothing if it already is."""
     if _logs:
         yield
         return
@@ -70,7 +70,7 @@ def stray_output_kept() -> Iterator[None]:
 
 @contextmanager
 def kept_in(path: Path) -> Iterator[None]:
-    """Meanwhile it goes into a file of its own, which is not there if nothing was printed."""
+    """Redirect it into this file meanwhile; the file is removed if it stays empty."""
     if not _logs:
         yield
         return
@@ -83,7 +83,7 @@ def kept_in(path: Path) -> Iterator[None]:
 
 
 def keep_traceback(error: BaseException) -> Path | None:
-    """Write an exception's traceback to the log, and give the log; None where it cannot be written."""
+    """Write an exception's traceback to the log; the log's path, or None if it cannot be written."""
     log = sitting_log()
     told = f"\n{time.strftime('%F %T')}\n{''.join(traceback.format_exception(error))}"
     with suppress(OSError), os.fdopen(_opened(log), "wb") as file:
@@ -109,7 +109,7 @@ def _into(log: int) -> Iterator[None]:
 
 
 def _opened(path: Path) -> int:
-    """The file, to be written on at its end; nowhere, if it cannot be opened."""
+    """The file opened for appending, or the null device."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -120,7 +120,7 @@ def _opened(path: Path) -> int:
 
 
 def _stream(descriptor: int, like: TextIO | None) -> TextIO | None:
-    """A stream to where standard output or standard error led; None where Python's own does not lead there."""
+    """A stream to the original standard output or error; None if Python's own leads elsewhere."""
     try:
         if like is None or like.fileno() not in (1, 2):
             return None
@@ -131,7 +131,6 @@ def _stream(descriptor: int, like: TextIO | None) -> TextIO | None:
 
 
 def _flush() -> None:
-    """Write out what waits in Python's streams and in those of C, before they lead elsewhere."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             with suppress(OSError, ValueError):
@@ -141,7 +140,7 @@ def _flush() -> None:
 
 
 def _shorten(path: Path) -> None:
-    """Remove an empty log; of a long one, keep the beginning and the end."""
+    """Remove an empty log; keep the beginning and the end of a long one."""
     size = path.stat().st_size
     if size == 0:
         path.unlink()

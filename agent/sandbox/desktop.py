@@ -1,7 +1,7 @@
-"""Throw-away desktops: started, found again, and ended.
+"""Throw-away desktops: starts, finds and ends them.
 
-Nothing of the person's own desktop is reachable from inside, several sandboxes do not meet, and nothing is left behind:
-the folder is locked while its owner lives, so the next start recognises and removes what a killed owner left.
+Nothing of the person's own desktop is reachable from inside, several sandboxes do not share anything, and nothing is
+left behind: the folder is locked while its owner lives, so the next start removes what a killed owner left.
 """
 
 import fcntl
@@ -55,23 +55,23 @@ class Sandbox:
         self._held = ExitStack()  # without it, the desktop ends
 
     def applied(self) -> None:
-        """Make this process see the sandbox's display (capture and input read the environment)."""
+        """Make this process see the sandbox's display."""
         apply(self.environ)
 
     def state(self) -> dict[str, str]:
-        """A few settings as the system's own tools tell them, for showing what a run changed."""
+        """A few settings as the system's own tools tell them, to show what a run changed."""
         return settings(self.environ)
 
     def start(self, *command: str, **more: str) -> Inside:
-        """Start a program in it, in its home; `more` are variables for it alone. Raises OSError: it cannot be."""
+        """Start a program in its home; `more` are variables for it alone. Raises OSError."""
         return start_inside(command, self.environ | more)
 
     def run(self, *command: str, timeout: float = 20.0) -> "subprocess.CompletedProcess[str]":
-        """Run a program in it to its end. Raises OSError; subprocess.TimeoutExpired: it was killed."""
+        """Run a program in it to its end. Raises OSError; subprocess.TimeoutExpired after killing it."""
         return run_inside(command, self.environ, timeout)
 
     def how_to_look(self) -> str:
-        """The lines that tell how to work with a kept sandbox."""
+        """How to work with a kept sandbox."""
         return (
             f"The sandbox stays on display {display_of(self.environ)}. Enter it with `. {self.folder}/environment`, "
             f"start a program inside with `mai-agent sandbox enter {self.name} PROGRAM`, end it with `mai-agent "
@@ -79,7 +79,7 @@ class Sandbox:
         )
 
     def close(self) -> None:
-        """End it and remove its folder; or, with `keep`, let it go if it ever came up. Safe to call twice."""
+        """End it and remove its folder; with `keep`, leave it running. Safe to call twice."""
         if self._lock is None:
             return
         if not (self.spec.keep and self.environ):
@@ -94,16 +94,9 @@ def start_sandbox(
 ) -> Sandbox:
     """Start a desktop (1 to 3 s) and wait until it is ready.
 
-    Args:
-        spec: what kind of desktop.
-        progress: is told what is being done.
-        check: called while waiting; whatever it raises ends the start.
-
-    Raises:
-        EnvironmentLacksError: programs are missing, the desktop does not come up, or cannot be kept from the network as
-            wanted; nothing is left behind then.
-        UsageError: there is no such locale, or no screen is of that size.
-        KeyError: there is no such kind.
+    `progress` gets what is being done; `check` is called while waiting, and its exception ends the start. Raises
+    EnvironmentLacksError if programs are missing, the desktop does not come up, or the wanted isolation is not
+    possible; UsageError for an unknown locale or an impossible size; KeyError for an unknown kind.
     """
     check_size(spec.size)
     session = load_session(spec.session)
@@ -138,7 +131,7 @@ def start_sandbox(
 
 
 def _network(wanted: Network | None, progress: Callable[[str], None], *, ordinary: bool = False) -> Network | None:
-    """What isolated programs will reach; None where they cannot be isolated, which is told."""
+    """The network of isolated programs; None if they cannot be isolated, which is told."""
     network = wanted or "host"
     lack = why_not(network, ordinary=ordinary)
     if lack is None:
@@ -181,7 +174,7 @@ def find_sandboxes() -> Iterator[Found]:
 
 
 def environment_of(name: str) -> dict[str, str]:
-    """The environment of a running sandbox's programs. Raises EnvironmentLacksError: it is not there any more."""
+    """The environment of a running sandbox's programs. Raises EnvironmentLacksError if it is gone."""
     folder = Path(tempfile.gettempdir()) / f"{_PREFIX}{name}"
     try:
         words = shlex.split((folder / "environment").read_text()) if "/" not in name and marked(name) else []
@@ -196,7 +189,7 @@ def environment_of(name: str) -> dict[str, str]:
 
 
 def reap_sandboxes() -> list[str]:
-    """Remove the sandboxes whose owner was killed; the names of those removed. Kept ones are left alone."""
+    """Remove the sandboxes whose owner was killed, except kept ones; the names of the removed."""
     reaped: list[str] = []
     for found in find_sandboxes():
         if not found.owned and not (found.kept and marked(found.name)):
@@ -206,7 +199,7 @@ def reap_sandboxes() -> list[str]:
 
 
 def stop_sandbox(name: str) -> None:
-    """End a kept sandbox. Raises MaiError when there is none of that name, or it is in use."""
+    """End a kept sandbox. Raises MaiError if it does not exist or is in use."""
     found = next((one for one in find_sandboxes() if one.name == name), None)
     if found is None:
         raise MaiError(f"There is no sandbox {name}.", "`mai-agent sandbox list` shows them.")

@@ -1,4 +1,4 @@
-"""The number and the cookie of a sandbox's display, and the way to its socket from outside."""
+"""The screen size, number, cookie and socket of a sandbox's X display."""
 
 import os
 import random
@@ -21,15 +21,10 @@ _LOCAL = 256
 
 
 def reserve(folder: Path, *, elsewhere: bool) -> int:
-    """A number that no other X server has.
+    """A display number that no other X server has.
 
-    Args:
-        folder: the sandbox's.
-        elsewhere: whether the server will have its socket in the sandbox's own /tmp: then it is taken here by a link
-            to that.
-
-    Raises:
-        EnvironmentLacksError: there is no folder for sockets, and none can be made.
+    With `elsewhere`, the server's socket will be in the sandbox's own /tmp, and a link to it takes the number here.
+    Raises EnvironmentLacksError if there is no folder for sockets.
     """
     problem: OSError | None = None
     for number in random.sample(_NUMBERS, _TRIES):
@@ -52,7 +47,7 @@ def reserve(folder: Path, *, elsewhere: bool) -> int:
 
 
 def release(folder: Path) -> None:
-    """Remove the link to the socket of a sandbox, and those to sandboxes that somebody removed otherwise."""
+    """Remove the link to a sandbox's socket, and links to sandboxes that are gone."""
     target = inside(folder)
     with suppress(OSError):
         for place in SOCKETS.iterdir():
@@ -64,15 +59,12 @@ def release(folder: Path) -> None:
 
 
 def inside(folder: Path) -> Path:
-    """The folder for sockets in the sandbox's own /tmp, as it is called outside."""
+    """The path outside of the socket folder in the sandbox's own /tmp."""
     return folder / "tmp" / SOCKETS.name
 
 
 def keep_name(number: int) -> socket.socket | None:
-    """Take the display's other name in this machine's network, which programs try first: nobody else shall get it.
-
-    None where somebody has it already.
-    """
+    """Take the display's abstract socket name, which programs try first; None if it is taken."""
     name = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         name.bind(f"\0{SOCKETS}/X{number}")  # nobody listens: whoever tries it goes on to the file
@@ -83,7 +75,7 @@ def keep_name(number: int) -> socket.socket | None:
 
 
 def write_cookie(path: Path, number: int) -> None:
-    """Make a file with a new cookie for a display of this machine."""
+    """Write a new X cookie for a display of this machine."""
     fields = (os.uname().nodename.encode(), str(number).encode(), b"MIT-MAGIC-COOKIE-1", secrets.token_bytes(16))
     record = struct.pack(">H", _LOCAL) + b"".join(struct.pack(">H", len(field)) + field for field in fields)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

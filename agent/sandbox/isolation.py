@@ -1,7 +1,7 @@
-"""What programs of a sandbox can see and reach: the command that puts them into namespaces of their own (bubblewrap).
+"""Isolates a sandbox's programs in namespaces of their own (bubblewrap).
 
-They see the system's own folders, read-only, and what belongs to the sandbox, at the paths that it has outside too, so
-that what a program tells of its files is true on both sides. Nothing of the person's is there to be asked for.
+They see the system's own folders, read-only, and the sandbox's, at the same paths as outside, so that paths mean the
+same on both sides. Nothing of the person's is visible.
 """
 
 import ctypes
@@ -31,17 +31,17 @@ _PATIENCE = 10.0
 
 
 def why_not(network: Network, *, ordinary: bool = False) -> tuple[str, str] | None:
-    """Why programs cannot be isolated here, as a sentence, and what to do; None where they can.
+    """Why programs cannot be isolated here, and what to do; None if they can.
 
-    It is tried once, with all that a sandbox will ask for: what files and settings of the kernel say is not the whole
-    truth, least of all in containers.
+    It is tried once with everything that a sandbox needs: files and kernel settings do not tell the whole truth, least
+    of all in containers.
     """
     return _tried(network, ordinary)[1]
 
 
 @cache
 def _tried(network: Network, ordinary: bool) -> tuple[list[str], tuple[str, str] | None]:
-    """The words that make the namespaces, and why they do not."""
+    """The bubblewrap words that make the namespaces, and why they fail."""
     if shutil.which("bwrap") is None:
         return [], ("bubblewrap is not installed.", _INSTALL)
     said = ""
@@ -60,13 +60,10 @@ def _tried(network: Network, ordinary: bool) -> tuple[list[str], tuple[str, str]
 
 
 def isolated(folder: Path, network: Network, also: tuple[str, ...] = (), *, ordinary: bool = False) -> list[str]:
-    """What to put before a command, so that it and all that it starts are isolated.
+    """The words before a command that isolate it and its children.
 
-    Args:
-        folder: the sandbox's. Of it, `home`, `run` and `tmp` can be written, and `cookie` be read.
-        network: what they reach.
-        also: further folders that can be read, each at its own path.
-        ordinary: whether root is nobody in particular in there.
+    Of the sandbox's folder, `home`, `run` and `tmp` are writable and `cookie` is readable, as are the folders in
+    `also`; with `ordinary`, root is an ordinary user inside.
     """
     own: list[str] = ["--bind", f"{folder}/tmp", "/tmp"]  # noqa: S108 -- inside, it is the sandbox's own
     for part in ("home", "run"):
@@ -79,7 +76,7 @@ def isolated(folder: Path, network: Network, also: tuple[str, ...] = (), *, ordi
 
 
 def _accounts(folder: Path) -> Path:
-    """The system's accounts with one for whom root is inside: a bus does not start for a number that has none."""
+    """The system's accounts, with one for root's uid inside: a bus does not start without an account."""
     told = Path("/etc/passwd").read_text(encoding="utf-8", errors="replace").splitlines()
     others = [line for line in told if line.split(":")[2:3] != [_NOBODY]]
     path = folder / "passwd"
@@ -90,9 +87,9 @@ def _accounts(folder: Path) -> Path:
 
 @cache
 def open_sockets() -> str:
-    """What programs that share the network reach besides servers, as a sentence; "" where Linux keeps them from it.
+    """What programs that share the network can reach besides servers; "" if Linux prevents it.
 
-    Sockets without a file belong to the network. Linux 6.12 can refuse them to a program (Landlock, version 6).
+    Abstract sockets belong to the network namespace; Linux 6.12 can close them to a program (Landlock, version 6).
     """
     create, version = 444, 1
     try:
@@ -107,7 +104,7 @@ def open_sockets() -> str:
 
 
 def python_inside() -> tuple[list[str], tuple[str, ...]]:
-    """A Python that can be run inside, and the folders that have to be there for it."""
+    """The command of a Python that runs inside, and the folders that it needs there."""
     shown = tuple(load_config("sandbox.toml")["isolation"]["system"])
     program = os.path.realpath(sys.executable)
     own = os.path.realpath(sys.base_prefix)
@@ -116,10 +113,9 @@ def python_inside() -> tuple[list[str], tuple[str, ...]]:
 
 
 def _namespaces(network: Network, *, ordinary: bool) -> Iterator[list[str]]:
-    """Ways to their own users, processes, shared memory and host name, the best first.
+    """Ways to separate users, processes, IPC and host name, the best first.
 
-    What is outside has no number or name inside. Root needs no users of its own for that, and gets none where it can do
-    without: xterm started by root takes up its groups, and they are not to be had among users of one's own.
+    Root needs no user namespace for that: xterm started by root takes up its groups, which do not exist in one.
     """
     apart = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL"]
     apart += ["--unshare-net"] if network == "none" else []
@@ -132,7 +128,7 @@ def _namespaces(network: Network, *, ordinary: bool) -> Iterator[list[str]]:
 
 
 def _system() -> list[str]:
-    """The system's own folders, without what is only for its administrator (a sandbox of root could read that)."""
+    """The system's own folders, without those for its administrator alone, which root's sandbox could read."""
     table = load_config("sandbox.toml")["isolation"]
     # The kernel's settings are root's to write, whatever else is taken from it.
     words = [
@@ -167,6 +163,6 @@ def _hidden(patterns: list[str]) -> Iterator[Path]:
 
 
 def _resolver() -> list[str]:
-    """The file that names the servers of host names: many systems have it in /run, next to sockets of the system."""
+    """The file that names the DNS servers: many systems keep it in /run, next to system sockets."""
     path = os.path.realpath("/etc/resolv.conf")
     return ["--ro-bind", path, path] if path.startswith("/run/") and Path(path).is_file() else []

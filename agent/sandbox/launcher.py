@@ -24,7 +24,7 @@ _LARGEST = 1_000_000
 
 
 class Launcher:
-    """Listens, starts, and tells how what it started has ended."""
+    """Starts programs, and reports how they ended."""
 
     def __init__(self, door: int, owner: int, *, isolated: bool) -> None:
         self._isolated = isolated
@@ -45,7 +45,7 @@ class Launcher:
             self._selector.register(owner, selectors.EVENT_READ, self._end)
 
     def serve(self) -> None:
-        """Until the owner has ended."""
+        """Serve until the owner has ended."""
         while True:
             for key, _ in self._selector.select():
                 key.data()
@@ -82,7 +82,6 @@ class Launcher:
         self._selector.register(asking, selectors.EVENT_READ, lambda: self._heard(pid))
 
     def _start(self, request: Any, files: list[int]) -> int:
-        """Raises OSError: it cannot be started."""
         reading, writing = os.pipe()  # closed by a successful exec
         pid = os.fork()
         if pid == 0:
@@ -139,7 +138,7 @@ class Launcher:
 
 
 def _received(asking: socket.socket) -> tuple[Any, list[int]]:
-    """What is to be started, and its standard files. Raises OSError; ValueError: it is no whole request."""
+    """The request and the three standard files. Raises OSError; ValueError for an incomplete request."""
     text, files, _, _ = socket.recv_fds(asking, 65536, 3)
     while not text.endswith(b"\n"):
         more = asking.recv(65536)
@@ -150,9 +149,9 @@ def _received(asking: socket.socket) -> tuple[Any, list[int]]:
 
 
 def leave_abstract_sockets() -> None:
-    """No connections from here to sockets without a file that others listen at, where Linux can refuse them (6.12).
+    """Refuse connections to abstract sockets outside, if Linux can (6.12).
 
-    In a network that is shared with the machine, those are the person's: of the X server, of older session buses.
+    In a network shared with the machine, they are the person's: the X server's, and those of older session buses.
     """
     import ctypes
 
@@ -169,7 +168,7 @@ def leave_abstract_sockets() -> None:
 
 
 def main() -> None:
-    """Take up the work that the arguments name."""
+    """Serve with the files that the arguments name."""
     door, owner, network = sys.argv[1:]
     with suppress(OSError):
         Path("/proc/self/comm").write_text("mai-launcher")

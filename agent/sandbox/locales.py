@@ -1,4 +1,4 @@
-"""The language of a sandbox: a locale that the system has, or that is made for it."""
+"""The language of a sandbox: an installed locale, or one that is built for it."""
 
 import re
 import shutil
@@ -15,17 +15,10 @@ _NAME = re.compile(r"(?P<place>[a-z]{2,3}_[A-Z]{2})(?P<code>\.(?i:utf-?8))?(?P<v
 
 
 def locale_environ(name: str) -> dict[str, str]:
-    """The variables that let programs speak a language.
+    """The variables that let programs speak a language such as "de_DE.UTF-8"; only UTF-8 is allowed.
 
-    A locale that is not installed is made from the system's own sources (a second or two, once), in mai-agent's own
-    folder, which needs no rights.
-
-    Args:
-        name: such as "de_DE.UTF-8"; UTF-8 may be left out, and is the only encoding that is taken.
-
-    Raises:
-        UsageError: that is no name of a locale, or of none that the system has sources for.
-        EnvironmentLacksError: the sources are not installed, or the locale cannot be made.
+    A locale that is not installed is built once from the system's sources (a second or two) in mai-agent's own folder,
+    which needs no rights. Raises UsageError for an unknown locale; EnvironmentLacksError if it cannot be built.
     """
     parts = _NAME.fullmatch(name)
     if parts is None:

@@ -1,7 +1,7 @@
-"""Finds and ends the processes of a sandbox by the mark in their environment.
+"""Finds and ends a sandbox's processes by the mark in their environment.
 
-Desktop programs detach, fork and start each other over D-Bus, so a list of started pids misses most of them. Every one
-of them inherits the environment, and with it the sandbox's name.
+Desktop programs detach, fork and start each other over D-Bus, so a list of started PIDs misses most of them; all of
+them inherit the environment.
 """
 
 import signal
@@ -23,7 +23,7 @@ def marked(name: str) -> list[psutil.Process]:
 
 
 def end_marked(name: str, grace: float = 0.5) -> int:
-    """End every process of a sandbox, with `grace` seconds between SIGTERM and SIGKILL; returns how many there were."""
+    """End every process of a sandbox, with `grace` seconds between SIGTERM and SIGKILL; their number."""
     total = 0
     for _ in range(5):  # a dying bus may start a service once more
         processes = marked(name)
@@ -39,10 +39,10 @@ def end_marked(name: str, grace: float = 0.5) -> int:
 
 
 def _running_after(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Those that still run after this time, or none of them as soon as none does.
+    """The processes that still run after this time.
 
-    A zombie has ended. Waiting for it to be gone, as psutil does, is waiting for its parent: most of these have none
-    left but the first process of the machine or container, and not every one of those reaps at once, or at all.
+    A zombie has ended: psutil would wait for its parent to reap it, which the first process of some containers never
+    does.
     """
     deadline = time.monotonic() + seconds
     while (running := [process for process in processes if _runs(process)]) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""The kinds of throw-away desktops, as `configs/sandbox.toml` and the files beside it describe them."""
+"""The kinds of throw-away desktops, described in `configs/sandbox.toml` and `configs/sandbox/`."""
 
 import shutil
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Session:
 
     @property
     def ordinary(self) -> bool:
-        """Whether it has to be started by an ordinary user: compositors refuse root, or complain on the screen."""
+        """Whether an ordinary user must start it: compositors refuse root, or complain on the screen."""
         return self.display != "x11"
 
     def missing(self) -> list[str]:
@@ -39,7 +39,7 @@ class Session:
         return _missing(self.programs)
 
     def missing_applications(self) -> list[str]:
-        """Debian packages of applications that belong to it and are not installed."""
+        """Debian packages of its applications that are not installed."""
         return _missing(self.applications)
 
     def can_start(self) -> bool:
@@ -51,7 +51,7 @@ class Session:
         return True
 
     def check_installed(self) -> None:
-        """Raise EnvironmentLacksError where needed programs are missing, or all applications."""
+        """Raise EnvironmentLacksError if needed programs are missing, or all applications."""
         missing = self.missing()
         absent = self.missing_applications()
         if missing:
@@ -71,7 +71,7 @@ def session_names() -> list[str]:
 
 
 def load_session(name: str) -> Session:
-    """One kind. Raises KeyError for a name that there is not."""
+    """One kind. Raises KeyError for an unknown name."""
     if name not in session_names():
         raise KeyError(name)
     common, own = load_config("sandbox.toml"), load_config(f"sandbox/{name}.toml")

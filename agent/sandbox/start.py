@@ -1,4 +1,4 @@
-"""One throw-away desktop: a display and a kind of session, with a home, a session bus and an X cookie of their own."""
+"""Starts one throw-away desktop, with a home, a session bus and an X cookie of its own."""
 
 import os
 import shutil
@@ -38,21 +38,12 @@ def start(
     owner: ExitStack | None,
     check: Callable[[], None],
 ) -> Environ:
-    """Start the desktop in a folder, wait until it is ready, and return the environment of its applications.
+    """Start the desktop in an empty folder, wait until it is ready, and return its applications' environment.
 
-    This process sees the display too (see `apply`).
-
-    Args:
-        folder: its own, and empty.
-        size: of its monitor.
-        session: its kind.
-        own: variables for its processes alone: what tells them from others, and their language.
-        network: what isolated programs reach; None for programs that are not isolated.
-        owner: gets what is held until the desktop ends; None for one that goes on without an owner.
-        check: called while waiting, and whatever it raises ends the start.
-
-    Raises:
-        EnvironmentLacksError: it does not come up. What was started goes on then.
+    This process sees the display too (see `apply`). `own` are variables for its processes alone, `network` is None for
+    programs that are not isolated, `owner` holds what must live as long as the desktop (None if it outlives this
+    process), and an exception of `check` ends the start. Raises EnvironmentLacksError if it does not come up; what was
+    started then still runs.
     """
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     named = {name: value.format(folder=folder) for name, value in session.environment.items()}
@@ -93,7 +84,7 @@ def apply(environ: Mapping[str, str]) -> None:
 
 
 def display_of(environ: Mapping[str, str]) -> str:
-    """What a person calls its display by."""
+    """The name of its display."""
     return environ.get("WAYLAND_DISPLAY") or environ["DISPLAY"]
 
 
@@ -153,7 +144,7 @@ def _finish(command: list[str], environ: Environ) -> None:
 
 
 def _name_display(folder: Path, network: Network | None, owner: ExitStack | None) -> Environ:
-    """Take a number for an X server and make its cookie; the variables that name both."""
+    """Reserve an X display number and write its cookie; the variables that name both."""
     number = reserve(folder, elsewhere=network is not None)
     write_cookie(folder / "cookie", number)
     if network == "none" and owner is not None and (name := keep_name(number)):
@@ -207,7 +198,7 @@ def _start_bus(folder: Path, environ: Environ, check: Callable[[], None]) -> Env
 
 
 def _started(command: list[str], environ: Environ, what: str) -> Inside:
-    """A program of the desktop itself, whose output is read. Raises EnvironmentLacksError: it cannot be started."""
+    """Start a part of the desktop whose output is read. Raises EnvironmentLacksError."""
     try:
         return start_inside(command, environ, stdout=subprocess.PIPE)
     except OSError as error:
@@ -219,7 +210,7 @@ def _started(command: list[str], environ: Environ, what: str) -> Inside:
 
 
 def _first_line(program: Inside, check: Callable[[], None]) -> str:
-    """The first line that a program writes; "" when it ends or is silent for too long."""
+    """A program's first line of output; "" if it ends or is silent for too long."""
     assert program.stdout is not None
     with program.stdout as output:
         os.set_blocking(output.fileno(), False)
@@ -233,7 +224,7 @@ def _first_line(program: Inside, check: Callable[[], None]) -> str:
 
 
 def _paint_root(colour: str) -> None:
-    """Give the display's background a colour, written as #rrggbb."""
+    """Give the root window a colour, as #rrggbb."""
     from Xlib.display import Display
 
     display: Any = Display()
@@ -247,12 +238,11 @@ def _paint_root(colour: str) -> None:
 
 
 def _has_manager(display: Any) -> bool:
-    """Whether a window manager has said that it is there (EWMH)."""
+    """Whether a window manager has announced itself (EWMH)."""
     return bool(display.screen().root.get_full_property(display.intern_atom("_NET_SUPPORTING_WM_CHECK"), 0))
 
 
 def _wait_until_ready(session: Session, check: Callable[[], None]) -> None:
-    """Wait for the window manager and the windows that make the desktop."""
     from Xlib.display import Display
 
     windows = open_windows()

@@ -1,4 +1,4 @@
-"""The compositor of a throw-away desktop on Wayland: what names it, and what it is told once it listens."""
+"""The compositor of a throw-away Wayland desktop: its variables, and its set-up once it listens."""
 
 import subprocess
 import time
@@ -22,7 +22,7 @@ _SHELL = DBusAddress("/org/gnome/Shell", "org.gnome.Shell", "org.freedesktop.DBu
 
 
 def names(compositor: Compositor, folder: Path) -> dict[str, str]:
-    """The variables that name it: sway takes the second as it is told, and the first free one for the other."""
+    """Its variables: sway takes the given socket path, and the first free name for its display."""
     if compositor == "mutter":
         return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-0"}
     return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-1", "SWAYSOCK": f"{folder}/run/sway.sock"}
@@ -36,18 +36,10 @@ def set_up(
     seconds: float,
     check: Callable[[], None],
 ) -> None:
-    """Wait until it listens, and make its one monitor as it shall be.
+    """Wait until it listens, and set up its one monitor.
 
-    Args:
-        compositor: its kind.
-        environ: of its programs.
-        size: of its one monitor, in pixels.
-        colour: of what is behind the windows, as #rrggbb.
-        seconds: after which it is late.
-        check: called while waiting; whatever it raises ends that.
-
-    Raises:
-        EnvironmentLacksError: it is late, or lacks something.
+    `colour` (#rrggbb) is the background; an exception of `check` ends the wait. Raises EnvironmentLacksError after this
+    many seconds.
     """
     deadline = time.monotonic() + seconds
     while not (
@@ -64,7 +56,7 @@ def set_up(
 
 
 def _told(environ: Mapping[str, str], size: Size, colour: str) -> bool:
-    """Tell sway how its monitor is; whether it took that."""
+    """Set sway's monitor; whether sway accepted that."""
     output = f"output HEADLESS-1 resolution {size} position 0 0 scale 1 background {colour} solid_color"
     try:
         return run_inside(("swaymsg", output), environ, _PATIENCE).returncode == 0
@@ -73,7 +65,7 @@ def _told(environ: Mapping[str, str], size: Size, colour: str) -> bool:
 
 
 def _overview_closed(environ: Mapping[str, str]) -> bool:
-    """Close the overview that GNOME's shell begins with; whether it was open and is not any more."""
+    """Close the overview that GNOME's shell begins with; whether it was open and now is closed."""
     of_shell = "org.gnome.Shell"
     try:
         with Bus(environ, _PATIENCE) as bus:

@@ -39,10 +39,10 @@ def test_a_process_is_known_again_by_what_was_written_down(other: "subprocess.Po
     assert is_alive(identity)
 
 
-def test_what_an_earlier_version_wrote_down_is_still_known(other: "subprocess.Popen[bytes]") -> None:
+def test_a_birth_in_seconds_is_known_where_there_are_no_ticks(other: "subprocess.Popen[bytes]") -> None:
     started = psutil.Process(other.pid).create_time()
-    assert is_alive(read_identity({"pid": other.pid, "started": started}))
-    assert not is_alive(read_identity({"pid": other.pid, "started": started - 5000}))
+    assert is_alive(read_identity({"pid": other.pid, "born": f"{started:.2f}"}))
+    assert not is_alive(read_identity({"pid": other.pid, "born": f"{started - 5000:.2f}"}))
 
 
 def test_a_process_that_ended_is_recognised_before_anybody_has_waited_for_it(other: "subprocess.Popen[bytes]") -> None:
@@ -69,7 +69,7 @@ def test_another_process_with_the_number_is_never_signalled(other: "subprocess.P
 
 @pytest.mark.parametrize(
     "document", [None, {}, [], "x", {"pid": 1}, {"pid": "x", "born": "y"}, {"pid": 0, "born": "y"},
-                 {"pid": 2**31, "started": 1.0}, {"pid": 1, "started": "x"}]
+                 {"pid": 2**31, "born": "1.0"}, {"pid": "x", "born": "1"}]
 )  # fmt: skip
 def test_what_is_no_identity_is_none(document: object) -> None:
     assert read_identity(document) is None

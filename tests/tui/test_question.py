@@ -47,9 +47,9 @@ async def read_to_the_end(bench: Bench, pilot: Pilot[int]) -> str:
         if bench.answers:
             assert {index for index, row in enumerate(rows) if row.line.end > row.line.start} <= {*range(first), *seen}
             return "".join(seen[index] for index in sorted(seen))
-        rows, top = reader._rows, int(reader.scroll_offset.y)
+        rows, top, screen = reader._rows, int(reader.scroll_offset.y), shown(pilot)
         for index, row in list(enumerate(rows))[top : top + reader.size.height]:
-            assert row.line.text.rstrip() in shown(pilot)
+            assert row.line.text.rstrip() in screen
             seen[index] = row.line.text
         await pilot.press("y")
         bench.clock.now += 1
