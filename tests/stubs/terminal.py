@@ -160,14 +160,15 @@ def write_run(runs: Path, name: str, steps: int, **meta: object) -> Path:
     folder = runs / name
     (folder / "screens").mkdir(parents=True)
     values = {"instruction": "open settings", "outcome": "done", "status": 0, "steps": steps, "seconds": 2.5,
-              "started": "2026-11-21T09:00:00.000+00:00", "message": "It is open.", "engine": "literal"}  # fmt: skip
+              "started": "2026-11-21T09:00:00.000+00:00", "message": "It is open.", "engine": "literal",
+              "family": "mai-ui"}  # fmt: skip
     (folder / "run.json").write_text(json.dumps(values | meta))
     viewport = {"left": 0, "top": 0, "width": 960, "height": 540, "captured_width": 960, "captured_height": 540}
     lines = [
         {"step": number, "at": number * 1.0, "before": [],
          "image": {"file": f"screens/{number:04d}.png", "width": 960, "height": 544},
          "viewport": viewport, "answers": [{"raw": "<answer>", "failure": None}], "thought": f"thought {number}",
-         "target": action_json(Click(POINT)), "approval": None, "executed": True, "dry_run": False,
+         "target": action_json(Click(POINT)), "approval": None, "fate": "done",
          "detail": "click at 3,4", "error": None, "milliseconds": {"model": 400.0, "act": 10.0},
          "tokens": {"prompt": 10, "completion": 5, "cached": None}}
         for number in range(1, steps + 1)

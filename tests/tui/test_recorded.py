@@ -181,8 +181,8 @@ async def test_a_run_is_shown_in_short_beside_the_list(bench: Bench) -> None:
     runs = bench.folder / "runs"
     one = write_run(runs, "20260102-b", 3, engine="vllm", model="MAI-UI-8B", message="It is\x1b[31m open.")
     lines = [json.loads(line) for line in (one / "steps.jsonl").read_text().splitlines()]
-    for line, allowed in zip(lines, (True, True, False), strict=True):
-        line["approval"] = {"reason": "it deletes", "scope": "", "allowed": allowed, "by": "you"}
+    for line, answer in zip(lines, ("allowed", "allowed", "refused"), strict=True):
+        line["approval"] = {"reason": "it deletes", "scope": "", "answer": answer, "by": "you"}
     (one / "steps.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     write_run(runs, "20260101-a", 1, instruction="write a letter", outcome="gave_up", status=1)
     async with bench.app(None).run_test(size=(140, 40)) as pilot:
