@@ -22,12 +22,15 @@ from foundation.processes import (
     wait_gone,
 )
 
+#: Of this process alone: the same tests may run elsewhere on this machine.
+OURS = f"ours-of-a-test-{os.getpid()}"
+
 
 @pytest.fixture
 def other() -> Iterator["subprocess.Popen[bytes]"]:
     """A process that has nothing to do with us."""
     command = [sys.executable, "-c", "import time; time.sleep(60)"]
-    with subprocess.Popen(command, env={**os.environ, "WHOSE": "ours-of-a-test"}) as process:
+    with subprocess.Popen(command, env={**os.environ, "WHOSE": OURS}) as process:
         yield process
         process.kill()
 
@@ -83,9 +86,9 @@ def test_a_number_that_was_given_away_later_is_told_by_the_start(other: "subproc
 def test_marked_processes_are_found_and_we_are_not_among_them(
     other: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WHOSE", "ours-of-a-test")
+    monkeypatch.setenv("WHOSE", OURS)
     end = time.monotonic() + 10
-    while not (found := marked_processes("WHOSE", "ours-of-a-test")) and time.monotonic() < end:
+    while not (found := marked_processes("WHOSE", OURS)) and time.monotonic() < end:
         time.sleep(0.01)  # the environment is there from the exec on
     assert [process.pid for process in found] == [other.pid]
 
