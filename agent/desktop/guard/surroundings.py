@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from agent.core.actions import TOUCHING, TYPING, Action, Click, KeyAction, LongPress, OpenApp, Scroll, VisitPage
 from agent.core.geometry import DesktopPoint
+from agent.core.roles import role_group
 from agent.desktop.guard.reach import Reach
 from agent.desktop.guard.sources import Sources, unreadable
 from agent.desktop.guard.targets import Hit, Judged, Meant, aims, leads_away, sight
@@ -32,10 +33,7 @@ _MASKED = "password text"
 #: A larger dialog, in desktop units, is more than a question; its text is not read.
 _LARGEST_QUESTION = (760, 420)
 #: Roles that answer no question when they are pressed.
-_NO_ANSWERS = frozenset(
-    {"check box", "radio button", "slider", "list item", "table cell", "page tab", "combo box", "tree item", "switch",
-     "icon"}
-)  # fmt: skip
+_NO_ANSWERS = role_group("no answers")
 
 
 class DesktopSurroundings:

@@ -1,5 +1,7 @@
 """Roles and states of AT-SPI by their numbers, which stay when names change ("push button" became "button" in 2.56)."""
 
+from agent.core.roles import role_group
+
 # What each number is called (at-spi2-core 2.46, atspi-constants.h).
 _NAMES = (
     "invalid,accelerator label,alert,animation,arrow,calendar,canvas,check box,check menu item,"
@@ -28,46 +30,21 @@ def role_name(number: int) -> str:
 
 
 def numbers(*names: str) -> frozenset[int]:
-    """The numbers of roles."""
+    """Return the numbers of roles."""
     return frozenset(_NUMBER[name] for name in names)
 
 
-#: What a person clicks, types into or drags.
-CONTROLS = numbers(
-    "check box", "check menu item", "column header", "combo box", "desktop icon", "dial", "entry", "icon", "link",
-    "list item", "menu", "menu item", "page tab", "password text", "push button", "push button menu", "radio button",
-    "radio menu item", "scroll bar", "slider", "spin button", "switch", "table cell", "table column header",
-    "table row header", "tearoff menu item", "terminal", "text", "toggle button", "tree item", "row header",
-    "date editor", "color chooser", "font chooser", "autocomplete", "editbar", "rating", "canvas",
-)  # fmt: skip
-#: What is only written or drawn there.
-TEXTS = numbers(
-    "label", "static", "heading", "image", "caption", "paragraph", "tool tip", "notification", "info bar", "alert",
-    "progress bar", "level bar", "description term", "description value", "comment", "accelerator label", "math",
-    "definition", "block quote",
-)  # fmt: skip
-#: What other elements belong to.
-CONTAINERS = numbers(
-    "list", "list box", "table", "tree", "tree table", "menu bar", "popup menu", "page tab list", "tool bar", "form",
-    "status bar", "document frame", "document web", "document text", "document spreadsheet", "table row", "landmark",
-    "document presentation", "dialog", "article", "description list", "file chooser",
-)  # fmt: skip
-#: What other elements belong to where it has a name.
-NAMED_CONTAINERS = numbers("panel", "grouping", "section", "internal frame", "page", "header", "footer")
-#: What is a top-level window.
-WINDOWS = numbers("frame", "dialog", "window", "alert", "file chooser", "color chooser", "font chooser")
-#: What may lie in a window of its own that no window manager cares for, above the one that it belongs to.
-POPUPS = numbers("menu", "popup menu", "combo box", "tool tip", "window", "autocomplete", "list box")
-POPUP_MENUS = numbers("popup menu", "tool tip")
-FIELDS = numbers("entry", "text", "spin button", "editbar", "autocomplete", "date editor", "paragraph")
-RANGES = numbers("slider", "spin button", "progress bar", "level bar", "dial", "scroll bar", "rating")
-#: What is dull by itself, but may be clickable in a web page.
-SECTIONS = numbers("section", "panel", "image", "static", "label", "table cell", "list item", "paragraph", "heading")
-#: What is named by what is written on it.
-HOLDERS = CONTROLS | numbers("grouping", "panel", "info bar", "notification", "alert")
-ROWS = numbers("list item", "table cell", "tree item", "table row", "menu item", "icon")
-HEADERS = numbers("column header", "row header", "table column header", "table row header")
-LABELS = numbers("label", "static", "caption")
+def group(name: str) -> frozenset[int]:
+    """Return the numbers of a group of roles."""
+    return numbers(*role_group(name))
+
+
+#: Groups of roles by their numbers; configs/roles.toml says what they are for.
+CONTROLS, HOLDERS, FIELDS, RANGES = map(group, ("controls", "holders", "fields", "ranges"))
+TEXTS, LABELS, ROWS, HEADERS = map(group, ("written", "labels", "named rows", "headers"))
+CONTAINERS, NAMED_CONTAINERS, SECTIONS = map(group, ("parts", "named parts", "sections"))
+WINDOWS, POPUPS, POPUP_MENUS = map(group, ("top-level windows", "popups", "popup menus"))
+SCROLL_PANES, TABLES = map(group, ("scroll panes", "tables"))
 MENU = _NUMBER["menu"]
 POPUP_MENU = _NUMBER["popup menu"]
 PASSWORD = _NUMBER["password text"]
@@ -76,8 +53,6 @@ TERMINAL = _NUMBER["terminal"]
 APPLICATION = _NUMBER["application"]
 MENU_BAR = _NUMBER["menu bar"]
 SCROLL_BAR = _NUMBER["scroll bar"]
-SCROLL_PANES = numbers("scroll pane", "viewport")
-TABLES = numbers("table", "tree table", "tree", "document spreadsheet", "list", "list box", "layered pane")
 ALIKE = (  # one thing that some toolkits tell twice, one in the other
     numbers("push button", "toggle button", "push button menu", "combo box"),
     numbers("text", "entry", "spin button", "password text"),
