@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent.core.actions import OpenApp
 from agent.desktop.apps.files import find_file, is_path, may_start_something, told_from
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.apps.openers import chosen_for, types_of
+from agent.desktop.apps.linux import chosen_for, types_of
 from agent.desktop.protocol.desktop import Opens
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.safety.policy import Policy

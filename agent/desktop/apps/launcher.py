@@ -8,7 +8,7 @@ from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 
-from agent.desktop.apps import linux, macos, openers, windows
+from agent.desktop.apps import linux, other_systems
 from agent.desktop.apps.catalogue import App, Catalogue
 from agent.desktop.apps.files import (
     find_file,
@@ -52,9 +52,9 @@ class Launcher(Applications):
         """The installed applications; read once."""
         match sys.platform:
             case "darwin":
-                return Catalogue(macos.installed_apps())
+                return Catalogue(other_systems.macos_apps())
             case "win32":
-                return Catalogue(windows.installed_apps())
+                return Catalogue(other_systems.windows_apps())
         return Catalogue(linux.installed_apps(self._environ), linux.desktops(self._environ))
 
     def names(self) -> list[str]:
@@ -111,7 +111,7 @@ class Launcher(Applications):
 
     def _browser(self) -> App | None:
         types = ["x-scheme-handler/https", "x-scheme-handler/http", "text/html"]
-        return self.catalogue.opener(types, openers.chosen_for(types, self._environ))
+        return self.catalogue.opener(types, linux.chosen_for(types, self._environ))
 
     def _meant(self, name: str, application: str) -> tuple[App, Path | None]:
         """The application to start, and the file or folder that it opens.
@@ -133,8 +133,8 @@ class Launcher(Applications):
             return opener, path
         if may_start_something(path):
             raise ActionFailedError(f"{path.name} may be a program: say which application is to open it")
-        types = openers.types_of(path)
-        opener = self.catalogue.opener(types, openers.chosen_for(types, self._environ))
+        types = linux.types_of(path)
+        opener = self.catalogue.opener(types, linux.chosen_for(types, self._environ))
         if opener is None:
             raise ActionFailedError(f"no application is known to open {path.name} ({types[0]})")
         return opener, path
