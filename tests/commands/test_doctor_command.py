@@ -16,7 +16,7 @@ from stubs.display import PlainDisplay
 from stubs.sway import PlainSway
 
 from agent.commands import doctor_desktop
-from agent.desktop.linux import portals, session
+from agent.desktop.linux import session
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.self_test import capture as seeing
 from agent.screen.capture import Frame
@@ -152,7 +152,7 @@ def desktop_files(tmp_path: Path) -> dict[str, str]:
     """An installation with two backends, the second one for GNOME."""
     portals_folder = tmp_path / "data/xdg-desktop-portal/portals"
     portals_folder.mkdir(parents=True)
-    needed = ";".join(f"org.freedesktop.impl.portal.{one}" for one in portals.NEEDED)
+    needed = ";".join(f"org.freedesktop.impl.portal.{one}" for one in session.NEEDED)
     (portals_folder / "gtk.portal").write_text(
         "[portal]\nDBusName=a.b\nInterfaces=org.freedesktop.impl.portal.Settings\n"
     )
@@ -172,15 +172,15 @@ def configured(environ: dict[str, str], text: str, name: str = "portals.conf") -
 
 
 def test_the_backend_is_told_that_the_portal_would_take(desktop_files: dict[str, str]) -> None:
-    assert portals.served("ScreenCast", desktop_files).backend == "gnome"
+    assert session.served("ScreenCast", desktop_files).backend == "gnome"
     file = configured(desktop_files, "[preferred]\ndefault=gtk\n")
-    assert portals.served("ScreenCast", desktop_files) == portals.Served("", str(file))
+    assert session.served("ScreenCast", desktop_files) == session.Served("", str(file))
     file.write_text("[preferred]\ndefault=gtk\norg.freedesktop.impl.portal.ScreenCast=gnome;gtk\n")
-    assert portals.served("ScreenCast", desktop_files).backend == "gnome"
-    assert portals.served("RemoteDesktop", desktop_files).backend == ""
+    assert session.served("ScreenCast", desktop_files).backend == "gnome"
+    assert session.served("RemoteDesktop", desktop_files).backend == ""
     configured(desktop_files, "[preferred]\ndefault=*\n", "gnome-portals.conf")
-    assert portals.served("RemoteDesktop", desktop_files).backend == "gnome"
-    assert portals.served("ScreenCast", {**desktop_files, "XDG_CURRENT_DESKTOP": "KDE"}).backend == "gnome"
+    assert session.served("RemoteDesktop", desktop_files).backend == "gnome"
+    assert session.served("ScreenCast", {**desktop_files, "XDG_CURRENT_DESKTOP": "KDE"}).backend == "gnome"
 
 
 def test_a_configuration_that_cannot_be_read_is_told_as_the_portal_says_nothing_of_it(

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent.desktop.protocol.clipboard import HungError
-from agent.desktop.wayland import transfer, wire
-from agent.desktop.wayland.transfer import read_all, write_all
+from agent.desktop.wayland import selection, wire
+from agent.desktop.wayland.selection import read_all, write_all
 from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.errors import EnvironmentLacksError
 
@@ -76,7 +76,7 @@ def test_a_compositor_that_reads_nothing_holds_nobody_up(serve: Serve, monkeypat
 
 
 def test_a_large_clipboard_is_read_within_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "_PATIENCE", 2.0)  # on a busy machine; it takes 0.2
+    monkeypatch.setattr(selection, "_PATIENCE", 2.0)  # on a busy machine; it takes 0.2
     data = os.urandom(1 << 20) * 32
     reading, writing = os.pipe()
     threading.Thread(target=write_all, args=(writing, data), daemon=True).start()
@@ -93,7 +93,7 @@ def test_who_hands_nothing_over_is_given_up() -> None:
 
 
 def test_who_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "_PATIENCE", 0.1)
+    monkeypatch.setattr(selection, "_PATIENCE", 0.1)
     reading, writing = os.pipe()
     began = time.monotonic()
     write_all(writing, bytes(1 << 20))

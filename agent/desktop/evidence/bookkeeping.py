@@ -5,8 +5,11 @@ from collections.abc import Iterable
 from fnmatch import translate
 from functools import cache
 from pathlib import PurePosixPath
+from typing import Any
 
 from foundation.configs import load_config
+
+_TRASH = PurePosixPath(".local/share/Trash")
 
 
 def is_setting_of_programs(what: str) -> bool:
@@ -21,18 +24,22 @@ def is_written_when_starting(what: str) -> bool:
 
 def starting_seconds() -> list[float]:
     """When to look for such settings, in seconds after the watch began."""
-    return list(load_config("receipt.toml")["settings"]["starting_seconds"])
+    return list(_table("settings")["starting_seconds"])
 
 
 def starting_age() -> float:
-    """How old a session is at most, in seconds, for its desktop to be still starting."""
-    age: float = load_config("receipt.toml")["settings"]["starting_age"]
-    return age
+    """The age of a session in seconds up to which its desktop counts as still starting."""
+    return float(_table("settings")["starting_age"])
 
 
 def xfconf_channels() -> list[str]:
     """Channels of XFCE's settings that are asked for although its daemon may not list them."""
-    return list(load_config("receipt.toml")["settings"]["xfconf_channels"])
+    return list(_table("settings")["xfconf_channels"])
+
+
+def fewest_first_keys() -> int:
+    """Keys that come at once in a new group of an application's own file, from which they are no person's change."""
+    return int(_table("settings")["kde_first_keys"])
 
 
 def is_neutral(what: str, value: str) -> bool:
@@ -42,11 +49,7 @@ def is_neutral(what: str, value: str) -> bool:
 
 @cache
 def _neutral() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-    table = load_config("receipt.toml")["settings"]["neutral"]
-    return [(any_of([pattern]), any_of([value])) for pattern, value in table.items()]
-
-
-_TRASH = PurePosixPath(".local/share/Trash")
+    return [(any_of([pattern]), any_of([value])) for pattern, value in _table("settings")["neutral"].items()]
 
 
 def is_app_of_desktop(app: str) -> bool:
@@ -60,14 +63,8 @@ def is_kde_file(name: str) -> bool:
 
 
 def is_kde_file_of_desktop(name: str) -> bool:
-    """Whether one of KDE's files is the desktop's own, and not one application's."""
+    """Whether one of KDE's files belongs to the desktop, and not to one application."""
     return _matches("settings", "kde_desktop_files", name)
-
-
-def fewest_first_keys() -> int:
-    """So many keys at once in a new group of an application's own file are no change of a person's."""
-    fewest: int = load_config("receipt.toml")["settings"]["kde_first_keys"]
-    return fewest
 
 
 def is_file_left_out(path: PurePosixPath) -> bool:
@@ -102,12 +99,7 @@ def is_on_the_way(path: PurePosixPath) -> bool:
 
 @cache
 def _hidden_folders() -> tuple[PurePosixPath, ...]:
-    return tuple(map(PurePosixPath, load_config("receipt.toml")["files"]["hidden"]))
-
-
-@cache
-def _pattern(section: str, name: str) -> re.Pattern[str]:
-    return any_of(load_config("receipt.toml")[section][name])
+    return tuple(map(PurePosixPath, _table("files")["hidden"]))
 
 
 def any_of(patterns: Iterable[str]) -> re.Pattern[str]:
@@ -115,5 +107,14 @@ def any_of(patterns: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{translate(pattern)})" for pattern in patterns))
 
 
+@cache
+def _pattern(section: str, name: str) -> re.Pattern[str]:
+    return any_of(_table(section)[name])
+
+
 def _matches(section: str, name: str, text: str) -> bool:
     return _pattern(section, name).match(text) is not None
+
+
+def _table(section: str) -> Any:
+    return load_config("receipt.toml")[section]

@@ -1,82 +1,85 @@
-"""What else has to be right in a person's session, each as a finding: folders, the portal, PipeWire."""
+"""What else has to be right in a person's session, each as a finding: folders, the portal's configuration, PipeWire."""
 
+import configparser
 import os
 import socket
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
-from agent.desktop.linux import portals
+from agent.desktop.linux import places
 from agent.desktop.protocol.desktop import Finding
 from foundation.configs import state_folder
 
+#: The interfaces of the portal that a run needs.
+NEEDED = ("RemoteDesktop", "ScreenCast")
+_IMPLEMENTED = "org.freedesktop.impl.portal."
+_FOLDER = "xdg-desktop-portal"
 _PATIENCE = 1.0
 _PACKAGES = "apt-get install xdg-desktop-portal and the backend of your desktop (xdg-desktop-portal-gnome, -kde)"
 
 
 def folders(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """The folder for sockets, shared memory, and what the portal gave us."""
-    yield _runtime(environ)
+    """The folder for sockets, shared memory, and the portal's token."""
+    yield _runtime(environ.get("XDG_RUNTIME_DIR", ""))
     yield _shared_memory(Path("/dev/shm"))  # noqa: S108 -- is looked at only
     token = state_folder() / "portal.json"
-    if token.exists():
-        yield _token(token)
+    if token.exists():  # whoever reads it can use the desktop as we can
+        mode = _mode(token)
+        told = f"what the desktop's dialog allowed is kept in {token} (mode {mode:04o})"
+        yield _finding("consent", told, f"chmod 0600 {token}" if mode & 0o077 else "")
 
 
-def _runtime(environ: Mapping[str, str]) -> Finding:
-    name, path = "runtime folder", environ.get("XDG_RUNTIME_DIR", "")
+def _finding(name: str, detail: str, remedy: str) -> Finding:
+    """A finding, which is good where there is no remedy."""
+    return Finding(name, ok=not remedy, detail=detail, remedy=remedy)
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def _runtime(path: str) -> Finding:
+    name = "runtime folder"
     if not path:
         remedy = "Start from a terminal of the desktop; over SSH: export XDG_RUNTIME_DIR=/run/user/$(id -u)."
-        return Finding(name, ok=False, detail="XDG_RUNTIME_DIR is not set", remedy=remedy)
+        return _finding(name, "XDG_RUNTIME_DIR is not set", remedy)
     try:
-        found = Path(path).stat()
+        mode, owner = _mode(Path(path)), Path(path).stat().st_uid
     except OSError as error:
-        return Finding(name, ok=False, detail=f"{path}: {error.strerror}", remedy="Log out and in again.")
-    mode = stat.S_IMODE(found.st_mode)
-    if found.st_uid != os.getuid():
-        told = f"{path} belongs to user {found.st_uid}, and this is user {os.getuid()}"
-        return Finding(name, ok=False, detail=told, remedy="Do not start it with sudo or su.")
+        return _finding(name, f"{path}: {error.strerror}", "Log out and in again.")
+    if owner != os.getuid():
+        told = f"{path} belongs to user {owner}, and this is user {os.getuid()}"
+        return _finding(name, told, "Do not start it with sudo or su.")
     if mode & 0o077:
-        return Finding(name, ok=False, detail=f"others may use {path} (mode {mode:04o})", remedy=f"chmod 0700 {path}")
-    return Finding(name, ok=True, detail=f"{path}, yours alone (mode {mode:04o})")
+        return _finding(name, f"others may use {path} (mode {mode:04o})", f"chmod 0700 {path}")
+    return _finding(name, f"{path}, yours alone (mode {mode:04o})", "")
 
 
 def _shared_memory(path: Path) -> Finding:
     name = "shared memory"
     try:
-        mode = stat.S_IMODE(path.stat().st_mode)
+        mode = _mode(path)
     except OSError as error:
-        return Finding(name, ok=False, detail=f"{path}: {error.strerror}", remedy=f"mount -t tmpfs tmpfs {path}")
-    ok = os.access(path, os.W_OK | os.X_OK) and bool(mode & stat.S_ISVTX)
-    told = f"{path} has mode {mode:04o}"
-    return Finding(
-        name, ok=ok, detail=told if ok else f"{told}, not 1777", remedy="" if ok else f"sudo chmod 1777 {path}"
-    )
-
-
-def _token(path: Path) -> Finding:
-    """Whoever reads it can use the desktop as we can."""
-    mode = stat.S_IMODE(path.stat().st_mode)
-    ok = not mode & 0o077
-    told = f"what the desktop's dialog allowed is kept in {path} (mode {mode:04o})"
-    return Finding("consent", ok=ok, detail=told, remedy="" if ok else f"chmod 0600 {path}")
+        return _finding(name, f"{path}: {error.strerror}", f"mount -t tmpfs tmpfs {path}")
+    if os.access(path, os.W_OK | os.X_OK) and mode & stat.S_ISVTX:
+        return _finding(name, f"{path} has mode {mode:04o}", "")
+    return _finding(name, f"{path} has mode {mode:04o}, not 1777", f"sudo chmod 1777 {path}")
 
 
 def portal(environ: Mapping[str, str]) -> Iterator[Finding]:
     """The ways of the desktop portal (GNOME, KDE)."""
-    for interface in portals.NEEDED:
-        found = portals.served(interface, environ)
+    for interface in NEEDED:
+        found = served(interface, environ)
         desktop = environ.get("XDG_CURRENT_DESKTOP") or "a desktop without a name"
-        if found.backend:
-            yield Finding(f"portal {interface}", ok=True, detail=f"{found.backend} serves it ({found.by})")
-        else:
-            told = f"no backend serves it on {desktop} ({found.by})"
-            yield Finding(f"portal {interface}", ok=False, detail=told, remedy=_PACKAGES)
-    for file in portals.unreadable(environ):
-        mode = stat.S_IMODE(file.stat().st_mode)
-        told = f"{file} cannot be read (mode {mode:04o}), so the portal leaves it out without a word"
-        yield Finding("portal configuration", ok=False, detail=told, remedy=f"sudo chmod 0644 {file}")
+        good, bad = f"{found.backend} serves it ({found.by})", f"no backend serves it on {desktop} ({found.by})"
+        yield _finding(f"portal {interface}", good if found.backend else bad, "" if found.backend else _PACKAGES)
+    for file in (*_configurations(environ), *_portal_files(environ)):
+        if not os.access(file, os.R_OK):  # the portal takes another backend then, or none
+            told = f"{file} cannot be read (mode {_mode(file):04o}), so the portal leaves it out without a word"
+            yield _finding("portal configuration", told, f"sudo chmod 0644 {file}")
     yield _pipewire(environ)
 
 
@@ -89,5 +92,67 @@ def _pipewire(environ: Mapping[str, str]) -> Finding:
         except OSError as error:
             remedy = "systemctl --user start pipewire wireplumber (packages pipewire, wireplumber)"
             told = f"PipeWire, which brings the picture, does not answer at {path} ({error.strerror})"
-            return Finding("PipeWire", ok=False, detail=told, remedy=remedy)
-    return Finding("PipeWire", ok=True, detail=f"answers at {path}")
+            return _finding("PipeWire", told, remedy)
+    return _finding("PipeWire", f"answers at {path}", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The backend of one interface of the portal."""
+
+    backend: str  # "" for none
+    by: str  # the file that names it, or words
+
+
+def served(interface: str, environ: Mapping[str, str]) -> Served:
+    """Which backend the portal takes for an interface, such as ScreenCast, by its configuration (portals.conf(5))."""
+    wanted_name = f"{_IMPLEMENTED}{interface}"
+    installed = {name: uses for name, interfaces, uses in _backends(environ) if wanted_name in interfaces}
+    readable = next((one for one in _configurations(environ) if os.access(one, os.R_OK)), None)
+    if readable is None:
+        desktops = set(_desktops(environ))
+        fitting = (name for name, uses in installed.items() if uses & desktops)
+        return Served(next(fitting, ""), "no portals.conf; its own file names the desktop")
+    preferred = _read(readable).get("preferred", {})
+    for name in filter(None, preferred.get(wanted_name, preferred.get("default", "")).split(";")):
+        if name in installed or (name == "*" and installed):
+            return Served(min(installed) if name == "*" else name, str(readable))
+    return Served("", str(readable))
+
+
+def _desktops(environ: Mapping[str, str]) -> list[str]:
+    return [one.lower() for one in environ.get("XDG_CURRENT_DESKTOP", "").split(":") if one]
+
+
+def _configurations(environ: Mapping[str, str]) -> list[Path]:
+    """The files that say which backends are taken, the one that counts first."""
+    names = [*(f"{one}-portals.conf" for one in _desktops(environ)), "portals.conf"]
+    roots = [places.config_home(environ), *places.config_dirs(environ), Path("/etc"), *_data(environ)]
+    return [file for root in roots for name in names if (file := root / _FOLDER / name).is_file()]
+
+
+def _data(environ: Mapping[str, str]) -> list[Path]:
+    return [places.data_home(environ), *places.data_dirs(environ)]
+
+
+def _portal_files(environ: Mapping[str, str]) -> list[Path]:
+    return [file for root in _data(environ) for file in sorted((root / _FOLDER / "portals").glob("*.portal"))]
+
+
+def _backends(environ: Mapping[str, str]) -> Iterator[tuple[str, set[str], set[str]]]:
+    """The installed backends: names, the interfaces that each implements, and its desktops."""
+    for file in _portal_files(environ):
+        table = _read(file).get("portal", {})
+        uses = {one.lower() for one in table.get("usein", "").split(";") if one}
+        yield file.stem, set(table.get("interfaces", "").split(";")), uses
+
+
+def _read(file: Path) -> Mapping[str, Mapping[str, str]]:
+    parser = configparser.RawConfigParser(strict=False)
+    # Names of interfaces keep their case.
+    parser.optionxform = lambda option: option if "." in option else option.lower()  # type: ignore[method-assign, assignment]
+    try:
+        parser.read_string(file.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, configparser.Error):
+        return {}
+    return {name.lower(): dict(parser[name]) for name in parser.sections()}

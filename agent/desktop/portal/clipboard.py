@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import ClipboardListener, Session
 from agent.desktop.protocol.clipboard import HungError
-from agent.desktop.wayland.transfer import read_all, write_all
+from agent.desktop.wayland.selection import read_all, write_all
 
 #: Kinds of plain text that a text is offered as: Wayland's names, and those that X11's programs know.
 _TEXT = ("text/plain;charset=utf-8", "text/plain", "UTF8_STRING", "STRING", "TEXT")

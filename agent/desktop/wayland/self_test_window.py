@@ -10,7 +10,7 @@ from agent.desktop.protocol.clipboard import TEXTS, HungError
 from agent.desktop.self_test.pattern import Pattern
 from agent.desktop.self_test.window_program import APP, TITLE, Shown, serve
 from agent.desktop.wayland.layout import take_keymap
-from agent.desktop.wayland.transfer import read_all
+from agent.desktop.wayland.selection import DATA_DEVICE, Selection
 from agent.desktop.wayland.wire import Arguments, Connection, create_buffer, socket_of
 
 _XRGB = 1  # of wl_shm's formats
@@ -24,8 +24,7 @@ class WaylandWindow(Shown):
         super().__init__(pattern)
         self._at, self._wheel = (0.0, 0.0), [0.0, 0.0, 0, 0]
         self._keymap: Keymap | None = None
-        self._offers: dict[int, list[str]] = {}  # the kinds of each offer of a clipboard
-        self._offer = 0
+        self._selection: Selection | None = None
         self._connection = connection = Connection(socket_of(os.environ))
         compositor, self._shared = connection.bind("wl_compositor", 4), connection.bind("wl_shm", 1)
         self._shell = connection.bind("xdg_wm_base", 1, self._of_shell)
@@ -41,7 +40,7 @@ class WaylandWindow(Shown):
         connection.request(top, 3, "s", APP)
         if connection.has("wl_data_device_manager"):
             manager = connection.bind("wl_data_device_manager", 3)
-            connection.request(manager, 1, "no", connection.new(self._of_clipboard), self._seat)
+            self._selection = Selection(connection, manager, self._seat, DATA_DEVICE)
         connection.request(self._surface, 6)  # without a picture: the compositor then says how large it is to be
         connection.roundtrip()
 
@@ -65,19 +64,11 @@ class WaylandWindow(Shown):
         connection.request(self._surface, 6)
 
     def clipboard(self) -> str:
-        kind = next((one for one in TEXTS if one in self._offers.get(self._offer, [])), None)
-        if kind is None:
-            return ""
-        reading, writing = os.pipe2(os.O_CLOEXEC)
-        try:
-            self._connection.request(self._offer, 1, "s", kind, files=[writing])
-        finally:
-            os.close(writing)
-        try:
+        there = [] if self._selection is None else self._selection.kinds()
+        kind = next((one for one in TEXTS if one in there), None)
+        if kind is not None and self._selection is not None:
             with suppress(HungError):
-                return read_all(reading).decode("utf-8", "replace")
-        finally:
-            os.close(reading)
+                return self._selection.read(kind).decode("utf-8", "replace")
         return ""
 
     def close(self) -> None:
@@ -146,17 +137,6 @@ class WaylandWindow(Shown):
                 arguments.number()
                 held, latched, locked, group = (arguments.number() for _ in range(4))
                 self._keymap.set_modifiers(held, latched, locked, group)
-
-    def _of_clipboard(self, opcode: int, arguments: Arguments) -> None:
-        if opcode == 0:
-            offer = arguments.number()
-            kinds = self._offers[offer] = []
-            self._connection.hear(offer, lambda which, told: kinds.append(told.text()) if which == 0 else None)
-        elif opcode == 5:
-            self._offer = arguments.number()
-            for old in [one for one in self._offers if one != self._offer]:
-                del self._offers[old]
-                self._connection.request(old, 2)
 
 
 def _paint(memory: mmap.mmap, pattern: Pattern, size: Size, *, turned: bool) -> None:
