@@ -46,7 +46,6 @@ _KEYS: dict[str, frozenset[str] | None] = {
     ),
     "question": frozenset({"absent", "asked_with", "system", "text", "which"}),
     "scroll": frozenset({"notches_up_to", "pixels_per_notch", "usual_magnitude", "usual_pixels"}),
-    "swipe": frozenset({"down", "left", "notches", "right", "up"}),
     "localisation": frozenset({"action", "text"}),
     "ask_user": frozenset({"question"}),
     "terminate": frozenset({"status"}),
@@ -56,7 +55,7 @@ _KEYS: dict[str, frozenset[str] | None] = {
          "system_button", "template")
     ),
 }  # fmt: skip
-_OWN = frozenset({"api", "fractions", "made_by", "models", "name", "proven_by", "tools"})
+_OWN = frozenset({"api", "fractions", "made_by", "models", "name", "proven_by", "swipe", "tools"})
 
 
 def _check_keys(path: Path, data: Mapping[str, Any]) -> None:

@@ -48,7 +48,6 @@ class Vocabulary:
 
     Args:
         grid: what its points are counted on.
-        swipe_notches: the wheel's notches for one swipe, and for a scroll that names no amount.
         swipe_turns: where the wheel turns for a swipe.
         system_buttons: the chords that stand for a phone's buttons.
         pixels_per_notch: how many of the units of a scroll by `pixels` (positive: up, and to the right) one notch is.
@@ -61,7 +60,6 @@ class Vocabulary:
     """
 
     grid: Grid
-    swipe_notches: int = 5
     swipe_turns: Mapping[str, str] = field(default_factory=dict)
     system_buttons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     pixels_per_notch: float = _WORDS["pixels_per_notch"]
@@ -74,15 +72,15 @@ class Vocabulary:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], grid: Grid) -> "Vocabulary":
-        """As a `family.toml` has it: its tables `swipe`, `system_button` and `names`; `held_in_text` in its table
-        `call`, `pixels_per_notch` and `notches_up_to` in its table `scroll`, `status` in its table `terminate`,
-        `seconds` in its table `wait`, `question` in its table `ask_user`. What is not there is unknown, or as usual.
+        """Read the words from a `family.toml`; what is not there is unknown, or as usual.
+
+        Read are its key `swipe`, its tables `system_button` and `names`, and keys of its tables `call`, `scroll`,
+        `terminate`, `wait` and `ask_user`.
         """
-        turns, scroll = dict(data.get("swipe", {})), data.get("scroll", {})
+        scroll = data.get("scroll", {})
         return cls(
             grid,
-            turns.pop("notches", 5),
-            turns,
+            _WORDS["swipes"].get(data.get("swipe"), {}),
             {name: tuple(keys) for name, keys in data.get("system_button", {}).items()},
             scroll.get("pixels_per_notch", _WORDS["pixels_per_notch"]),
             scroll.get("notches_up_to", 0),
@@ -239,7 +237,7 @@ def _swipe(call: _Arguments) -> Action[GridPoint]:
     turn = call.words.swipe_turns.get(call.word("direction") or _swiped(call))
     if turn is None:
         raise ArgumentError("bad_argument", "a swipe needs a direction: up, down, left or right")
-    return _turned(call, turn, call.words.swipe_notches)
+    return _turned(call, turn, _WORDS["swipe_notches"])
 
 
 def _swiped(call: _Arguments) -> str:
@@ -266,7 +264,7 @@ def _wheel(call: _Arguments, ways: tuple[str, ...], positive: Literal["up", "rig
     direction = call.word("direction")
     pixels = call.number("pixels")
     if direction in ways:
-        usual = call.words.swipe_notches if pixels is None else _pixels_in_notches(call, pixels)
+        usual = _WORDS["swipe_notches"] if pixels is None else _pixels_in_notches(call, pixels)
         notches = call.amount("amount", "notches", "clicks", default=usual, most=_MAX_NOTCHES)
         return _turned(call, direction, _notches(notches))
     if not pixels:
