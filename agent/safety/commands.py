@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from agent.safety.rule_values import chord_of
+from agent.safety.policy_rules.values import chord_of
 from foundation.configs import load_config
 
 #: Characters that mean nothing but themselves to a shell, or only say where a command ends; quotes are judged apart.

@@ -25,9 +25,9 @@ from agent.core.actions import (
 )
 from agent.core.geometry import DesktopPoint
 from agent.safety.addresses import site_of
-from agent.safety.disclosure import Leaving
-from agent.safety.policy_file import load_policy
-from agent.safety.rules import Allowed, Rule
+from agent.safety.policy_rules.disclosure import Leaving
+from agent.safety.policy_rules.policy_file import load_policy
+from agent.safety.policy_rules.rule import Allowed, Rule
 from agent.safety.situation import UNKNOWN, Place, Sense, Situation
 from foundation.errors import UsageError
 from foundation.foreign_text import printable

@@ -14,8 +14,8 @@ from agent.core.geometry import Region
 from agent.events.run_events import Acted, Warned
 from agent.record.bundle import Recorder
 from agent.record.redact import Redactor
-from agent.safety.disclosure import Leaving
 from agent.safety.policy import Policy
+from agent.safety.policy_rules.disclosure import Leaving
 from agent.screen.outline import Element
 
 

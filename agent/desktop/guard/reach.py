@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.protocol.elements import Elements, FieldText
 from agent.desktop.protocol.windows import Connection, OpenWindows, Window, WindowId, Windows
-from agent.safety.disclosure import Leaving, holds_secret
+from agent.safety.policy_rules.disclosure import Leaving, holds_secret
 from agent.screen.capture import Frame, Screen
 from agent.screen.outline import Element, Outline
 

@@ -2,8 +2,8 @@
 
 from agent.core.actions import TOUCHING, CallTool, OpenApp, VisitPage, points_of
 from agent.events.run_events import Acted, Dropped, Event, PersonSaid, StepFinished, UserActed
-from agent.safety.disclosure import Leaving, holds_secret
 from agent.safety.naming import named
+from agent.safety.policy_rules.disclosure import Leaving, holds_secret
 
 #: The newest so many entries are told, each so long at most; what goes on for longer says nothing new.
 _MOST, _LONGEST = 40, 300

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agent.safety.disclosure import Leaving
-from agent.safety.rule_values import Named
-from agent.safety.rules import Allowed, PolicyPart, Rule
+from agent.safety.policy_rules.disclosure import Leaving
+from agent.safety.policy_rules.rule import Allowed, PolicyPart, Rule
+from agent.safety.policy_rules.values import Named
 from agent.safety.words import word_lists
 from foundation.configs import config_names, load_config
 from foundation.errors import UsageError

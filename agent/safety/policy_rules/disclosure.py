@@ -9,8 +9,8 @@ from typing import Literal, Self, TypeAlias
 from pydantic import model_validator
 
 from agent.core.geometry import DesktopPoint, Region, without
-from agent.safety.rule_values import Box, Expression
-from agent.safety.rules import PolicyPart
+from agent.safety.policy_rules.rule import PolicyPart
+from agent.safety.policy_rules.values import Box, Expression
 from agent.safety.text import found
 from agent.screen.outline import Element
 

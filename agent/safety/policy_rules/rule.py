@@ -30,7 +30,7 @@ from agent.core.actions import (
     to_json,
 )
 from agent.core.geometry import DesktopPoint, Region
-from agent.safety.rule_values import Box, Chord, Facts, Names, Patterns, Some, Text, Words, chord_of
+from agent.safety.policy_rules.values import Box, Chord, Facts, Names, Patterns, Some, Text, Words, chord_of
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
 from agent.safety.targets import captions, named_elements
 from agent.safety.text import found, matches, one_line, spelled
