@@ -28,8 +28,8 @@ HOW_TO_NAME = "Cards are T4, 2xL4 (two of them), NAME:MEMORY:CAPABILITY:BANDWIDT
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
-    """One column of the comparison: a machine as it was named."""
+class Machine:
+    """A machine of the comparison."""
 
     named: str  # as on the command line
     card: str  # the card's name in it
@@ -41,7 +41,7 @@ class Contender:
 class Row:
     """The plan and speed of one machine with one model and preset."""
 
-    contender: Contender
+    machine: Machine
     model: str  # as named; "" where it was left to the planner
     preset: str
     plan: Plan | None  # None if nothing fits
@@ -52,7 +52,7 @@ class Row:
     @property
     def price_of_all(self) -> float | None:
         """The price of an hour of the whole machine, idle cards included."""
-        return None if self.price is None else self.price * self.contender.count
+        return None if self.price is None else self.price * self.machine.count
 
     @property
     def cost_alone(self) -> Range | None:
@@ -95,25 +95,25 @@ def compare(options: argparse.Namespace, flags: list[str]) -> list[Row]:
     prices = {**load_server_config().prices, **own_prices}
     own_measured = [*_measured(options.measured)]
     measured = [*load_config("gpus/measured.toml")["measured"], *own_measured]
-    contenders = [contender_of(text.strip()) for text in options.compare.split(",")]
+    machines = [machine_of(text.strip()) for text in options.compare.split(",")]
     table = speed_table()
     screen = parse_screen(options.screen) if options.screen else (1920, 1080)
     models: list[str | None] = [*_listed("--model", options.model)] if options.model else [None]
     presets = _listed("--preset", options.preset or load_presets().default)
     for name in [*own_prices, *(entry["card"] for entry in own_measured)]:
-        if not any(_is_card(contender.card, name) for contender in contenders):
+        if not any(_is_card(machine.card, name) for machine in machines):
             raise UsageError(f"{name!r} is none of the cards that are compared.", f"They are {options.compare}.")
     rows = []
-    for contender, model, preset in product(contenders, models, presets):
+    for machine, model, preset in product(machines, models, presets):
         wish = argparse.Namespace(**{**vars(options), "model": model, "preset": preset})
-        price = next((price for name, price in prices.items() if _is_card(contender.card, name)), None)
+        price = next((price for name, price in prices.items() if _is_card(machine.card, name)), None)
         try:
-            plan = resolve_options(wish, flags, contender.hardware).plan()
+            plan = resolve_options(wish, flags, machine.hardware).plan()
         except EnvironmentLacksError as error:
-            rows.append(Row(contender, model or "", preset, None, error.what, None, price))
+            rows.append(Row(machine, model or "", preset, None, error.what, None, price))
             continue
-        speed = _with_measured(speed_of(plan, table, screen), plan, contender, measured, table)
-        rows.append(Row(contender, plan.model.name, preset, plan, "", speed, price))
+        speed = _with_measured(speed_of(plan, table, screen), plan, machine, measured, table)
+        rows.append(Row(machine, plan.model.name, preset, plan, "", speed, price))
     return rows
 
 
@@ -124,7 +124,7 @@ def _listed(option: str, text: str) -> list[str]:
     return names
 
 
-def contender_of(text: str) -> Contender:
+def machine_of(text: str) -> Machine:
     """Read the name of one machine. Raises UsageError."""
     found = re.fullmatch(r"(?:(\d{1,2})x)?\s*([^:]+)(?::([\d.]+):(\d{1,2})\.(\d)(?::([\d.]+))?)?", text)
     if found is None:
@@ -132,16 +132,16 @@ def contender_of(text: str) -> Contender:
     count, name = int(found[1] or 1), found[2].strip()
     if name == "here":
         here = cards_here(None)
-        return Contender(text, here.gpus[0].name if here.gpus else "cpu", max(1, len(here.gpus)), here)
+        return Machine(text, here.gpus[0].name if here.gpus else "cpu", max(1, len(here.gpus)), here)
     if plain_name(name) in ("cpu", "none"):
-        return Contender(text, "cpu", 1, processor_alone())
+        return Machine(text, "cpu", 1, processor_alone())
     described = None
     if found[3]:
         described = Described(
             _number(found[3]), (int(found[4]), int(found[5])), _number(found[6]) if found[6] else None
         )
     hardware = imagine(name, count, described)
-    return Contender(text, name if described else hardware.gpus[0].name, len(hardware.gpus), hardware)
+    return Machine(text, name if described else hardware.gpus[0].name, len(hardware.gpus), hardware)
 
 
 def _number(text: str) -> float:
@@ -222,14 +222,14 @@ def _of_report(card: str, file: str, report: Mapping[str, Any]) -> Mapping[str, 
 
 
 def _with_measured(
-    speed: Speed, plan: Plan, contender: Contender, measured: Sequence[Mapping[str, Any]], table: SpeedTable
+    speed: Speed, plan: Plan, machine: Machine, measured: Sequence[Mapping[str, Any]], table: SpeedTable
 ) -> Speed:
     """The latest measurement of this model and preset on this single card; else the estimate."""
     fitting = [
         entry
         for entry in measured
-        if contender.count == 1
-        and _is_card(contender.card, entry["card"])
+        if machine.count == 1
+        and _is_card(machine.card, entry["card"])
         and entry.get("preset") in (None, plan.preset)
         and entry["model"].rsplit("/", 1)[-1].casefold() == plan.model.name.casefold()
     ]
@@ -244,7 +244,7 @@ def rows_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
 def _row_json(row: Row) -> dict[str, Any]:
     plan, speed = row.plan, row.speed
     document: dict[str, Any] = {
-        "cards": row.contender.named, "card": row.contender.card, "count": row.contender.count, "model": row.model,
+        "cards": row.machine.named, "card": row.machine.card, "count": row.machine.count, "model": row.model,
         "preset": row.preset, "fits": plan is not None, "refusal": row.refusal or None,
     }  # fmt: skip
     if plan is None or speed is None:
@@ -280,13 +280,13 @@ def print_rows(console: "Console", rows: Sequence[Row]) -> None:
     for row in rows:
         model = f"{row.model} {row.preset}" if several else row.model
         if row.plan is None or row.speed is None:
-            table.add_row(row.contender.named, model, "does not fit")
+            table.add_row(row.machine.named, model, "does not fit")
             continue
         plan, speed = row.plan, row.speed
         servers = f"{len(plan.replicas)} x " if len(plan.replicas) > 1 else ""
         split = f" on {len(plan.gpus)}" if len(plan.gpus) > 1 else ""
         cells = [
-            row.contender.named, model, f"{servers}{SPOKEN[plan.precision]}{split}", f"{plan.context:,}",
+            row.machine.named, model, f"{servers}{SPOKEN[plan.precision]}{split}", f"{plan.context:,}",
             str(plan.settings.images or 0), str(speed.at_once), _said(speed.one), _said(speed.all_of_them),
             _said(speed.step_s),
         ]  # fmt: skip
@@ -297,9 +297,9 @@ def print_rows(console: "Console", rows: Sequence[Row]) -> None:
     console.print(table)
     for row in rows:
         if row.refusal:
-            console.print(f"{row.contender.named}, {row.model or 'any model'}: {row.refusal}", markup=False)
+            console.print(f"{row.machine.named}, {row.model or 'any model'}: {row.refusal}", markup=False)
         elif row.speed is not None and row.speed.measured:
-            told = f"{row.contender.named}, {row.model}: measured ({row.speed.measured})"
+            told = f"{row.machine.named}, {row.model}: measured ({row.speed.measured})"
             console.print(told, markup=False, style="dim")
     console.print(
         "Speeds are ranges from the cards' data sheets (docs/serving.md has the formula) where nothing was measured: "

@@ -10,7 +10,7 @@ import pytest
 
 from agent.options import RunOptions
 from foundation.command_line import Parser
-from serverctl.commands.comparison import contender_of
+from serverctl.commands.comparison import machine_of
 from serverctl.plan.settings import parse_assignments
 from serverctl.planning import load_presets
 
@@ -80,6 +80,6 @@ def check_values(options: argparse.Namespace) -> None:
     compared = getattr(options, "compare", None)
     if isinstance(compared, str):
         for card in compared.split(","):
-            contender_of(card)
+            machine_of(card)
     for side in compared if isinstance(compared, list) else ():
         assert side in load_presets().by_name, "a preset, as the page has no addresses here"
