@@ -111,9 +111,29 @@ def test_memory_that_others_hold_is_waited_for_and_then_less_is_asked_for() -> N
     assert steps[1].changes == {"gpu_memory_utilization": 0.66}  # (15 - 0.3) / 22, rounded down
 
 
-def test_a_context_that_is_too_long_becomes_what_vllm_says_fits() -> None:
-    (step, _), *_ = climb(Kind.KV_SHORT, fits=20_000)
-    assert step.changes == {"max_model_len": 19_968}
+#: A cache that was made smaller by an earlier step.
+SMALL_CACHE = Goal(
+    model="MAI-UI-2B", adjustments={"kv_cache_dtype": "fp8"}, adjusted_because={"kv_cache_dtype": "room"}
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "card", "goal", "said", "changes"),
+    [
+        (Kind.KV_SHORT, "l4", Goal(model="MAI-UI-8B"), {"fits": 20_000}, {"max_model_len": 19_968}),
+        # The sampler's memory grows with the requests at a time.
+        (Kind.PROFILE_OOM, "l4", Goal(model="MAI-UI-2B", preset="throughput"), {"dummy_requests": 256},
+         {"max_num_seqs": 64}),
+        (Kind.BF16, "l4", Goal(model="MAI-UI-8B"), {}, {"dtype": "half"}),
+        (Kind.QUANT_CC, "rtx-3090", SMALL_CACHE,
+         {"evidence": "ValueError: type fp8e4nv not supported in this architecture"}, {"kv_cache_dtype": None}),
+    ],
+)  # fmt: skip
+def test_the_first_step_changes_what_the_failure_names(
+    kind: Kind, card: str, goal: Goal, said: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    (step, _), *_ = climb(kind, card, goal, **said)
+    assert step.changes == changes
 
 
 def test_a_context_too_small_for_an_agent_is_not_taken() -> None:
@@ -151,11 +171,6 @@ def test_screenshots_are_not_shrunk_below_what_small_targets_need() -> None:
             assert step.changes.get("longest_edge", LEAST_EDGE) >= LEAST_EDGE
 
 
-def test_a_sampler_that_runs_out_of_memory_gets_fewer_requests_first() -> None:
-    (step, _), *_ = climb(Kind.PROFILE_OOM, "l4", Goal(model="MAI-UI-2B", preset="throughput"), dummy_requests=256)
-    assert step.changes == {"max_num_seqs": 64}
-
-
 def test_graphs_become_fewer_and_then_none() -> None:
     knobs = [
         next(iter(step.changes), step.action) for step, _ in climb(Kind.GRAPH_OOM, "h100", Goal(model="MAI-UI-2B"))
@@ -164,33 +179,13 @@ def test_graphs_become_fewer_and_then_none() -> None:
     assert "max_cudagraph_capture_size" in knobs
 
 
-def test_a_card_without_bfloat16_gets_half() -> None:
-    (step, _), *_ = climb(Kind.BF16)
-    assert step.changes == {"dtype": "half"}
+MAYBE_CHANCE = (
+    Kind.PROFILE_RACE, Kind.NETWORK, Kind.CUDA, Kind.NCCL, Kind.KILLED, Kind.CRASHED, Kind.EXITED, Kind.STALLED,
+    Kind.HUNG, Kind.INNER_PORT,
+)  # fmt: skip
 
 
-def test_an_eight_bit_cache_goes_where_the_card_has_no_such_floats() -> None:
-    goal = Goal(model="MAI-UI-2B", adjustments={"kv_cache_dtype": "fp8"}, adjusted_because={"kv_cache_dtype": "room"})
-    evidence = "ValueError: type fp8e4nv not supported in this architecture"
-    (step, _), *_ = climb(Kind.QUANT_CC, "rtx-3090", goal, evidence)
-    assert step.changes == {"kv_cache_dtype": None}
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        Kind.PROFILE_RACE,
-        Kind.NETWORK,
-        Kind.CUDA,
-        Kind.NCCL,
-        Kind.KILLED,
-        Kind.CRASHED,
-        Kind.EXITED,
-        Kind.STALLED,
-        Kind.HUNG,
-        Kind.INNER_PORT,
-    ],
-)
+@pytest.mark.parametrize("kind", MAYBE_CHANCE)
 def test_what_may_have_been_chance_is_tried_once_more(kind: Kind) -> None:
     assert [step.action for step, _ in climb(kind)] == ["retry", "stop"]
 

@@ -125,30 +125,6 @@ def test_requests_that_wait_while_slots_are_free_and_the_cache_is_not_wait_for_t
     assert "hold 2 of 9,100" in found.because
 
 
-def test_an_empty_cache_is_not_blamed_for_what_waits_for_the_prompts_before_it() -> None:
-    """As seen on a real vLLM with steps of 256 tokens: four clients, 7 % of the cache in use while they waited."""
-    waiting = load(queue=8.8, prefill=4.2, decode=0.5, running=1, waiting=3, kv_use=0.07, prompt=6059, answer=8)
-    assert kind_of(waiting, slots=32, kv_tokens=131_072) == "prefill"
-    assert kind_of(replaced_use(waiting, 0.97), slots=32, kv_tokens=131_072) == "kv"
-
-
-def test_a_load_that_throws_requests_out_of_the_cache_is_the_caches() -> None:
-    assert kind_of(load(preemptions=4.0)) == "kv"
-    assert kind_of(load(preemptions=0.0)) != "kv"
-
-
-def test_requests_that_wait_although_everything_has_room_wait_for_the_prompts_before_them() -> None:
-    assert kind_of(load(queue=3.0, running=3, waiting=5)) == "prefill"
-
-
-def test_slots_are_not_blamed_where_more_of_them_could_not_shorten_anything() -> None:
-    """Prompts are computed one after the other in any number of slots."""
-    computing = load(queue=3.0, prefill=0.5, decode=0.01, running=1, waiting=6)
-    assert kind_of(computing, slots=1) == "prefill"
-    assert kind_of(computing, slots=1, vision=0.9) == "images"
-    assert kind_of(load(queue=3.0, prefill=0.2, decode=0.5, running=1, waiting=6), slots=1) == "slots"
-
-
 @pytest.mark.parametrize(
     ("parts", "kind"),
     [
@@ -161,6 +137,35 @@ def test_without_waiting_the_largest_part_of_a_request_is_named(parts: dict[str,
     found = find_bottleneck(load(**parts), 8, 200_000)
     assert found.kind == kind
     assert "%" in found.because
+
+
+#: As seen on a real vLLM with steps of 256 tokens: four clients, 7 % of the cache in use while they waited.
+EMPTY_CACHE = load(queue=8.8, prefill=4.2, decode=0.5, running=1, waiting=3, kv_use=0.07, prompt=6059, answer=8)
+#: Prompts are computed one after the other in any number of slots: more slots would not help.
+COMPUTING = load(queue=3.0, prefill=0.5, decode=0.01, running=1, waiting=6)
+
+
+@pytest.mark.parametrize(
+    ("window", "given", "kind"),
+    [
+        (EMPTY_CACHE, {"slots": 32, "kv_tokens": 131_072}, "prefill"),
+        (replaced_use(EMPTY_CACHE, 0.97), {"slots": 32, "kv_tokens": 131_072}, "kv"),
+        (load(preemptions=4.0), {}, "kv"),
+        (load(preemptions=0.0), {}, "prefill"),
+        (load(queue=3.0, running=3, waiting=5), {}, "prefill"),  # everything has room
+        (COMPUTING, {"slots": 1}, "prefill"),
+        (COMPUTING, {"slots": 1, "vision": 0.9}, "images"),
+        (load(queue=3.0, prefill=0.2, decode=0.5, running=1, waiting=6), {"slots": 1}, "slots"),
+        (load(requests=20, seconds=200.0), {}, "client"),
+        (load(requests=2, seconds=14.0), {}, "client"),  # two requests are enough to see that a server idles
+        (load(requests=2, seconds=3.0), {}, "unknown"),
+        (load(requests=3, seconds=3.0), {}, "unknown"),
+        (None, {}, "unknown"),
+        (Window((Snapshot(0.0), Snapshot(10.0, {"finished": 50.0}))), {}, "unknown"),  # it does not tell its times
+    ],
+)
+def test_the_bottleneck_of_a_load(window: Window | None, given: dict[str, Any], kind: str) -> None:
+    assert kind_of(window, **given) == kind
 
 
 def test_answers_that_are_slow_because_prompts_of_others_are_computed_beside_them_are_no_slow_decoding() -> None:
@@ -180,22 +185,6 @@ def test_with_one_slot_no_answer_is_written_beside_a_prompt() -> None:
     one = load(requests=24, seconds=12.0, images=1.0, queue=2.0, prefill=0.2, decode=0.3, running=1, waiting=5)
     assert one.beside_prefills == 0
     assert kind_of(one, slots=1, vision=0.8) == "slots"
-
-
-def test_a_server_that_idles_between_requests_waits_for_its_clients() -> None:
-    assert kind_of(load(requests=20, seconds=200.0)) == "client"
-    assert kind_of(load(requests=2, seconds=14.0)) == "client", "that much two requests say"
-    assert kind_of(load(requests=2, seconds=3.0)) == "unknown"
-
-
-def test_no_load_and_a_few_requests_are_nothing_to_judge() -> None:
-    assert kind_of(None) == "unknown"
-    assert kind_of(load(requests=3, seconds=3.0)) == "unknown"
-
-
-def test_a_server_that_does_not_tell_its_times_is_not_judged() -> None:
-    silent = Window((Snapshot(0.0), Snapshot(10.0, {"finished": 50.0})))
-    assert kind_of(silent) == "unknown"
 
 
 # ------------------------------------------------------------------------------------------------------- the window
