@@ -4,11 +4,10 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from agent.families.base import Call
+from agent.families.base import Call, PromptRequest
 from agent.families.literal.family import FUNCTION, render
-from agent.literal.engine import Engine
+from agent.literal.engine import BadRequestError, Engine
 from agent.literal.find.reader import WHO
-from agent.literal.state.conversation import BadRequestError, read_conversation
 from agent.model import engines as model_engine
 from agent.model.asking import Completion, Delta, OnProgress
 from agent.model.endpoint import Endpoint, Limits
@@ -49,8 +48,11 @@ class LiteralClient:
         """See `ModelClient.aclose`."""
 
     def _answer(self, request: ChatRequest) -> str:
+        prompt = request.native.get("prompt")
         try:
-            reply = self._engine.reply(read_conversation(request.messages))
+            if not isinstance(prompt, PromptRequest):
+                raise BadRequestError("it is no request of the literal family")
+            reply = self._engine.reply(prompt)
         except BadRequestError as error:
             raise ModelError("refused", f"The literal engine cannot answer this: {error}.", "") from error
         return render(reply.thought, Call(FUNCTION, reply.arguments))

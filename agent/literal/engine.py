@@ -1,26 +1,32 @@
 """The engine: decides the next action from what the instruction says and what the screen tells of its elements.
 
-It follows the goals one by one. A goal is reached only when a control, a setting, a file, a window or the typed text
-itself says so; what cannot be found is looked for where such things live, and then it says what it could not find. It
-never clicks something else instead, and what it did without seeing an effect it does not call done.
+It pursues the goals one by one (`do`). A goal is reached only when a control, a setting, a file, a window or the typed
+text itself says so; what cannot be found is looked for where such things live, and then it says what it could not
+find. It never clicks something else instead, and what it did without seeing an effect it does not call done.
 """
 
+import io
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from agent.literal.do.next_step import next_step
+from agent.core.changes import Change
+from agent.core.geometry import Size
+from agent.core.notes import Note, read_notes, without_notes
+from agent.families.base import PastStep, PromptRequest
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, WhichError, wait
 from agent.literal.do.proof import leads, shown_by_sum
+from agent.literal.do.pursue import pursue
 from agent.literal.find.reader import Reader
 from agent.literal.find.scene import Scene
-from agent.literal.goals import Click, Close, Goal, Open, Press, Type, Wait
+from agent.literal.goals import ArrangeWindow, Click, Close, Goal, Open, Press, Type, Wait
 from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.language.wording import UNDERSTOOD, describe_goal
-from agent.literal.state.conversation import Conversation, Intent, Move, Reached, memory
-from agent.literal.state.goal_state import Done, GoalState, Step, Stuck, Verdict, WhichError
 from agent.literal.vocabulary.names import Names
+from agent.screen.encode import EncodedImage
 from agent.screen.outline import Outline
 
 if TYPE_CHECKING:
@@ -28,6 +34,15 @@ if TYPE_CHECKING:
 
 _INSTEAD = re.compile(r"[,;]?\s*\binstead\b[.!]?\s*$|^\s*instead,?\s+", re.IGNORECASE)
 _SKIP = re.compile(r"\s*(?:please )?skip\b", re.IGNORECASE)
+#: Actions spent on one goal before it is given up.
+_MOST_MOVES = 40
+#: A busy window tells nothing of what is in it. It is waited for so many times, so many seconds each: its tree is asked
+#: again after ten seconds.
+_MOST_BUSY, _BUSY = 14, 1.2
+
+
+class BadRequestError(ValueError):
+    """The request has no instruction or no screenshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +54,7 @@ class Reply:
 
 
 class Engine:
-    """Answers chats. It keeps nothing but the loaded reader; the chat itself is its memory.
+    """Decides the steps of one run after the other.
 
     Args:
         read: makes an outline of the words of a screenshot, for screens of which nothing else is told.
@@ -53,145 +68,219 @@ class Engine:
     ) -> None:
         self._read = read or Reader().outline
         self._understand = understand
+        self._run: _Run | None = None
+        self._lock = Lock()  # an answer that nobody waits for any more may still be in the making
 
-    def reply(self, conversation: Conversation) -> Reply:
-        """The next answer for a conversation."""
-        try:
-            goals = self._understand(conversation.instruction)
-        except NotUnderstoodError as error:
-            return _give_up(f"{error} This is the literal engine; it understands: {UNDERSTOOD}.", ())
-        told, unclear = _read_told(conversation.told)
-        goals += told
-        outline = conversation.screen.outline
-        if outline is not None and not outline.elements:
-            # Reading takes seconds: what is opened, or only waited for, needs no words.
-            answer = _Run(conversation, goals, unclear, Scene(outline)).reply()
-            if answer.arguments["action"] == "wait" or (answer.arguments["action"] == "open" and not outline.windows):
-                return answer
-        return _Run(conversation, goals, unclear, self._scene(conversation)).reply()
+    def reply(self, prompt: PromptRequest) -> Reply:
+        """The next answer. Raises BadRequestError."""
+        picture = prompt.images[-1] if prompt.images else None
+        if not without_notes(prompt.instruction):
+            raise BadRequestError("there is no instruction")
+        if picture is None:
+            raise BadRequestError("there is no screenshot")
+        with self._lock:
+            try:
+                run = self._go_on(prompt)
+            except NotUnderstoodError as error:
+                return _give_up(f"{error} This is the literal engine; it understands: {UNDERSTOOD}.", ())
+            return run.decide(self._scene(prompt.outline, picture), prompt.changes, picture.size)
 
-    def _scene(self, conversation: Conversation) -> Scene:
-        outline = conversation.screen.outline
-        if outline is not None and outline.elements:
-            return Scene(outline)
-        assert conversation.picture is not None
-        words = self._read(conversation.picture.image)
-        return Scene(words if outline is None else replace(outline, elements=words.elements))
+    def _go_on(self, prompt: PromptRequest) -> "_Run":
+        """The run of a request, up to its last step.
+
+        A run begins with the first request. If the last answer was not carried out (the person stepped in), or the
+        run is not known here, its steps are gone through again.
+        """
+        if self._run is not None and self._run.awaits(prompt):
+            self._run.take(prompt.steps[-1])
+            return self._run
+        environ = {str(name): str(value) for name, value in prompt.options.get("environ", {}).items()}
+        goals = self._understand(without_notes(prompt.instruction))
+        self._run = run = _Run(prompt.instruction, goals, Names.told(environ))
+        for note in read_notes(prompt.instruction):
+            run.hear(note)
+        for step in prompt.steps:
+            picture = step.images[-1] if step.images else None
+            scene = self._scene(step.outline, picture)
+            run.decide(scene, step.changes, scene.outline.size if picture is None else picture.size)
+            run.take(step)
+        return run
+
+    def _scene(self, outline: Outline | None, picture: EncodedImage | None) -> Scene:
+        if picture is None:
+            return Scene(outline or Outline(Size(1, 1), ()))
+
+        def read() -> Outline:
+            from PIL import Image
+
+            return self._read(Image.open(io.BytesIO(picture.data)).convert("RGB"))
+
+        return Scene(outline or Outline(picture.size, ()), read)
 
 
 class _Run:
-    """One reply in the making."""
+    """One run: its goals, and the one that is pursued."""
 
-    def __init__(self, conversation: Conversation, goals: Sequence[Goal], unclear: list[str], scene: Scene) -> None:
-        self._conversation = conversation
-        self._goals = goals
-        self._unclear = unclear
-        self._scene = scene
-        self._reached = list(conversation.reached)
-        self._said: list[str] = []
+    def __init__(self, instruction: str, goals: list[Goal], names: Names) -> None:
+        self.now = Now(Scene(Outline(Size(1, 1), ())), names=names)
+        self._instruction, self._goals = instruction, goals
+        self._unclear: list[str] = []  # what the person said that cannot be understood
+        self._said: list[str] = []  # since the last answer
+        self._reached: list[Done] = []
+        self._skipped: set[int] = set()  # the goals that the person did not want
+        self._dry = False  # whether steps are only told, not carried out
+        self._steps = self._follow()
+        self._step: Step | None = None  # the last answer, until it is carried out
+        self._move: Move | None = None  # the same, once it is
+        self._end: Reply | None = None
 
-    def reply(self) -> Reply:
-        """The next step, or the end."""
-        moves, goals = self._conversation.moves, self._goals
-        part = moves[-1].part if moves else 0
-        if moves and self._says_something_unclear(moves[-1]):
-            self._said.append(f"I cannot follow what you say; I understand: {UNDERSTOOD}.")
-        while part < len(goals):
-            tried = [move for move in moves if move.part == part]
-            if any(move.denied for move in tried):
-                return self._fail(f"You did not allow this: {describe_goal(goals[part])}.")
-            if skipped := [move for move in tried if move.skipped]:
-                # It must not go on as if nothing had been said.
-                if any(self._says_something_unclear(move) for move in skipped):
-                    return self._fail("So I stop, as you did not allow what I would do.")
-                self._said.append(f"You did not want this: {describe_goal(goals[part])}.")
-                part += 1
-                continue
-            match self._verdict(part, tried):
-                case Done(words, verified):
-                    self._said.append(f"{words[:1].upper()}{words[1:]}.")
-                    self._reached.append(Reached(words, verified))
-                    part += 1
-                case Stuck(words):
-                    return self._fail(words)
-                case Step(words, intent, arguments, about):
-                    thought = " ".join([*self._said, words])
-                    return Reply(thought, {**arguments, **self._memory(part, intent, about)})
-        return self._end()
+    def awaits(self, prompt: PromptRequest) -> bool:
+        """Whether a request comes after the last answer was carried out."""
+        if self._step is None or self._instruction != prompt.instruction:
+            return False
+        made = len(prompt.steps) == len(self.now.moves) + 1
+        return made and dict(prompt.steps[-1].calls[0].arguments) == dict(self._step.call)
 
-    def _memory(self, part: int, intent: Intent, about: str) -> dict[str, Any]:
-        return memory(part, intent, about, self._reached)
+    def take(self, past: PastStep) -> None:
+        """Take in that the last answer was carried out, and what was said of it."""
+        if self._step is None:
+            return
+        notes = [note for text in past.replies for note in read_notes(text)]
+        reply = next(filter(None, map(without_notes, past.replies)), "")
+        self._move = Move(self._step, self.now.scene, self.now.changes, tuple(notes), reply)
+        self.now.moves.append(self._move)
+        self._step = None
+        for note in notes:
+            self.hear(note)
 
-    def _verdict(self, part: int, tried: Sequence[Move]) -> Verdict:
-        if any(move.has("dry_run") for move in tried):
-            return self._dry_verdict(part)
-        state = self._state(part, tried)
+    def hear(self, note: Note) -> None:
+        """Take in what the person says during the run: goals that come after all others."""
+        if note.kind != "said" or _SKIP.match(note.detail):
+            return
         try:
-            verdict = next_step(state)
-        except WhichError as error:
-            if state.tried("ask"):  # nobody answered, or not with one of them
-                return Stuck(f"{error.words}. Say which, for example “the second”.")
-            return Step(
-                "I ask which is meant.", "ask", {"action": "ask_user", "question": f"{error.words}. Which one?"}
-            )
-        if any(move.has("dry_run") for move in self._conversation.moves):
-            return self._dry_start(part, verdict)
-        return verdict
+            self._goals += read_instruction(_INSTEAD.sub("", note.detail))
+        except NotUnderstoodError:
+            self._unclear.append(note.detail)
 
-    def _dry_verdict(self, part: int) -> Verdict:
-        """After the first step of a goal, nothing more can be known of it: the effect of that is not to be seen."""
-        return Done(f"what follows to {describe_goal(self._goals[part])} depends on what that shows", verified=False)
+    def decide(self, scene: Scene, changes: Sequence[Change], image: Size) -> Reply:
+        """The next answer for a screen."""
+        if self._end is not None:
+            return self._end
+        self.now.scene, self.now.changes, self.now.image = scene, changes, image
+        self._said = []
+        move, self._move = self._move, None
+        if move is not None and self._is_unclear(move):
+            self._said.append(f"I cannot follow what you say; I understand: {UNDERSTOOD}.")
+        try:
+            self._step = step = next(self._steps) if move is None else self._steps.send(move)
+        except StopIteration as end:
+            self._end = end.value
+            return self._end
+        return Reply(" ".join([*self._said, step.words]), dict(step.call))
 
-    def _dry_start(self, part: int, verdict: Verdict) -> Verdict:
-        """The start of a later goal of a dry run, as far as it does not depend on what was only told before it."""
-        goal = self._goals[part]
-        free = isinstance(goal, Open | Press | Wait) or (isinstance(goal, Type) and goal.into is None)
-        before = self._goals[:part]
-        untouched = not any(isinstance(one, Open | Click | Close | Press) for one in before)
-        if free or (untouched and isinstance(verdict, Step) and verdict.intent in ("act", "focus")):
-            return verdict
-        return Done(f"how to {describe_goal(goal)} cannot be known before the rest is really done", verified=False)
-
-    def _state(self, part: int, tried: Sequence[Move]) -> GoalState:
-        conversation, goals = self._conversation, self._goals
-        image = conversation.picture.size if conversation.picture is not None else self._scene.outline.size
-        return GoalState(
-            goal=goals[part],
-            moves=tried,
-            earlier=[move for move in conversation.moves if move.part < part],
-            scene=self._scene,
-            changes=conversation.changes,
-            last=part == len(goals) - 1,
-            following=goals[part + 1] if part + 1 < len(goals) else None,
-            image=image,
-            names=Names.told(conversation.screen.environ),
-        )
-
-    def _says_something_unclear(self, move: Move) -> bool:
+    def _is_unclear(self, move: Move) -> bool:
         return any(note.kind == "said" and note.detail in self._unclear for note in move.notes)
+
+    def _follow(self) -> Generator[Step, Move, Reply]:
+        """The steps of the run; returns its end."""
+        part = 0
+        while part < len(self._goals):  # the person may add to them
+            verdict = yield from self._pursue(part)
+            if isinstance(verdict, Stuck):
+                return self._fail(verdict.words)
+            if verdict is None:
+                self._skipped.add(part)
+                self._said.append(f"You did not want this: {describe_goal(self._goals[part])}.")
+            else:
+                self._said.append(f"{verdict.words[:1].upper()}{verdict.words[1:]}.")
+                self._reached.append(verdict)
+            part += 1
+        return self._finish()
+
+    def _pursue(self, part: int) -> Steps[Verdict | None]:
+        """The steps for a goal, within their limits; returns None if the person does not want it."""
+        now, goal = self.now, self._goals[part]
+        now.begun, now.answer = len(now.moves), None
+        steps: Pursuit | None = None
+        move: Move | None = None
+        busy = 0
+        while True:
+            now.last = part == len(self._goals) - 1
+            now.following = None if now.last else self._goals[part + 1]
+            if len(now.moves) - now.begun >= _MOST_MOVES:
+                return Stuck(f"After {_MOST_MOVES} actions I give up to {describe_goal(goal)}.")
+            if busy < _MOST_BUSY and self._is_busy(goal):
+                busy += 1
+                step = wait("The window in front is busy and tells nothing of what is in it yet: wait.", _BUSY)
+                waited = yield step
+                if waited.denied or waited.skipped or waited.has("dry_run"):
+                    return self._interrupted(goal, waited)
+                continue
+            verdict: Step | Verdict
+            try:
+                if steps is None:
+                    steps = pursue(now, goal)
+                    verdict = next(steps)
+                else:
+                    assert move is not None
+                    verdict = steps.send(move)
+            except StopIteration as end:
+                verdict = end.value
+            except WhichError as error:
+                return Stuck(str(error))
+            if self._dry and not self._is_known(part, verdict):
+                return Done(
+                    f"how to {describe_goal(goal)} cannot be known before the rest is really done", verified=False
+                )
+            if not isinstance(verdict, Step):
+                return verdict
+            move = yield verdict
+            if move.denied or move.skipped or move.has("dry_run"):
+                return self._interrupted(goal, move)
+
+    def _interrupted(self, goal: Goal, move: Move) -> Verdict | None:
+        """What a goal comes to whose step was not carried out."""
+        if move.denied:
+            return Stuck(f"You did not allow this: {describe_goal(goal)}.")
+        if move.skipped:  # it must not go on as if nothing had been said
+            return Stuck("So I stop, as you did not allow what I would do.") if self._is_unclear(move) else None
+        self._dry = True  # nothing more can be known of the goal: the effect of the step is not to be seen
+        return Done(f"what follows to {describe_goal(goal)} depends on what that shows", verified=False)
+
+    def _is_known(self, part: int, verdict: Step | Verdict) -> bool:
+        """Whether the start of a later goal of a dry run does not depend on what was only told before it."""
+        goal = self._goals[part]
+        if isinstance(goal, Open | Press | Wait) or (isinstance(goal, Type) and goal.into is None):
+            return True
+        untouched = not any(isinstance(one, Open | Click | Close | Press) for one in self._goals[:part])
+        return untouched and isinstance(verdict, Step) and verdict.main
+
+    def _is_busy(self, goal: Goal) -> bool:
+        """Whether what is in front may only be late: what is not known of a window is not touched."""
+        scene = self.now.scene
+        if not scene.is_late or isinstance(goal, Open | Press | Wait | Close | ArrangeWindow):
+            return False
+        return any(move.action == "open" or _told_then(scene, move.scene) for move in self.now.moves)
 
     def _fail(self, words: str) -> Reply:
         return _give_up(" ".join([*self._said, words]), self._reached)
 
-    def _end(self) -> Reply:
-        moves = self._conversation.moves
-        left_out = {move.part for move in moves if move.skipped}
-        kept = [goal for at, goal in enumerate(self._goals) if at not in left_out]
-        if left_out and not kept:
+    def _finish(self) -> Reply:
+        kept = [goal for at, goal in enumerate(self._goals) if at not in self._skipped]
+        if self._skipped and not kept:
             return self._fail("Nothing else was to be done.")
-        done = "; ".join(map(describe_goal, kept))
-        evidence = [one.words for one in self._reached if one.verified]
-        unverified = self._unverified(kept)
-        if any(move.has("dry_run") for move in moves):
+        if self._dry:
             words = " ".join([*self._said, "Dry run: that is as far as it can be known."])
             return Reply(words, {"action": "answer", "text": words})
-        if unverified:
-            words = " ".join([*self._said, "I did what was asked, but nothing shows that it took effect."])
+        verified = not self._unverified(kept)
+        if verified:
+            done = "; ".join(map(describe_goal, kept))
+            self._said.append(f"{'All other parts' if self._skipped else 'All parts'} are done: {done}.")
         else:
-            words = " ".join([*self._said, f"{'All other parts' if left_out else 'All parts'} are done: {done}."])
-        return Reply(words, _finish("success", words, evidence, verified=not unverified))
+            self._said.append("I did what was asked, but nothing shows that it took effect.")
+        return _end("success", " ".join(self._said), self._reached, verified=verified)
 
-    def _unverified(self, goals: Sequence[Goal]) -> list[Reached]:
+    def _unverified(self, goals: Sequence[Goal]) -> list[Done]:
         """What nothing shows of these goals, which were reached; what only leads to the next is shown by that one."""
         parts = list(zip(goals, self._reached, strict=False))
         summed = shown_by_sum(goals, self._reached)
@@ -204,23 +293,19 @@ class _Run:
         ]
 
 
-def _read_told(texts: Sequence[str]) -> tuple[list[Goal], list[str]]:
-    """What the person said since, as goals that come after all others; and what cannot be understood."""
-    goals: list[Goal] = []
-    unclear: list[str] = []
-    for text in texts:
-        if _SKIP.match(text):
-            continue
-        try:
-            goals += read_instruction(_INSTEAD.sub("", text))
-        except NotUnderstoodError:
-            unclear.append(text)
-    return goals, unclear
+def _told_then(scene: Scene, before: Scene) -> bool:
+    """Whether the window that is in front told its elements before."""
+    front, then = scene.front, before.front
+    if front is None or then is None or (front.app, front.title) != (then.app, then.title):
+        return False
+    return before.has_tree and not before.is_late
 
 
-def _give_up(words: str, reached: Sequence[Reached]) -> Reply:
-    return Reply(words, _finish("fail", words, [one.words for one in reached if one.verified], verified=False))
+def _give_up(words: str, reached: Sequence[Done]) -> Reply:
+    return _end("fail", words, reached, verified=False)
 
 
-def _finish(status: str, words: str, evidence: Sequence[str], *, verified: bool) -> dict[str, Any]:
-    return {"action": "terminate", "status": status, "text": words, "evidence": list(evidence), "verified": verified}
+def _end(status: str, words: str, reached: Sequence[Done], *, verified: bool) -> Reply:
+    evidence = [one.words for one in reached if one.verified]
+    call = {"action": "terminate", "status": status, "text": words, "evidence": evidence, "verified": verified}
+    return Reply(words, call)

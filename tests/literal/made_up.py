@@ -1,15 +1,17 @@
 """Made-up screens: outlines from a few words, and chats about them, as the engine is asked."""
 
-import base64
-import io
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from PIL import Image
 
 from agent.core.changes import Change
 from agent.core.geometry import Region, Size
-from agent.families.literal.screen_text import ScreenText
-from agent.literal.state.conversation import MEMORY, Conversation, Move
+from agent.core.notes import Note
+from agent.families.base import Call, PastStep, PromptRequest
+from agent.families.literal.family import FUNCTION
+from agent.literal.engine import Engine
+from agent.screen.encode import encode
 from agent.screen.outline import Element, Outline, ShownWindow
 
 SIZE = Size(1000, 800)
@@ -34,38 +36,62 @@ def outline(*elements, windows=(WINDOW,), lacks=""):
     return Outline(SIZE, tuple(numbered), tuple(windows), lacks)
 
 
-class Picture:
-    """A screenshot that nobody has to look at."""
+#: A screenshot that nobody has to look at.
+PICTURE = encode(Image.new("RGB", (SIZE.width, SIZE.height)), "png")
 
-    size = SIZE
-    image = Image.new("RGB", (SIZE.width, SIZE.height))
+
+@dataclass(frozen=True)
+class Screen:
+    """What is known of a screen besides its picture."""
+
+    outline: Outline | None = None
+    changes: tuple[Change, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 def screen(*elements, changes=(), **values):
     """What is known of a screen."""
-    return ScreenText(outline(*elements, **values), tuple(changes))
+    return Screen(outline(*elements, **values), tuple(changes))
 
 
-def talk(instruction, now, *moves, reached=()):
-    """The chat as the engine sees it."""
-    return Conversation(instruction, list(moves), tuple(reached), now, Picture())
-
-
-def move(intent, call, before=None, *notes, part=0, about=""):
-    """A past answer."""
-    return Move(part, intent, call, before, about, tuple(notes))
+def talk(instruction, now, *steps):
+    """A request of a run, after these steps."""
+    return PromptRequest(
+        instruction, (PICTURE,), steps, outline=now.outline, changes=now.changes, options={"environ": now.environ}
+    )
 
 
 def taken(reply, before, *notes):
-    """The answer of the engine as a past one."""
-    call = dict(reply.arguments)
-    kept = call.pop(MEMORY)
-    return move(kept["intent"], call, before, *notes, part=kept["part"], about=kept.get("about", ""))
+    """The answer of the engine as a past step."""
+    return past(call_of(reply), before, *notes)
+
+
+def past(call, before, *notes, said=None):
+    """A past step; `said` is what the person answered to it."""
+    note = " ".join(map(str, notes)) or None
+    calls = (Call(FUNCTION, call),)
+    return PastStep("", calls, user_reply=said, note=note, outline=before.outline, changes=before.changes)
+
+
+def follow(instruction, *screens, notes=None, engine=None, stays=False):
+    """The replies to an instruction, one a screen, until it ends.
+
+    `notes` are what the program said of the steps: of all alike, or by their numbers. `stays`: so does the last screen.
+    """
+    engine = engine or Engine(lambda _: outline())
+    steps, replies = [], []
+    for now in (*screens, *[screens[-1]] * (12 if stays else 0)):
+        replies.append(engine.reply(talk(instruction, now, *steps)))
+        if replies[-1].arguments["action"] in ("terminate", "answer"):
+            break
+        said = notes.get(len(steps), ()) if isinstance(notes, dict) else notes or ()
+        steps.append(taken(replies[-1], now, *((said,) if isinstance(said, Note) else said)))
+    return replies
 
 
 def call_of(reply):
-    """The answer's call without the memory."""
-    return {name: value for name, value in reply.arguments.items() if name != MEMORY}
+    """The answer's call."""
+    return dict(reply.arguments)
 
 
 def ending(reply):
@@ -76,10 +102,3 @@ def ending(reply):
 def setting(what, before, after):
     """A setting that changed."""
     return Change("setting", what, before, after)
-
-
-def data_url(image):
-    """An image as a chat has it."""
-    buffer = io.BytesIO()
-    image.save(buffer, format="PNG")
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

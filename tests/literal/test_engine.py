@@ -6,18 +6,19 @@ import pytest
 
 from agent.core.geometry import Region
 from agent.core.notes import Note
+from agent.literal.do.now import Now, WhichError
 from agent.literal.engine import Engine
 from agent.literal.find.scene import Scene
 from agent.literal.goals import Click, SetValue, Target
-from agent.literal.state.goal_state import GoalState, WhichError
 from agent.screen.outline import ShownWindow
+from tests.literal import made_up
 from tests.literal.made_up import (
     WINDOW,
     call_of,
     element,
     ending,
-    move,
     outline,
+    past,
     screen,
     setting,
     taken,
@@ -31,19 +32,12 @@ def engine():
     return Engine(lambda _: outline())
 
 
-def follow(engine, instruction, *screens, notes=()):
+def follow(engine, instruction, *screens, notes=None):
     """The replies to an instruction, or to a goal, one a screen."""
     if not isinstance(instruction, str):
         goal, instruction = instruction, "do it"
         engine = Engine(lambda _: outline(), lambda _: [goal])
-    moves, replies = [], []
-    for now in screens:
-        reply = engine.reply(talk(instruction, now, *moves))
-        replies.append(reply)
-        if reply.arguments["action"] in ("terminate", "answer"):
-            break
-        moves.append(taken(reply, now, *notes))
-    return replies
+    return made_up.follow(instruction, *screens, notes=notes, engine=engine)
 
 
 def box(*, on, name="Reverse scroll direction", **values):
@@ -230,11 +224,11 @@ def test_of_two_buttons_of_one_name_none_is_clicked_before_the_person_says_which
     assert call_of(asked)["action"] == "ask_user"
     assert "1) the push button at 250,230 in “Fonts”, 2) the push button at 250,330" in call_of(asked)["question"]
     question = taken(asked, now)
-    second = engine.reply(talk("click Add", now, replace(question, reply="the second one")))
+    second = engine.reply(talk("click Add", now, replace(question, user_reply="the second one")))
     assert call_of(second) == {"action": "click", "coordinate": [250, 330]}
-    named = engine.reply(talk("click Add", now, replace(question, reply="Fonts")))
+    named = engine.reply(talk("click Add", now, replace(question, user_reply="Fonts")))
     assert call_of(named) == {"action": "click", "coordinate": [250, 230]}
-    for answer in (replace(question, notes=(Note("nobody"),)), replace(question, reply="whatever")):
+    for answer in (taken(asked, now, Note("nobody")), replace(question, user_reply="whatever")):
         refused = engine.reply(talk("click Add", now, answer))
         assert ending(refused)[0] == "fail"
         assert "2 things are called “Add”" in refused.arguments["text"]
@@ -246,13 +240,12 @@ def test_of_two_buttons_of_one_name_none_is_clicked_before_the_person_says_which
      ("first or second", None), ("the fourth", None), ("0", None), ("either", None), ("", None)],
 )  # fmt: skip
 def test_a_reply_names_one_of_several_things_or_the_question_is_open(reply, at):
-    asked = [replace(move("ask", {"action": "ask_user"}), reply=reply)]
-    now = GoalState(Click(Target("Add")), asked, (), Scene(outline()))
+    now = Now(Scene(outline()), answer=reply)
     if at is None:
         with pytest.raises(WhichError):
-            now.choose("Add", ["alpha", "beta", "gamma"])
+            now.chosen("Add", ["alpha", "beta", "gamma"])
     else:
-        assert now.choose("Add", ["alpha", "beta", "gamma"]) == at
+        assert now.chosen("Add", ["alpha", "beta", "gamma"]) == at
 
 
 def test_what_the_person_said_by_place_or_number_is_not_asked_about(engine):
@@ -442,7 +435,7 @@ def test_a_longer_name_of_a_button_is_no_settings_of_its_first_word(engine):
         element("push button", "View", y=150),
         element("toggle button", "View Options", y=200),
     )
-    chat = talk("wait 1 second and open View Options", page, move("act", {"action": "wait", "seconds": 1.0}, page))
+    chat = talk("wait 1 second and open View Options", page, past({"action": "wait", "seconds": 1.0}, page))
     assert call_of(engine.reply(chat))["coordinate"] == [250, 210]
 
 
@@ -480,7 +473,7 @@ def test_the_desktop_is_clicked_where_nothing_covers_it(engine, said):
 
 @pytest.mark.parametrize("said", ["Desktop", "Wallpaper", "Desktop Background"])
 def test_a_plain_click_on_what_is_called_desktop_waits_for_it(engine, said):
-    reply = engine.reply(talk(f"open settings and click {said}", screen(), move("act", {"action": "open"}, screen())))
+    reply = engine.reply(talk(f"open settings and click {said}", screen(), past({"action": "open"}, screen())))
     assert "click" not in reply.arguments["action"]
 
 
@@ -494,15 +487,9 @@ def test_a_desktop_that_is_covered_is_not_clicked(engine):
 
 def test_what_was_reached_before_is_remembered_with_its_evidence(engine):
     off, on, end = screen(box(on=False)), screen(box(on=True), field("")), screen(box(on=True), field("hello"))
-    moves = []
-    first = engine.reply(talk("enable Reverse scroll direction and type 'hello'", off))
-    moves.append(taken(first, off))
-    second = engine.reply(talk("enable Reverse scroll direction and type 'hello'", on, *moves))
-    [(words_, verified)] = second.arguments["memory"]["reached"]
-    assert verified
-    assert "checked" in words_
+    _, second, last = follow(engine, "enable Reverse scroll direction and type 'hello'", off, on, end)
     assert call_of(second) == {"action": "type", "text": "hello"}
-    assert end.outline is not None
+    assert ["checked" in words_ for words_ in last.arguments["evidence"]] == [True, False]
 
 
 def test_keys_on_the_way_to_something_that_is_seen_need_no_evidence_of_their_own(engine):
@@ -535,61 +522,49 @@ def denied_with(said):
 
 def test_what_the_person_adds_comes_after_the_rest(engine):
     page, after = screen(element("push button", "Apply")), screen(element("push button", "Close"))
-    chat = talk("click Apply", after, move("act", {"action": "click", "coordinate": [250, 210]}, page))
-    chat.told = ["open mousepad"]
-    reply = engine.reply(chat)
+    said = Note("said", "open mousepad")
+    _, reply = follow(engine, "click Apply", page, after, notes={0: said})
     assert call_of(reply) == {"action": "open", "text": "mousepad"}
-    assert reply.arguments["memory"]["part"] == 1
 
 
 def test_what_it_cannot_follow_it_says_and_goes_on(engine):
     page = screen(element("push button", "Apply"))
-    chat = talk("click Apply", page, move("late", {"action": "wait"}, page, Note("said", "hurry up a bit")))
-    chat.told = ["hurry up a bit"]
-    reply = engine.reply(chat)
+    _, reply = follow(engine, "click Apply", page, page, notes={0: Note("said", "hurry up a bit")})
     assert "I cannot follow what you say" in reply.thought
-    assert reply.arguments["action"] == "click"
+    assert reply.arguments["action"] == "wait"
 
 
 @pytest.mark.parametrize("said", ["Skip it and go on with the next part.", "open mousepad"])
 def test_a_part_that_the_person_does_not_want_is_left_out(engine, said):
     page = screen(element("push button", "Appearance"))
-    denied = move("act", {"action": "open", "text": "terminal"}, page, *denied_with(said))
-    chat = talk("open terminal and click Appearance", page, denied)
-    chat.told = [said]
-    reply = engine.reply(chat)
+    denied = past({"action": "open", "text": "terminal"}, page, *denied_with(said))
+    reply = engine.reply(talk("open terminal and click Appearance", page, denied))
     assert call_of(reply)["action"] == "click"
     assert "You did not want this" in reply.thought
 
 
 def test_what_is_done_instead_is_done_at_the_end(engine):
-    denied = move("act", {"action": "open", "text": "terminal"}, screen(), *denied_with("open settings instead"))
-    chat = talk("open terminal", screen(), denied)
-    chat.told = ["open settings instead"]
-    assert call_of(engine.reply(chat)) == {"action": "open", "text": "settings"}
+    denied = past({"action": "open", "text": "terminal"}, screen(), *denied_with("open settings instead"))
+    assert call_of(engine.reply(talk("open terminal", screen(), denied))) == {"action": "open", "text": "settings"}
 
 
 def test_a_part_that_was_skipped_is_not_called_done(engine):
-    denied = move("act", {"action": "open", "text": "terminal"}, screen(), *denied_with("Skip it."))
-    chat = talk("open terminal", screen(), denied)
-    chat.told = ["Skip it."]
-    reply = engine.reply(chat)
+    denied = past({"action": "open", "text": "terminal"}, screen(), *denied_with("Skip it."))
+    reply = engine.reply(talk("open terminal", screen(), denied))
     assert ending(reply)[0] == "fail"
     assert reply.arguments["text"] == "You did not want this: open “terminal”. Nothing else was to be done."
 
 
 def test_a_plain_no_ends_the_run_and_says_so(engine):
-    denied = move("act", {"action": "open", "text": "terminal"}, screen(), Note("refused"))
+    denied = past({"action": "open", "text": "terminal"}, screen(), Note("refused"))
     reply = engine.reply(talk("open terminal and type 'ls'", screen(), denied))
     assert ending(reply)[0] == "fail"
     assert "You did not allow this: open “terminal”." in reply.arguments["text"]
 
 
 def test_what_it_cannot_do_instead_ends_the_run(engine):
-    denied = move("act", {"action": "open", "text": "terminal"}, screen(), *denied_with("something nicer"))
-    chat = talk("open terminal and type 'ls'", screen(), denied)
-    chat.told = ["something nicer"]
-    reply = engine.reply(chat)
+    denied = past({"action": "open", "text": "terminal"}, screen(), *denied_with("something nicer"))
+    reply = engine.reply(talk("open terminal and type 'ls'", screen(), denied))
     assert ending(reply)[0] == "fail"
     assert "I cannot follow what you say" in reply.arguments["text"]
 

@@ -1,31 +1,22 @@
 """The engine on screens that mislead: controls that do not react, others that change instead, windows that vanish."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from agent.core.changes import Change
 from agent.core.geometry import Region
 from agent.literal.engine import Engine
-from agent.literal.state.conversation import MEMORY, Reached
 from agent.screen.outline import ShownWindow
+from tests.literal import made_up
 from tests.literal.made_up import WINDOW, element, ending, outline, screen, setting, taken, talk, words
 
 OTHER = ShownWindow("Notes", "notes", Region(50, 50, 300, 300), active=True)
 BACK = replace(WINDOW, active=False)
 
 
-def follow(instruction, *screens):
-    """The replies to an instruction, one a screen; the last screen stays."""
-    engine, moves, replies, reached = Engine(lambda _: outline()), [], [], []
-    for now in (*screens, *[screens[-1]] * 12):
-        reply = engine.reply(talk(instruction, now, *moves, reached=[Reached(*one) for one in reached]))
-        replies.append(reply)
-        if reply.arguments["action"] in ("terminate", "answer"):
-            break
-        reached = reply.arguments[MEMORY].get("reached", [])
-        moves.append(taken(reply, now))
-    return replies
+follow = partial(made_up.follow, stays=True)
 
 
 def end_of(instruction, *screens):
@@ -364,7 +355,7 @@ def test_a_menu_that_was_opened_by_name_is_open():
             break
         moves.append(taken(reply, now))
         now = shown if reply.arguments["action"] == "click" else now
-    assert [move.action for move in moves].count("wait") <= 2
+    assert [step.calls[0].arguments["action"] for step in moves].count("wait") <= 2
     assert ending(reply)[0] == "success"
 
 

@@ -1,16 +1,14 @@
 """What the engine does in GNOME Settings 43, on outlines as they were told there."""
 
-from made_up import element, outline, taken, talk, words
-
-from agent.families.literal.screen_text import ScreenText
 from agent.literal.engine import Engine
+from tests.literal.made_up import Screen, element, outline, taken, talk, words
 
 SEARCH_BUTTON = element("push button", "Search", x=116, y=116, w=24, h=24, source="tree")
 SIDE_ROW = element("list item", "Search", x=119, y=247, w=271, h=42)
 
 
 def reply(instruction, *elements):
-    return Engine().reply(talk(instruction, ScreenText(outline(*elements)))).arguments
+    return Engine().reply(talk(instruction, Screen(outline(*elements)))).arguments
 
 
 def test_a_page_is_gone_to_by_its_row_and_not_by_a_button_of_the_same_name():
@@ -38,10 +36,10 @@ TIME_FORMAT = {"role": "combo box", "name": "Time Format", "x": 371, "y": 344, "
 
 
 def test_a_thing_that_is_a_combo_box_is_opened_and_chosen_from():
-    now = ScreenText(outline(element(**TIME_FORMAT, value="24-hour")), environ=ON_GNOME)
+    now = Screen(outline(element(**TIME_FORMAT, value="24-hour")), environ=ON_GNOME)
     answer = Engine().reply(talk("set Time Format to AM/PM", now)).arguments
     assert (answer["action"], answer["coordinate"]) == ("click", [471, 369])
-    now = ScreenText(outline(element(**TIME_FORMAT, value="AM / PM")), environ=ON_GNOME)
+    now = Screen(outline(element(**TIME_FORMAT, value="AM / PM")), environ=ON_GNOME)
     assert Engine().reply(talk("set Time Format to AM/PM", now)).arguments["verified"]
 
 
@@ -51,8 +49,8 @@ def test_the_control_is_clicked_where_its_text_was_clicked_in_vain_before_the_co
         element("label", "Style", x=371, y=110),
         words("Dark", 730, 281),
     ]
-    bare = ScreenText(outline(*page), environ=ON_GNOME)
-    whole = ScreenText(outline(*page, element("toggle button", "Dark", x=655, y=139, w=169, h=127)), environ=ON_GNOME)
+    bare = Screen(outline(*page), environ=ON_GNOME)
+    whole = Screen(outline(*page, element("toggle button", "Dark", x=655, y=139, w=169, h=127)), environ=ON_GNOME)
     moves, said = [], []
     for now in (bare, bare, whole, whole, whole):
         answer = Engine().reply(talk("turn on dark mode", now, *moves))
@@ -73,7 +71,7 @@ def test_of_two_buttons_that_exclude_each_other_the_one_that_was_asked_for_count
         ]
 
     def answer(sentence, chosen):
-        now = ScreenText(outline(*page(chosen)), environ=ON_GNOME)
+        now = Screen(outline(*page(chosen)), environ=ON_GNOME)
         return Engine().reply(talk(sentence, now)).arguments
 
     assert answer("turn on dark mode", "Default")["coordinate"] == [860, 290]
@@ -88,7 +86,7 @@ def test_the_picture_above_a_text_is_clicked_where_the_text_does_nothing_and_no_
         element("label", "Style", x=371, y=110),
         words("Dark", 730, 281),
     ]
-    now = ScreenText(outline(*page), environ=ON_GNOME)
+    now = Screen(outline(*page), environ=ON_GNOME)
     moves, clicked = [], []
     while (answer := Engine().reply(talk("turn on dark mode", now, *moves))).arguments["action"] != "terminate":
         clicked += [answer.arguments["coordinate"]] if answer.arguments["action"] == "click" else []
@@ -99,7 +97,7 @@ def test_the_picture_above_a_text_is_clicked_where_the_text_does_nothing_and_no_
 
 def test_nothing_is_clicked_above_a_text_in_a_list_where_another_choice_stands_there():
     page = [element("label", "Appearance", x=500, y=119), element("label", "Style", x=200, y=150)]
-    now = ScreenText(outline(*page, words("Adwaita-dark", 220, 281)), environ={"XDG_CURRENT_DESKTOP": "XFCE"})
+    now = Screen(outline(*page, words("Adwaita-dark", 220, 281)), environ={"XDG_CURRENT_DESKTOP": "XFCE"})
     moves, clicked = [], []
     while (answer := Engine().reply(talk("turn on dark mode", now, *moves))).arguments["action"] != "terminate":
         clicked += [answer.arguments["coordinate"]] if answer.arguments["action"] == "click" else []
@@ -110,7 +108,7 @@ def test_nothing_is_clicked_above_a_text_in_a_list_where_another_choice_stands_t
 def test_a_combo_box_that_stands_for_a_switch_is_known_by_the_label_beside_it():
     label = element("label", "Automatically hide the panel:", x=120, y=200, w=192, h=34)
     combo = element("combo box", "Never", x=330, y=200, w=118, h=34, value="Never")
-    now = ScreenText(outline(label, combo), environ={"XDG_CURRENT_DESKTOP": "XFCE"})
+    now = Screen(outline(label, combo), environ={"XDG_CURRENT_DESKTOP": "XFCE"})
     answer = Engine().reply(talk("turn on auto-hide", now)).arguments
     assert (answer["action"], answer["coordinate"]) == ("click", [389, 217])
 
@@ -133,7 +131,7 @@ def test_what_is_further_down_than_the_window_is_scrolled_down_to():
 
 def test_a_list_that_scrolls_late_is_waited_for_and_scrolled_again_but_not_for_ever():
     row = element("list item", "Typing Assist", x=371, y=700, w=271, h=42, states=("offscreen",))
-    now = ScreenText(outline(element("list", "Seeing", x=105, y=158, w=280, h=440), row))
+    now = Screen(outline(element("list", "Seeing", x=105, y=158, w=280, h=440), row))
     moves, said = [], []
     while (answer := Engine().reply(talk("click Typing Assist", now, *moves))).arguments["action"] != "terminate":
         said.append(answer.arguments["action"])
@@ -145,26 +143,26 @@ def test_an_empty_desktop_is_not_read_to_open_something():
     def read(_image):
         raise AssertionError("nothing is to be read")
 
-    now = ScreenText(outline(windows=()))
+    now = Screen(outline(windows=()))
     assert Engine(read).reply(talk("open Settings", now)).arguments["action"] == "open"
 
 
 def test_a_page_of_settings_is_gone_to_in_its_window():
-    empty = ScreenText(outline(windows=()), environ=ON_GNOME)
+    empty = Screen(outline(windows=()), environ=ON_GNOME)
     for sentence in ("open the mouse settings", "go to the notification settings", "open the privacy settings"):
         assert Engine().reply(talk(sentence, empty)).arguments["action"] == "open"
     row = element("list item", "Notifications", x=119, y=247, w=271, h=42)
-    shown = ScreenText(outline(row), environ=ON_GNOME)
+    shown = Screen(outline(row), environ=ON_GNOME)
     answer = Engine().reply(talk("go to the notification settings", shown)).arguments
     assert (answer["action"], answer["coordinate"]) == ("click", [254, 268])
     row = element("list item", "Notifications", x=119, y=247, w=271, h=42, states=("selected",))
-    shown = ScreenText(outline(row), environ=ON_GNOME)
+    shown = Screen(outline(row), environ=ON_GNOME)
     assert Engine().reply(talk("go to the notification settings", shown)).arguments["verified"]
 
 
 def test_a_thing_in_the_settings_of_a_page_is_looked_for_on_that_page():
     switch = element("check box", "Do Not Disturb", x=851, y=192, w=44, h=22)
-    shown = ScreenText(outline(switch), environ=ON_GNOME)
+    shown = Screen(outline(switch), environ=ON_GNOME)
     answer = Engine().reply(talk("turn on Do Not Disturb in the notification settings", shown)).arguments
     assert (answer["action"], answer["coordinate"]) == ("click", [862, 203])
 

@@ -9,7 +9,7 @@ from agent.core.geometry import Region
 from agent.core.notes import Note
 from agent.literal.engine import Engine
 from agent.screen.outline import ShownWindow
-from tests.literal.made_up import call_of, element, ending, outline, screen, taken, talk
+from tests.literal.made_up import call_of, element, ending, follow, outline, screen, taken, talk
 
 HOME = ShownWindow("home - Thunar", "Thunar", Region(0, 0, 640, 500), active=True)
 DIALOG = ShownWindow("Dialog", "Thunar", Region(100, 100, 300, 150), active=True)
@@ -31,18 +31,6 @@ def asking(value, text="8 folders | 2 files"):
         "text", "", 120, 150, 200, 30, value=value, states={"focused", "editable"}, window=DIALOG.title, app=DIALOG.app
     )
     return screen(field, status(text), windows=(DIALOG, replace(HOME, active=False)))
-
-
-def follow(instruction, *screens, notes=()):
-    """The replies to an instruction, one a screen, until it ends; `notes` are what the program said of some of them."""
-    engine = Engine(lambda _: outline())
-    moves, replies = [], []
-    for now in screens:
-        replies.append(engine.reply(talk(instruction, now, *moves)))
-        if replies[-1].arguments["action"] == "terminate":
-            break
-        moves.append(taken(replies[-1], now, *([notes[len(moves)]] if len(moves) in notes else ())))
-    return replies
 
 
 def done(replies):
@@ -224,7 +212,7 @@ def test_the_file_that_the_person_says_is_the_one(reply, opens):
     first = engine.reply(talk("trash list.txt", screen()))
     moves = [taken(first, screen(), SEVERAL)]
     asked = engine.reply(talk("trash list.txt", screen(), *moves))
-    moves.append(replace(taken(asked, screen()), reply=reply))
+    moves.append(replace(taken(asked, screen()), user_reply=reply))
     assert call_of(engine.reply(talk("trash list.txt", screen(), *moves))) == {"action": "open", "text": opens}
 
 
@@ -234,7 +222,7 @@ def test_of_two_files_of_one_name_none_is_opened_before_the_person_says_which():
     moves = [taken(first, screen(), SEVERAL)]
     asked = engine.reply(talk("open the file list.txt", screen(), *moves))
     assert call_of(asked)["action"] == "ask_user"
-    answered = replace(taken(asked, screen()), reply="the first")
+    answered = replace(taken(asked, screen()), user_reply="the first")
     second = engine.reply(talk("open the file list.txt", screen(), *moves, answered))
     assert call_of(second) == {"action": "open", "text": "~/Documents/list.txt"}
 
@@ -244,7 +232,7 @@ def test_an_answer_that_names_none_of_them_ends_the_run():
     moves = [taken(engine.reply(talk("trash list.txt", screen())), screen(), SEVERAL)]
     asked = engine.reply(talk("trash list.txt", screen(), *moves))
     for reply in ("7", "yes", "both", ".txt", "list.txt", "first or second"):
-        answered = replace(taken(asked, screen()), reply=reply)
+        answered = replace(taken(asked, screen()), user_reply=reply)
         assert ending(engine.reply(talk("trash list.txt", screen(), *moves, answered)))[0] == "fail", reply
 
 

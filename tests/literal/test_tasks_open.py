@@ -4,25 +4,12 @@ import pytest
 
 from agent.core.geometry import Region
 from agent.core.notes import Note
-from agent.literal.engine import Engine
 from agent.screen.outline import ShownWindow
-from tests.literal.made_up import call_of, element, ending, outline, screen, taken, talk
+from tests.literal.made_up import call_of, element, ending, follow, screen
 
 
 def window(title, app="Thunar"):
     return ShownWindow(title, app, Region(0, 0, 900, 700), active=True)
-
-
-def follow(instruction, *screens, notes=()):
-    """The replies to an instruction, one a screen, until it ends."""
-    engine = Engine(lambda _: outline())
-    moves, replies = [], []
-    for now in screens:
-        replies.append(engine.reply(talk(instruction, now, *moves)))
-        if replies[-1].arguments["action"] == "terminate":
-            break
-        moves.append(taken(replies[-1], now, *notes))
-    return replies
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from agent.core.changes import Change
 from agent.core.geometry import Region
-from agent.literal.tasks.sums import _is, value_of
+from agent.literal.do.sums import _is, value_of
 from agent.screen.outline import ShownWindow
-from tests.literal.made_up import element, ending, screen
-from tests.literal.test_tasks_folders import done, follow
+from tests.literal.made_up import element, ending, follow, screen
+from tests.literal.test_tasks_folders import done
 
 EDITOR = ShownWindow("Untitled 1 - Mousepad", "Mousepad", Region(0, 0, 800, 700), active=True)
 CHOOSER = ShownWindow("Save As", "Mousepad", Region(50, 50, 600, 500), active=True)

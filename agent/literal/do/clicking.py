@@ -1,98 +1,128 @@
-"""Clicking what is shown: buttons, links, icons, rows, items of menus."""
+"""Clicking what is shown: buttons, links, icons, rows, items of menus; and the desktop itself."""
 
-from agent.literal.do.backdrop import click_backdrop, is_desktop
-from agent.literal.do.looking import known_place, look_further, to_offscreen
+import re
+from typing import cast
+
+from agent.literal.do.looking import Search, at_once, known_place, look
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, start, until, wait
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
+from agent.literal.find.effects import called, is_on, state_of
 from agent.literal.find.finder import Found
-from agent.literal.find.scene import CLICKABLE, MENU_ITEMS, TEXTS
+from agent.literal.find.scene import CLICKABLE, TEXTS, below, right_of
 from agent.literal.goals import Click, Target
 from agent.literal.language.wording import describe_target
-from agent.literal.state.conversation import Move
-from agent.literal.state.effects import called, is_on, state_of
-from agent.literal.state.goal_state import Done, GoalState, Stuck, Verdict, start, wait
 from agent.literal.vocabulary.places import Place
 
 _CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
 _PAGES = frozenset({"page tab", "list item", "tree item"})
 _MOST_WAITS = 2
 _MENUS = frozenset({"menu", "push button menu", "menu button", "toggle button", "push button"})
+#: Words that name the desktop, and those that say no more than a place of it.
+_DESKTOP = frozenset({"desktop", "wallpaper", "backdrop"})
+_FREE = frozenset({"empty", "free", "blank"})
+_PLACE = _FREE | frozenset("a an the of on area part place spot space background".split())  # noqa: SIM905
+#: Pixels kept away from windows, whose frames are not in their boxes, and from the edges of the screen.
+_FRAME, _EDGE = 32, 60
+#: What covers this share of the screen is the backdrop itself.
+_BACKDROP = 0.6
 
 
-def click(now: GoalState, goal: Click) -> Verdict:
-    """The next step of a click."""
+def click(now: Now, goal: Click) -> Pursuit:
+    """Click something that is shown, or that can be found."""
     target = goal.target
     action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
-    if is_desktop(goal) and (now.acted is not None or now.finder.best(Target(target.name), CLICKABLE) is None):
-        return click_backdrop(now, goal, action)
-    if now.acted is not None:
-        return _came_of_it(now, goal, now.acted)
-    found = find(now, target, pages=goal.or_open)
-    if found is not None:
-        element = found.element
-        if "disabled" in element.states:
-            return Stuck(f"{describe_target(target)} cannot be clicked now: it is greyed out.")
-        if element.role in TEXTS and (row := now.finder.hidden(target, CLICKABLE)) is not None:
-            # What is written above a page is not its row, which must be scrolled to.
-            if "selected" in row.states:
-                return Done(f"{state_of(row)} already")
-            if (step := to_offscreen(now, target)) is not None:
-                return step
-        if is_chosen(found) and goal.button == "left" and goal.count == 1:
-            return Done(f"{state_of(element)} already")
-        return now.click(f"“{found.text[:60]}” is there: {action.replace('_', ' ')} it.", "act", element, action)
-    if target.inside and (menu := _menu_of(now, target)) is not None:
-        return menu
-    if goal.or_open and not target.inside and not now.opened(target.name):
-        return start(f"{describe_target(target)} is not to be seen: open it.", "act", target.name)
-    return look_further(now, target, known_place(now, target), tabs=False)
+    if _is_desktop(goal) and now.finder.best(Target(target.name), CLICKABLE) is None:
+        return (yield from _click_desktop(now, goal, action))
+    place = known_place(now, target)
+    opened_menu = False
+
+    def find() -> Steps[Found | Step | Stuck | None]:
+        nonlocal opened_menu
+        if (found := (yield from _find(now, target, pages=goal.or_open))) is not None:
+            return found
+        menu = now.finder.best(Target(target.inside), _MENUS) if target.inside and not opened_menu else None
+        if menu is not None and menu.element.role in _MENUS:
+            opened_menu = True
+            yield now.click(f"Open “{target.inside}”.", menu.element, main=False)
+            return (yield from find())
+        if goal.or_open and not target.inside and not now.opened(target.name):
+            return start(f"{describe_target(target)} is not to be seen: open it.", target.name, main=True)
+        return None
+
+    search = Search(now, target)
+    while True:
+        found = cast("Found | Step | Stuck", (yield from look(now, find, target, place, tabs=False)))
+        if isinstance(found, Stuck):
+            return found
+        if isinstance(found, Step):
+            attempt = yield found
+        else:
+            element = found.element
+            if "disabled" in element.states:
+                return Stuck(f"{describe_target(target)} cannot be clicked now: it is greyed out.")
+            if element.role in TEXTS and (row := now.finder.hidden(target, CLICKABLE)) is not None:
+                # What is written above a page is not its row, which must be scrolled to.
+                if "selected" in row.states:
+                    return Done(f"{state_of(row)} already")
+                if (step := search.to_offscreen()) is not None:
+                    search.latest = yield step
+                    continue
+            if _is_chosen(found) and goal.button == "left" and goal.count == 1:
+                return Done(f"{state_of(element)} already")
+            words = f"“{found.text[:60]}” is there: {action.replace('_', ' ')} it."
+            attempt = yield now.click(words, element, action)
+        if attempt.failure is None or attempt.action != "open":
+            return (yield from came_of(now, goal, attempt))
 
 
-def go_to(now: GoalState, page: Place) -> Verdict:
-    """The next step on the way to a page of a settings window: its row there, which is selected in the end."""
+def go_to(now: Now, page: Place) -> Pursuit:
+    """Go to a page of a settings window: its row there, which is selected in the end."""
     target = Target(page.path[-1])
-    found = now.finder.best(target, _PAGES)
-    row = found.element if found is not None else now.finder.hidden(target, _PAGES)
-    if row is not None and "selected" in row.states:
-        return Done(state_of(row))
-    if now.acted is not None:
-        return _came_of_it(now, Click(target), now.acted)
-    if found is not None:
-        return now.click(f"Go to “{found.text}”.", "act", found.element)
-    return look_further(now, target, page, tabs=False)
+
+    def find() -> Found | Done | None:
+        found = now.finder.best(target, _PAGES)
+        row = found.element if found is not None else now.finder.hidden(target, _PAGES)
+        return Done(state_of(row)) if row is not None and "selected" in row.states else found
+
+    found = cast("Found | Done | Stuck", (yield from look(now, at_once(find), target, page, tabs=False)))
+    if isinstance(found, Done | Stuck):
+        return found
+    attempt = yield now.click(f"Go to “{found.text}”.", found.element)
+    return (yield from came_of(now, Click(target), attempt))
 
 
-def find(now: GoalState, target: Target, *, pages: bool = False) -> Found | None:
+def _find(now: Now, target: Target, *, pages: bool) -> Steps[Found | None]:
     """What is to be clicked; `pages`: where one goes to, what stands for a page comes before a button."""
-    if pages and (page := now.the(target, _PAGES)) is not None:
+    if pages and (page := (yield from now.the(target, _PAGES))) is not None:
         return page
-    found = now.the(target, CLICKABLE | TEXTS | {"image", "panel"})
-    if found is None and len(target.name.split()) > 1:  # "the Sound settings": the kind was not meant as a name
-        found = None
-    return found
+    return (yield from now.the(target, CLICKABLE | TEXTS | {"image", "panel"}))
 
 
-def is_chosen(found: Found) -> bool:
-    """Whether a click on it would do nothing: the tab, row or radio button that is chosen already."""
+def _is_chosen(found: Found) -> bool:
+    """Whether a click on it would do nothing: the tab or radio button that is chosen already."""
     return found.element.role in ("page tab", "radio button", "radio menu item") and is_on(found.element) is True
 
 
-def _menu_of(now: GoalState, target: Target) -> Verdict | None:
-    """Open the menu that the thing is said to be in."""
-    if target.inside in [move.about for move in now.tried("place")]:
-        return None
-    menu = now.finder.best(Target(target.inside), _MENUS & (MENU_ITEMS | _MENUS))
-    if menu is None or menu.element.role not in _MENUS:
-        return None
-    return now.click(f"Open “{target.inside}”.", "place", menu.element, about=target.inside)
-
-
-def _came_of_it(now: GoalState, goal: Click, attempt: Move) -> Verdict:
-    """Whether the click did something."""
+def came_of(now: Now, goal: Click, attempt: Move) -> Pursuit:
+    """See whether a click did something."""
     words = describe_target(goal.target)
-    if attempt.has("failed"):
-        if attempt.action == "open" and not now.tried("late"):
-            return look_further(now, goal.target, known_place(now, goal.target), tabs=False)
+    if attempt.failure is not None:
         return Stuck(f"{words} could not be clicked.")
+    times = _MOST_WAITS if now.last else 1
+    for left in range(times, -1, -1):
+        if (verdict := _effect_of(now, goal, attempt, words)) is not None:
+            return verdict
+        if left:
+            yield wait(f"{words} shows no effect yet: wait and look again.")
+    if told := led_to(now, attempt):
+        return Done(f"I clicked {words}: {told}")
+    if (field := has_focus(now, attempt)) is not None:
+        return Done(f"I clicked {words}: {called(field)} has the focus")
+    return Done(f"I clicked {words}, and nothing shows what came of it", verified=False)
+
+
+def _effect_of(now: Now, goal: Click, attempt: Move, words: str) -> Verdict | None:
+    """What shows that a click did something; None for nothing yet."""
     if not may_close(goal.target.name) and (gone := vanished(now, attempt)):
         return Stuck(f"When I clicked {words}, {gone}.")
     effects = now.effects_of(attempt)
@@ -101,24 +131,59 @@ def _came_of_it(now: GoalState, goal: Click, attempt: Move) -> Verdict:
     own = now.finder.best(goal.target)
     if own is not None and is_on(own.element) and goal.button == "left" and goal.count == 1:
         return Done(state_of(own.element))
-    if (told := _status(now, goal.target.name)) and told not in _statuses(attempt):
-        return Done(f"I clicked {words}: it says “{told}”")
-    if effects:
-        return Done(f"I clicked {words}: {effects.words}")
-    if now.waits < _MOST_WAITS and not (now.waits and not now.last):
-        return wait(f"{words} shows no effect yet: wait and look again.")
-    if told := led_to(now, attempt):
-        return Done(f"I clicked {words}: {told}")
-    if (field := has_focus(now, attempt)) is not None:
-        return Done(f"I clicked {words}: {called(field)} has the focus")
-    return Done(f"I clicked {words}, and nothing shows what came of it", verified=False)
+    bars = {one.name for one in attempt.scene.elements if one.role == "status bar"}
+    name = goal.target.name
+    told = (one.name for one in now.scene.elements if one.role == "status bar" and name and name in one.name)
+    if (said := next(told, "")) and said not in bars:
+        return Done(f"I clicked {words}: it says “{said}”")
+    return Done(f"I clicked {words}: {effects.words}") if effects else None
 
 
-def _status(now: GoalState, name: str) -> str:
-    """What a status bar says about the thing; "" for nothing."""
-    return next((one.name for one in now.scene.elements if one.role == "status bar" and name and name in one.name), "")
+def _is_desktop(goal: Click) -> bool:
+    """Whether the desktop itself is meant: "right-click the desktop", "click an empty area of the desktop".
+
+    A plain click on "Desktop" or "Wallpaper" is one on something of that name, which may not be shown yet.
+    """
+    target = goal.target
+    named = set(re.findall(r"\w+", f"{target.name} {target.inside}".casefold()))
+    if goal.button == "left" and not named & _FREE:
+        return False
+    return bool(named & _DESKTOP) and named <= _DESKTOP | _PLACE and not (target.role or target.under)
 
 
-def _statuses(move: Move) -> list[str]:
-    outline = None if move.screen is None else move.screen.outline
-    return [] if outline is None else [one.name for one in outline.elements if one.role == "status bar"]
+def _click_desktop(now: Now, goal: Click, action: str) -> Pursuit:
+    """Click a place of the backdrop that no window, panel or icon covers."""
+    spot = _free_spot(now)
+    if spot is None:
+        return Stuck("I see no free place of the desktop: windows cover it.")
+    attempt = yield now.click_at("Nothing covers the desktop there.", *spot, action)
+    names = {one.name for one in attempt.scene.elements}
+
+    def effect() -> Done | None:
+        came = [one.name for one in now.scene.elements if "menu" in one.role and one.name and one.name not in names]
+        if goal.button == "right" and came:
+            return Done(f"the desktop's menu is open: {', '.join(f'“{name}”' for name in came[:4])}")
+        effects = now.effects_of(attempt)
+        return Done(f"I clicked the desktop: {effects.words}") if effects else None
+
+    done = yield from until(effect, "The desktop shows no effect yet: wait and look again.", _MOST_WAITS)
+    return done or Done("I clicked the desktop, and nothing shows what came of it", verified=False)
+
+
+def _free_spot(now: Now) -> tuple[float, float] | None:
+    """The free place next to the middle of the screen."""
+    size = now.scene.outline.size
+    boxes = [window.box for window in now.scene.windows]
+    boxes += [
+        one.box for one in now.scene.elements if one.box.width * one.box.height < _BACKDROP * size.width * size.height
+    ]
+    spots = [
+        (x, y)
+        for x in range(_EDGE, size.width - _EDGE, 40)
+        for y in range(_EDGE, size.height - _EDGE, 40)
+        if not any(
+            box.left - _FRAME <= x < right_of(box) + _FRAME and box.top - _FRAME <= y < below(box) + _FRAME
+            for box in boxes
+        )
+    ]
+    return min(spots, key=lambda spot: abs(spot[0] - size.width / 2) + abs(spot[1] - size.height / 2), default=None)

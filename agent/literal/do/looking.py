@@ -4,18 +4,17 @@ Nothing is touched on the way but what leads somewhere: windows, tabs, rows, pan
 not there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple
-from itertools import pairwise
+from typing import TypeVar
 
 from agent.core.geometry import Region
+from agent.literal.do.now import Move, Now, Step, Steps, Stuck, press, start, wait
+from agent.literal.find.effects import effects
 from agent.literal.find.finder import AREAS, WHOLE, fit_of
-from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, MENU_ITEMS, Scene, below, contains, right_of
+from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, Scene, below, contains, right_of
 from agent.literal.goals import Target
 from agent.literal.language.wording import describe_target
-from agent.literal.state.conversation import Intent, Move
-from agent.literal.state.effects import effects
-from agent.literal.state.goal_state import GoalState, Step, Stuck, Verdict, press, start, wait
 from agent.literal.vocabulary.places import Place, find_page, find_place
 from agent.screen.outline import Element, ShownWindow
 
@@ -27,7 +26,7 @@ _WAYS = frozenset(
 _SCROLLED = frozenset(
     {"scroll pane", "viewport", "list", "list box", "table", "tree", "tree table", "document web", "panel", "page"}
 )
-_MOST_SCROLLS = 12
+_MOST_SCROLLS, _MOST_PLACES = 12, 8
 #: On a busy machine a page tells its controls seconds after it is shown.
 _LAST_WAIT = 1.6
 #: A busy program scrolls when the screen was taken for still; then it is scrolled again.
@@ -36,7 +35,7 @@ _MOST_WAITS = 2
 _IN_MENUS = frozenset({"", "push button", "menu item", "check box", "switch", "radio button"})
 _MOST_MENUS = 10
 #: A busy application is asked so often whether something is where it says.
-_MOST_DOUBTS = 4
+MOST_DOUBTS = 4
 _NOTCHES = 5
 #: One notch moves GTK's lists by about so many pixels, browsers' pages by twice as much.
 _NOTCH = 60
@@ -44,9 +43,10 @@ _NOTCH = 60
 _FEWEST = 2
 #: Turning the wheel there would change what is held.
 _NO_WHEEL = AMOUNTS | COMBOS | {"scroll bar", "page tab list", "page tab"}
+_T = TypeVar("_T")
 
 
-def known_place(now: GoalState, target: Target, *, on: bool = True) -> Place | None:
+def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
     """Where the tables say the thing is on this desktop; None where they do not, or the person said where."""
     desktop = now.names.desktop
     if desktop is None or not target.name:
@@ -55,57 +55,234 @@ def known_place(now: GoalState, target: Target, *, on: bool = True) -> Place | N
     return known or page_named(now, target.inside)
 
 
-def page_named(now: GoalState, name: str) -> Place | None:
+def page_named(now: Now, name: str) -> Place | None:
     """The page of that name in the tables, where no window is called so."""
     if not name or now.names.desktop is None or any(now.scene.named_window(one) for one in now.names.of(name)):
         return None
     return find_page(name, now.names.desktop, now.names.of)
 
 
-def look_further(now: GoalState, target: Target, place: Place | None = None, *, tabs: bool = True) -> Verdict:
-    """The next place to look for something that is not to be seen, or the end."""
-    if now.tried("menu"):
-        return _in_a_menu(now, target) or not_found(now, target)
-    if now.finder.doubted(target) is not None and now.waits < _MOST_DOUBTS:
-        return wait(f"{describe_target(target)} does not answer yet: wait and look again.")
-    for verdict in (
-        _to_its_place(now, target, place),
-        _to_what_it_is_in(now, target),
-        _later(now),
-        to_offscreen(now, target),
-        _further_down(now, target),
-        _behind_a_tab(now) if tabs else None,
-        _in_a_menu(now, target),
-    ):
-        if verdict is not None:
-            return verdict
-    waited = now.waits or any(move.call.get("seconds") == _LAST_WAIT for move in now.moves)
-    if not waited and (now.earlier or now.moves):
-        return wait("It is not to be seen: look once more, as it may come late.", _LAST_WAIT)
-    return not_found(now, target)
+def look(
+    now: Now,
+    find: Callable[[], Steps[_T | None]],
+    target: Target | Callable[[], Target],
+    place: Place | None = None,
+    *,
+    tabs: bool = True,
+) -> Steps[_T | Stuck]:
+    """Look for something, place after place, until `find` gives it; `tabs`: also behind the tabs of the window."""
+    search = Search(now, target if isinstance(target, Target) else target(), place, tabs=tabs)
+    while (found := (yield from find())) is None:
+        search.target = target if isinstance(target, Target) else target()
+        if isinstance(step := search.next(), Stuck):
+            return step
+        search.latest = yield step
+    return found
 
 
-def not_found(now: GoalState, target: Target) -> Verdict:
-    """The end of a search in vain; a menu that was opened for it is closed first."""
-    if now.scene.menu_is_open and now.moves and not now.tried("back"):
-        return press("Close the menu again.", "back", "escape")
-    shown = ", ".join(f"“{text}”" for text in now.scene.readable()) or "nothing"
-    return Stuck(f"I could not find {describe_target(target)}. I can see: {shown}.")
+def at_once(check: Callable[[], _T | None]) -> Callable[[], Steps[_T | None]]:
+    """A `find` for `look` that takes no steps of its own."""
+
+    def find() -> Steps[_T | None]:
+        yield from ()
+        return check()
+
+    return find
 
 
-def _to_its_place(now: GoalState, target: Target, place: Place | None) -> Verdict | None:
-    """To the application, page and row that the tables name."""
-    if place is None or (target.inside and page_named(now, target.inside) is None):
+class Search:
+    """The places that were looked at for one thing, and the next one."""
+
+    def __init__(self, now: Now, target: Target, place: Place | None = None, *, tabs: bool = True) -> None:
+        self._now, self.target, self._place, self._tabs = now, target, place, tabs
+        self._gone: list[str] = []  # the names of the windows, rows and tabs that were gone to
+        self._menus: list[str] = []  # that were looked into
+        self._in_menus = 0  # steps into menus and out of them
+        self._scrolls = self._scrolls_here = self._waits = self._late_scrolls = 0
+        self._left_menu = self._waited_long = False
+        self._last: str = ""  # the kind of the last step
+        self.latest: Move | None = None
+
+    def next(self) -> Step | Stuck:
+        """The next place to look at, or the end."""
+        now, target = self._now, self.target
+        if self._in_menus:
+            return self._in_a_menu() or self._not_found()
+        if now.finder.doubted(target) is not None and self._waits < MOST_DOUBTS:
+            return self._wait(f"{describe_target(target)} does not answer yet: wait and look again.")
+        for way in (
+            self._to_its_place, self._to_what_it_is_in, self._later, self.to_offscreen, self._further_down,
+            self._behind_a_tab, self._in_a_menu,
+        ):  # fmt: skip
+            if (step := way()) is not None:
+                return step
+        if not (self._waits or self._waited_long) and now.moves:
+            self._waited_long = True
+            return self._wait("It is not to be seen: look once more, as it may come late.", _LAST_WAIT)
+        return self._not_found()
+
+    def to_offscreen(self, target: Target | None = None) -> Step | None:
+        """Scroll towards what is known to lie outside of what is shown of a list or page."""
+        now = self._now
+        hidden = now.finder.hidden(target or self.target) if self._scrolls < _MOST_SCROLLS else None
+        if hidden is None:
+            return None
+        if self._last == "scroll" and self.latest is not None and not moved(now, self.latest):
+            self._late_scrolls += 1
+            return self._wait("It may move late: wait.") if self._late_scrolls <= _MOST_WAITS else None
+        panes = [up for up in now.scene.parents(hidden) if up.role in _SCROLLED and "offscreen" not in up.states]
+        spot = safe_spot(now.scene, panes[0] if panes else None)
+        if spot is None:
+            return None
+        shown = now.scene.front.box if now.scene.front is not None else Region(0, 0, *astuple(now.scene.outline.size))
+        box = panes[0].box if panes else shown
+        away = (
+            hidden.box.top + hidden.box.height - below(box) if hidden.box.top >= box.top else hidden.box.top - box.top
+        )
+        notches = max(_FEWEST, min(10, abs(away) // _NOTCH))
+        direction = "down" if away > 0 else "up"
+        return self._scroll(f"“{hidden.name}” is further {direction}: scroll to it.", direction, notches, spot)
+
+    def _wait(self, words: str, seconds: float = 1.0) -> Step:
+        self._waits, self._last = self._waits + 1, "wait"
+        return wait(words, seconds)
+
+    def _go(self, step: Step, name: str) -> Step:
+        self._gone.append(name)
+        self._scrolls_here = self._waits = 0
+        self._last = "go"
+        return step
+
+    def _scroll(self, words: str, direction: str, notches: int, spot: tuple[float, float]) -> Step:
+        self._scrolls, self._scrolls_here, self._waits, self._last = (
+            self._scrolls + 1,
+            self._scrolls_here + 1,
+            0,
+            "scroll",
+        )
+        place = self._now.point(*spot)
+        return Step(words, {"action": "scroll", "direction": direction, "amount": notches, "coordinate": place})
+
+    def _not_found(self) -> Step | Stuck:
+        """The end of a search in vain; a menu that was opened for it is closed first."""
+        now = self._now
+        if now.scene.menu_is_open and self.latest is not None and not self._left_menu:
+            self._left_menu = True
+            return press("Close the menu again.", "escape")
+        shown = ", ".join(f"“{text}”" for text in now.scene.readable()) or "nothing"
+        return Stuck(f"I could not find {describe_target(self.target)}. I can see: {shown}.")
+
+    def _to_its_place(self) -> Step | None:
+        """To the application, page and row that the tables name."""
+        now, target, place = self._now, self.target, self._place
+        if place is None or (target.inside and page_named(now, target.inside) is None):
+            return None
+        window = next((found for name in now.names.of_window(place) if (found := now.scene.named_window(name))), None)
+        program = place.desktop_file or place.app
+        shown = (window is not None and place.window) or _shows_page(now, place)
+        if program and not now.opened(program) and not shown:
+            return self._go(start(f"{describe_target(target)} is in {place.app}: open it.", program), program)
+        return self._walk(place.path)
+
+    def _walk(self, path: Sequence[str]) -> Step | None:
+        """The next step along a way of tabs, rows and menus: the innermost that shows and was not taken yet."""
+        now = self._now
+        for name in reversed(path):
+            if name in self._gone:
+                return None
+            found = now.finder.best(Target(name), _WAYS)
+            if found is None:
+                if (step := self.to_offscreen(Target(name))) is not None:
+                    return step
+                continue
+            if found.element.role in ("page tab", "list item") and "selected" in found.element.states:
+                return None
+            return self._go(now.click(f"Go to “{name}”.", found.element, main=False), name)
         return None
-    window = next((found for name in now.names.of_window(place) if (found := now.scene.named_window(name))), None)
-    program = place.desktop_file or place.app
-    shown = (window is not None and place.window) or _shows_page(now, place)
-    if program and not now.opened(program) and not shown:
-        return start(f"{describe_target(target)} is in {place.app}: open it.", "prepare", program)
-    return walk(now, place.path)
+
+    def _to_what_it_is_in(self) -> Step | None:
+        """To the window, application, page or tab that the person named."""
+        now, name = self._now, self.target.inside
+        if not name or name.casefold() in AREAS or page_named(now, name) is not None:
+            return None
+        window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)
+        if window is not None:
+            if window is now.scene.front or name in self._gone:
+                return None
+            return self._go(to_front(now, window), name)
+        if name in self._gone:
+            return None
+        way = now.finder.best(Target(name), _WAYS)
+        if way is not None and "selected" not in way.element.states:
+            return self._go(now.click(f"Go to “{name}”.", way.element, main=False), name)
+        if way is None and (step := self.to_offscreen(Target(name))) is not None:
+            return step
+        if way is None and not now.opened(name):
+            return self._go(start(f"“{name}” is not to be seen: open it.", name), name)
+        return None
+
+    def _later(self) -> Step | None:
+        """Wait once after something was opened: its window may come up empty first."""
+        first = self.latest is None and bool(self._now.earlier)
+        if first or (self._last == "go" and self.latest is not None and not self._now.effects_of(self.latest)):
+            return self._wait("It may not be shown yet: wait.")
+        return None
+
+    def _further_down(self) -> Step | None:
+        """Scroll to what lies further down, as long as anything moves; never with the wheel over a slider."""
+        now = self._now
+        still = self._last == "scroll" and self.latest is not None and not moved(now, self.latest)
+        if self._scrolls_here >= _MOST_SCROLLS or still or (spot := safe_spot(now.scene)) is None:
+            return None
+        return self._scroll(f"{describe_target(self.target)} is not to be seen: scroll down.", "down", _NOTCHES, spot)
+
+    def _behind_a_tab(self) -> Step | None:
+        """The next tab of the window in front that was not looked behind yet."""
+        now = self._now
+        if not self._tabs or now.scene.menu_is_open or len(self._gone) >= _MOST_PLACES:
+            return None
+        shown = [one for one in now.scene.elements if one.role == "page tab" and now.scene.in_front(one)]
+        if any(now.clicked(move, tab.box) for move in now.earlier for tab in shown if move.step.main):
+            return None  # the person said which
+        tabs = [
+            one
+            for one in shown
+            if one.name and one.trusted and not one.states & {"selected", "offscreen"} and one.name not in self._gone
+            and not any(up.role == "page tab" for up in now.scene.parents(one))
+        ]  # fmt: skip
+        if not tabs:
+            return None
+        inner = next((one for one in tabs[1:] if contains(one.box, tabs[0].box)), tabs[0])
+        return self._go(now.click(f"Look behind the tab “{inner.name}”.", inner, main=False), inner.name)
+
+    def _in_a_menu(self) -> Step | None:
+        """The next menu of the window in front that was not looked into yet; each is closed again before the next.
+
+        Toolkits tell what is in a menu only while it hangs open.
+        """
+        now, target = self._now, self.target
+        if target.role not in _IN_MENUS or target.ordinal or not target.name:
+            return None
+        if now.scene.menu_is_open:
+            if self._last != "menu":
+                return None
+            self._in_menus += 1
+            return press(f"{describe_target(target)} is not in this menu: close it.", "escape")
+        bars = {one.id for one in now.scene.elements if one.role == "menu bar"}
+        menus = [
+            one
+            for one in now.scene.elements
+            if one.parent in bars and one.role in ("menu", "menu item") and one.name.strip() and one.trusted
+            and now.scene.in_front(one) and not one.states & {"disabled", "offscreen"} and one.name not in self._menus
+        ]  # fmt: skip
+        if not menus or self._in_menus >= _MOST_MENUS * 2:
+            return None
+        self._menus.append(menus[0].name)
+        self._in_menus, self._waits, self._last = self._in_menus + 1, 0, "menu"
+        return now.click(f"Look into the menu “{menus[0].name}”.", menus[0], main=False)
 
 
-def _shows_page(now: GoalState, place: Place) -> bool:
+def _shows_page(now: Now, place: Place) -> bool:
     """Whether the window in front shows the page of a place: by its heading, beside the list of pages."""
     names = now.names.of_window(place)
     return any(
@@ -117,58 +294,16 @@ def _shows_page(now: GoalState, place: Place) -> bool:
     )
 
 
-def walk(now: GoalState, path: Sequence[str]) -> Verdict | None:
-    """The next step along a way of tabs, rows and menus: the innermost that shows and was not taken yet."""
-    gone = [move.about for move in now.tried("place")]
-    for name in reversed(path):
-        if name in gone:
-            return None
-        found = now.finder.best(Target(name), _WAYS)
-        if found is None:
-            if (step := to_offscreen(now, Target(name))) is not None:
-                return step
-            continue
-        if found.element.role in ("page tab", "list item") and "selected" in found.element.states:
-            return None
-        return now.click(f"Go to “{name}”.", "place", found.element, about=name)
-    return None
-
-
-def _to_what_it_is_in(now: GoalState, target: Target) -> Verdict | None:
-    """To the window, application, page or tab that the person named."""
-    name = target.inside
-    if not name or name.casefold() in AREAS or page_named(now, name) is not None:
-        return None
-    gone = [move.about for move in now.tried("place", "prepare")]
-    window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)
-    if window is not None:
-        if window is now.scene.front or name in gone:
-            return None
-        return to_front(now, window, "place", name)
-    if name not in gone:
-        way = now.finder.best(Target(name), _WAYS)
-        if way is not None and "selected" in way.element.states and way.element.role in MENU_ITEMS:
-            return None  # it hangs open
-        if way is not None and "selected" not in way.element.states:
-            return now.click(f"Go to “{name}”.", "place", way.element, about=name)
-        if way is None and (step := to_offscreen(now, Target(name))) is not None:
-            return step
-        if way is None and not now.opened(name):
-            return start(f"“{name}” is not to be seen: open it.", "prepare", name)
-    return None
-
-
-def to_front(now: GoalState, window: ShownWindow, intent: str, about: str) -> Verdict:
+def to_front(now: Now, window: ShownWindow, *, main: bool = False) -> Step:
     """Bring a window to the front: by its button in a panel, or else by its title bar."""
     words = f"Bring “{window.title}” to the front."
     for element in now.scene.elements:
-        if element.role not in ("toggle button", "push button", "list item") or now.scene.in_window(element, window):
+        if element.role not in ("toggle button", "push button", "list item") or not element.trusted:
             continue
-        if not element.trusted or any(now.scene.in_window(element, other) for other in now.scene.windows):
+        if any(now.scene.in_window(element, other) for other in now.scene.windows):
             continue
         if fit_of(element.name, window.title) >= WHOLE:
-            return now.click(words, "place" if intent == "place" else "focus", element, about=about)
-    intention: Intent = "place" if intent == "place" else "focus"
+            return now.click(words, element, main=main)
     above = now.scene.windows[: now.scene.windows.index(window)]
     y = window.box.top - 12
     if y < 2:
@@ -179,70 +314,18 @@ def to_front(now: GoalState, window: ShownWindow, intent: str, about: str) -> Ve
             one.box.left - 6 <= x < right_of(one.box) + 6 and one.box.top - 30 <= y < below(one.box) + 6
             for one in above
         ):
-            step = now.click_at(words, intention, x, y)
-            return Step(step.words, step.intent, step.arguments, about)
+            return now.click_at(words, x, y, main=main)
     # Backwards: forwards, one press after the other goes to and fro between two windows.
-    return press(words, intention, "alt+shift+tab" if len(now.scene.windows) > 2 else "alt+tab", about)
+    return press(words, "alt+shift+tab" if len(now.scene.windows) > 2 else "alt+tab", main=main)
 
 
-def _later(now: GoalState) -> Verdict | None:
-    """Wait once after something was opened: its window may come up empty first."""
-    latest = now.latest
-    if latest is None and now.earlier:
-        return wait("It may not be shown yet: wait.")
-    if latest is not None and latest.intent in ("prepare", "place") and not now.effects_of(latest):
-        return wait("It may not be shown yet: wait.")
-    return None
-
-
-def to_offscreen(now: GoalState, target: Target) -> Verdict | None:
-    """Scroll towards what is known to lie outside of what is shown of a list or page."""
-    scrolls = now.tried("scroll")
-    hidden = now.finder.hidden(target) if len(scrolls) < _MOST_SCROLLS else None
-    if hidden is None:
-        return None
-    if scrolls and scrolls[-1] is now.latest and not moved(now, scrolls[-1]):
-        waited = sum(one.intent == "scroll" and then.intent == "late" for one, then in pairwise(now.moves))
-        return wait("It may move late: wait.") if waited < _MOST_WAITS else None
-    panes = [up for up in now.scene.parents(hidden) if up.role in _SCROLLED and "offscreen" not in up.states]
-    spot = safe_spot(now.scene, panes[0] if panes else None)
-    if spot is None:
-        return None
-    shown = now.scene.front.box if now.scene.front is not None else Region(0, 0, *astuple(now.scene.outline.size))
-    box = panes[0].box if panes else shown
-    away = hidden.box.top + hidden.box.height - below(box) if hidden.box.top >= box.top else hidden.box.top - box.top
-    notches = max(_FEWEST, min(10, abs(away) // _NOTCH))
-    direction = "down" if away > 0 else "up"
-    call = {"action": "scroll", "direction": direction, "amount": notches, "coordinate": now.point(*spot)}
-    return Step(f"“{hidden.name}” is further {direction}: scroll to it.", "scroll", call)
-
-
-def _further_down(now: GoalState, target: Target) -> Verdict | None:
-    """Scroll to what lies further down, as long as anything moves; never with the wheel over a slider."""
-    since = _since_the_last_way(now.moves)
-    scrolls = [move for move in since if move.intent == "scroll"]
-    if len(scrolls) >= _MOST_SCROLLS or (scrolls and scrolls[-1] is now.latest and not moved(now, scrolls[-1])):
-        return None
-    spot = safe_spot(now.scene)
-    if spot is None:
-        return None
-    call = {"action": "scroll", "direction": "down", "amount": _NOTCHES, "coordinate": now.point(*spot)}
-    return Step(f"{describe_target(target)} is not to be seen: scroll down.", "scroll", call)
-
-
-def _since_the_last_way(moves: Sequence[Move]) -> Sequence[Move]:
-    ways = [at for at, move in enumerate(moves) if move.intent in ("place", "prepare", "back")]
-    return moves[ways[-1] + 1 :] if ways else moves
-
-
-def moved(now: GoalState, move: Move) -> bool:
+def moved(now: Now, move: Move) -> bool:
     """Whether anything stands elsewhere than before a move."""
-    if move.has("no_effect") or move.screen is None or move.screen.outline is None:
+    if move.has("no_effect"):
         return False
-    before = Scene(move.screen.outline)
-    if effects(before, now.scene, (), ()):
+    if effects(move.scene, now.scene, (), ()):
         return True
-    where = {(element.role, element.name): element.box for element in before.elements if element.name}
+    where = {(element.role, element.name): element.box for element in move.scene.elements if element.name}
     return any(
         where.get((element.role, element.name), element.box) != element.box
         for element in now.scene.elements
@@ -252,23 +335,15 @@ def moved(now: GoalState, move: Move) -> bool:
 
 def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] | None:
     """Where the wheel may turn in the window in front; None where nothing there scrolls."""
-    if scene.front is None:
-        return None
-    if scene.is_late:  # there may be a slider anywhere
+    if scene.front is None or scene.is_late:  # while the elements are not told, there may be a slider anywhere
         return None
     inside = [element for element in scene.elements if scene.in_front(element)]
     if any(element.source != "words" for element in inside):
-        scrolls = any(
-            (element.role in ("scroll bar", "scroll pane", "document web", "viewport", "list", "list box", "table",
-                              "tree", "tree table") or "offscreen" in element.states)
-            for element in inside
-        )  # fmt: skip
-        if not scrolls:
+        scrolled = _SCROLLED - {"panel", "page"} | {"scroll bar"}
+        if not any(element.role in scrolled or "offscreen" in element.states for element in inside):
             return None
     panes = [element for element in inside if element.role in _SCROLLED and element.box.height >= 80]
-    panes = [
-        pane for pane in panes if contains(pane.box, scene.front.box)
-    ]  # what lies in the middle, no list beside it
+    panes = [pane for pane in panes if contains(pane.box, scene.front.box)]  # in the middle, no list beside it
     panes.sort(key=lambda element: (element.role in ("panel", "page"), -element.box.width * element.box.height))
     box = (area or (panes[0] if panes else None) or scene.front).box
     kept = [element.box for element in inside if element.role in _NO_WHEEL | FIELDS - {"document text", "terminal"}]
@@ -282,53 +357,7 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
     return None
 
 
-def _behind_a_tab(now: GoalState) -> Verdict | None:
-    """The next tab of the window in front that was not looked behind yet."""
-    if now.scene.menu_is_open:
-        return None
-    shown = [one for one in now.scene.elements if one.role == "page tab" and now.scene.in_front(one)]
-    if any(now.clicked(move, tab.box) for move in now.earlier for tab in shown if move.intent == "act"):
-        return None  # the person said which
-    gone = [move.about for move in now.tried("place")]
-    tabs = [
-        element
-        for element in now.scene.elements
-        if element.role == "page tab" and now.scene.in_front(element) and element.name and element.trusted
-        and "selected" not in element.states and "offscreen" not in element.states and element.name not in gone
-        and not any(up.role == "page tab" for up in now.scene.parents(element))
-    ]  # fmt: skip
-    if not tabs or len(now.tried("place")) >= 8:
-        return None
-    tab = tabs[0]
-    inner = next((one for one in tabs if contains(one.box, tab.box) and one is not tab), tab)
-    return now.click(f"Look behind the tab “{inner.name}”.", "place", inner, about=inner.name)
-
-
-def _in_a_menu(now: GoalState, target: Target) -> Verdict | None:
-    """The next menu of the window in front that was not looked into yet; each is closed again before the next.
-
-    Toolkits tell what is in a menu only while it hangs open.
-    """
-    if target.role not in _IN_MENUS or target.ordinal or not target.name:
-        return None
-    looked = now.tried("menu")
-    if now.scene.menu_is_open:
-        ours = now.latest is not None and now.latest.intent == "menu"
-        return press(f"{describe_target(target)} is not in this menu: close it.", "menu", "escape") if ours else None
-    bars = {one.id for one in now.scene.elements if one.role == "menu bar"}
-    menus = [
-        one
-        for one in now.scene.elements
-        if one.parent in bars and one.role in ("menu", "menu item") and one.name.strip() and one.trusted
-        and now.scene.in_front(one) and not one.states & {"disabled", "offscreen"}
-        and one.name not in [move.about for move in looked]
-    ]  # fmt: skip
-    if not menus or len(looked) >= _MOST_MENUS * 2:
-        return None
-    return now.click(f"Look into the menu “{menus[0].name}”.", "menu", menus[0], about=menus[0].name)
-
-
-def area_named(now: GoalState, name: str) -> Element | None:
+def area_named(now: Now, name: str) -> Element | None:
     """The list, page or pane of that name."""
     for element in now.scene.elements:
         if element.role in _SCROLLED and fit_of(now.scene.text_of(element), name) >= WHOLE:

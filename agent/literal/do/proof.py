@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from agent.core.changes import Change
+from agent.literal.do.now import Done, Move, Now
+from agent.literal.do.sums import value_of
 from agent.literal.find.finder import Finder
-from agent.literal.find.scene import FIELDS, Scene
+from agent.literal.find.scene import FIELDS
 from agent.literal.goals import Choose, Click, Goal, Press, SetValue, Target, Toggle, Type
-from agent.literal.state.conversation import Move, Reached
-from agent.literal.state.goal_state import GoalState
-from agent.literal.tasks.sums import value_of
 from agent.literal.vocabulary.labels import plain
 from agent.screen.outline import Element
 
@@ -56,18 +55,17 @@ def leads(goal: Goal | None) -> bool:
     return isinstance(goal, Press) and "+".join(goal.keys).lower() in _LEADING
 
 
-def led_to(now: GoalState, move: Move) -> str:
+def led_to(now: Now, move: Move) -> str:
     """What the next part needs and is to be seen only since a move, in words; "" for nothing."""
     target = _needed(now.following)
-    before = scene_before(move)
-    if target is None or before is None:
+    if target is None or Finder(move.scene, now.names).best(target) is not None:
         return ""
-    if Finder(before, now.names).best(target) is not None or (found := now.finder.best(target)) is None:
+    if (found := now.finder.best(target)) is None:
         return ""
     return f"“{found.text[:60]}” is to be seen since"
 
 
-def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Reached]) -> set[int]:
+def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Done]) -> set[int]:
     """The clicks on a calculator's keys which its result shows to have been taken: it is that of all of them."""
     shown: set[int] = set()
     signs = ""
@@ -93,21 +91,15 @@ def _needed(goal: Goal | None) -> Target | None:
     return None
 
 
-def scene_before(move: Move) -> Scene | None:
-    """What was to be seen when a move was decided; None where it is not told any more."""
-    return None if move.screen is None or move.screen.outline is None else Scene(move.screen.outline)
-
-
-def vanished(now: GoalState, move: Move) -> str:
+def vanished(now: Now, move: Move) -> str:
     """The window in front at a move whose application shows none since, in words; "" where it does."""
-    before = scene_before(move)
-    front = None if before is None else before.front
-    if before is None or front is None or any(window.app == front.app for window in now.scene.windows):
+    front = move.scene.front
+    if front is None or any(window.app == front.app for window in now.scene.windows):
         return ""
-    had = {(window.app, window.title) for window in before.windows}
+    had = {(window.app, window.title) for window in move.scene.windows}
     if any((window.app, window.title) not in had for window in now.scene.windows):
         return ""  # another came instead: what was chosen in it
-    if "coordinate" in move.call and not now.clicked(move, front.box):
+    if "coordinate" in move.step.call and not now.clicked(move, front.box):
         return ""  # a click beside it, such as on its button in a panel
     return f"the window “{front.title or front.app}” vanished"
 
@@ -122,26 +114,23 @@ def key_may_close(keys: str) -> bool:
     return _CLOSING_KEYS.fullmatch(keys.lower()) is not None
 
 
-def misnamed(now: GoalState) -> str:
+def misnamed(now: Now, attempt: Move) -> str:
     """The name of a new file in which a name that was typed for it is only a part; "" for none."""
-    last = next((move for move in reversed(now.earlier) if move.intent == "act"), None)
-    typed = str(last.call.get("text", "")).strip() if last is not None and last.action == "type" else ""
+    last = next((move for move in reversed(now.earlier) if move.step.main), None)
+    typed = str(last.step.call.get("text", "")).strip() if last is not None and last.action == "type" else ""
     name = typed.rpartition("/")[2]
-    attempt = now.acted
-    if not name or attempt is None or attempt.screen is None:
-        return ""
-    known = {change.what for change in attempt.screen.changes}
+    known = {change.what for change in attempt.changes}
     new = [
         change.what.rpartition("/")[2]
         for change in now.changes
         if change.kind == "file" and change.before is None and change.what not in known
     ]
-    if name in new or ("." not in name and any(one.rpartition(".")[0] == name for one in new)):
+    if not name or name in new or ("." not in name and any(one.rpartition(".")[0] == name for one in new)):
         return ""
     return next((one for one in new if name in one), "")
 
 
-def has_focus(now: GoalState, move: Move) -> Element | None:
+def has_focus(now: Now, move: Move) -> Element | None:
     """What takes text, was clicked by a move, and has the focus now."""
     return next(
         (

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from typing import Literal
 
-from agent.literal.do.looking import known_place, look_further
+from agent.literal.do.looking import known_place, look
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, wait
 from agent.literal.do.proof import is_about, is_called, is_negative
-from agent.literal.find.finder import PART, WHOLE, Found
-from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, Scene, right_of, same_row
+from agent.literal.find.effects import is_on, is_tick, state_of
+from agent.literal.find.finder import PART, WHOLE
+from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, right_of, same_row
 from agent.literal.goals import Target, Toggle
 from agent.literal.language.wording import describe_target
-from agent.literal.state.conversation import Move
-from agent.literal.state.effects import is_on, is_tick, state_of
-from agent.literal.state.goal_state import Done, GoalState, Step, Stuck, Verdict, press, wait
 from agent.literal.vocabulary.labels import plain
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element
@@ -20,125 +20,246 @@ from agent.screen.outline import Element
 _MOST_WAITS = 2
 #: Where the tree tells no control within so many pixels above and below a text, it does not know that place.
 _NEAR = 60
-#: What a click on an item is about that does not tell how it stands.
-_MUTE = "mute item"
+_CHOSEN = CHOICES | {"toggle button", "push button"}
 
 
-def toggle(now: GoalState, goal: Toggle) -> Verdict:
-    """The next step of switching something on or off."""
-    place = known_place(now, goal.target, on=goal.on)
-    wanted = goal.on if place is None or (place.choices and not place.control) else place.on
-    targets = targets_of(goal.target, place)
-    switch = find_switch(now, targets)
-    if switch is not None and switch.role == "toggle button" and place is not None and place.choices:
-        switch = None  # one of several that are chosen from: it is pressed where another one is not
-    if switch is None and (verdict := mute_item(now, goal)) is not None:
-        return verdict
-    if switch is None and place is not None and place.choices:
-        return have_chosen(now, [Target(choice, under=place.under) for choice in place.choices], goal, place)
-    state = "on" if goal.on else "off"
-    attempt = now.acted
-    told = None if attempt is None else setting_tells(now, attempt, place, on=goal.on)
-    if told is not None and told[0] and (switch is None or is_on(switch) is not (not wanted)):
-        return Done(told[1])
-    contrary = "" if attempt is None else _contrary(now, attempt, goal, told)
-    if now.latest is not None and now.latest.intent == "back" and now.latest.about:
-        return Done(now.latest.about)
-    if switch is not None and is_on(switch) is wanted:
-        if switch.role in MENU_ITEMS and now.scene.menu_is_open:
-            return press("Close the menu again.", "back", "escape", about=f"{state_of(switch)}")
-        if attempt is None:
-            return Done(f"{describe_target(goal.target)} is {state} already: {state_of(switch)}")
-        if contrary:
-            if now.waits < _MOST_WAITS:
-                return wait("A setting says otherwise: wait and look again.")
-            return Done(f"{state_of(switch)}, but {contrary}", verified=False)
-        return Done(_with_settings(now, attempt, state_of(switch)))
-    if attempt is not None:
-        if switch is None and (verdict := look_into_menu(now, attempt, goal)) is not None:
-            return verdict
-        if now.waits < _MOST_WAITS:
-            return wait(f"{describe_target(goal.target)} is not {state} yet: wait and look again.")
-        if switch is not None and is_tick(switch) and len(now.tried("act")) == 1:
+def toggle(now: Now, goal: Toggle) -> Pursuit:
+    """Switch something on or off, where it is not so already."""
+    return (yield from _Toggling(now, goal).pursue())
+
+
+class _Toggling:
+    """One thing that is switched, and what the tables know of it."""
+
+    def __init__(self, now: Now, goal: Toggle) -> None:
+        self._now, self._goal = now, goal
+        self._place = place = known_place(now, goal.target, on=goal.on)
+        #: how the control must stand
+        self._wanted = goal.on if place is None or (place.choices and not place.control) else place.on
+        self._targets = targets_of(goal.target, place)
+        self._words, self._state = describe_target(goal.target), "on" if goal.on else "off"
+
+    def pursue(self) -> Pursuit:
+        """The steps until it stands as wanted."""
+        waited = False
+        while True:
+            found = yield from look(self._now, self._find, self._goal.target, self._place)
+            if isinstance(found, Stuck):
+                return found
+            kind, element = found
+            if kind == "switch":
+                return (yield from self._switch(element))
+            if kind == "item":
+                return (yield from self._by_setting(element))
+            if waited or element.role not in TEXTS:
+                return (yield from self._choose(element))
+            waited = True
+            yield wait("Only its text is told yet: wait for the control.")
+
+    def _find(self) -> Steps[tuple[Literal["switch", "item", "choice"], Element] | None]:
+        """A control that tells how it stands, something that does not tell, or one of several choices."""
+        if (switch := (yield from self._find_switch())) is not None:
+            return "switch", switch
+        if (item := self._item()) is not None:
+            return "item", item
+        choice = self._choice()
+        return None if choice is None else ("choice", choice)
+
+    def _item(self) -> Element | None:
+        """An item of an open menu, or a text where no tree tells the controls."""
+        target = self._goal.target
+        if not self._now.scene.menu_is_open:
+            return _bare_text(self._now, target)
+        found = self._now.finder.best(target, {"menu item"})
+        return None if found is None else found.element
+
+    def _find_switch(self) -> Steps[Element | None]:
+        switch = yield from find_switch(self._now, self._targets)
+        chosen = self._place is not None and self._place.choices
+        if switch is not None and switch.role == "toggle button" and chosen:
+            return None  # one of several that are chosen from: it is pressed where another one is not
+        return switch
+
+    def _choice(self) -> Element | None:
+        """What stands for what was asked: the dark one of several styles."""
+        place, finder = self._place, self._now.finder
+        for choice in place.choices if place is not None else ():
+            target = Target(choice, under=place.under if place is not None else "")
+            if (found := finder.best(target, _CHOSEN) or finder.best(target, TEXTS)) is not None:
+                return found.element
+        return None
+
+    # A control that tells how it stands
+
+    def _switch(self, switch: Element) -> Pursuit:
+        now = self._now
+        if is_on(switch) is self._wanted:
+            if switch.role in MENU_ITEMS and now.scene.menu_is_open:
+                yield press("Close the menu again.", "escape")
+                return Done(state_of(switch))
+            return Done(f"{self._words} is {self._state} already: {state_of(switch)}")
+        if "disabled" in switch.states:
+            return Stuck(f"{self._words} cannot be switched now: it is greyed out.")
+        attempt = yield now.click(f"Switch {self._state} {self._words}: click it.", switch)
+        waits, clicks, opened_again = 0, 1, False
+        while True:
+            found = yield from self._find_switch()
+            if (verdict := self._is_switched(found, attempt, patient=waits < _MOST_WAITS)) is not None:
+                if found is not None and found.role in MENU_ITEMS and now.scene.menu_is_open:
+                    yield press("Close the menu again.", "escape")
+                return verdict
+            if found is None and not opened_again and (step := self._open_again(attempt)) is not None:
+                opened_again, waits = True, 0
+                yield step
+            elif waits < _MOST_WAITS:
+                waits += 1
+                yield wait(f"{self._words} is not {self._state} yet: wait and look again.")
+            elif clicks == 1 and found is not None and (step := self._click_again(found, attempt)) is not None:
+                clicks, waits = 2, 0
+                attempt = yield step
+            else:
+                return Stuck(f"I clicked what stands for {self._words}, but it did not become {self._state}.")
+
+    def _is_switched(self, switch: Element | None, attempt: Move, *, patient: bool) -> Verdict | None:
+        """How the control and its setting stand after a click; None for not as wanted yet."""
+        told = self._setting_tells(attempt, on=self._goal.on)
+        stands = None if switch is None else is_on(switch)
+        if told is not None and told[0] and stands is not (not self._wanted):
+            return Done(told[1])
+        if switch is None or stands is not self._wanted:
+            return None
+        if contrary := self._contrary(attempt, told):
+            return None if patient else Done(f"{state_of(switch)}, but {contrary}", verified=False)
+        return Done(self._with_settings(attempt, switch))
+
+    def _click_again(self, switch: Element, attempt: Move) -> Step | None:
+        """A click on the control where it is, after one that missed it."""
+        if is_tick(switch):
             # GTK 3 tells the cells of a tree too far right, by the room that it keeps for expanders.
             x, y = switch.box.left - switch.box.width / 2, switch.box.top + switch.box.height / 2
-            return now.click_at("Click where the box is drawn.", "act", x, y)
-        if switch is not None and not now.clicked(attempt, switch.box) and len(now.tried("act")) == 1:
-            return now.click("What was clicked was its text alone: click the control.", "act", switch)
-        return Stuck(f"I clicked what stands for {describe_target(goal.target)}, but it did not become {state}.")
-    if switch is not None:
-        if "disabled" in switch.states:
-            return Stuck(f"{describe_target(goal.target)} cannot be switched now: it is greyed out.")
-        return now.click(f"Switch {state} {describe_target(goal.target)}: click it.", "act", switch)
-    return look_further(now, goal.target, place)
-
-
-def mute_item(now: GoalState, goal: Toggle) -> Verdict | None:
-    """Switch what does not tell how it stands, an item of a menu or a bare text: the setting that it changes tells.
-
-    Where it turns out that it stood as wanted before, it is clicked once more.
-    """
-    clicks = [move for move in now.tried("act") if move.about == _MUTE]
-    shown = now.finder.best(goal.target, {"menu item"}) if now.scene.menu_is_open else _bare_text(now, goal.target)
-    if not clicks:
-        if shown is None or now.acted is not None:  # the switch itself was clicked, and is not told just now
+            return self._now.click_at("Click where the box is drawn.", x, y, main=True)
+        if self._now.clicked(attempt, switch.box):
             return None
-        return now.click(f"Click {describe_target(goal.target)}.", "act", shown.element, about=_MUTE)
-    became = _became(now, clicks[0], goal)
-    if became is not None and became[0] is goal.on:
-        return Done(became[1])
-    if len(clicks) > 1 and became is None:
-        return Done(f"{describe_target(goal.target)} was so already, and is so again")
-    if became is None or len(clicks) > 1:
-        if now.waits < _MOST_WAITS:
-            return wait("No setting tells yet how it stands: wait.")
-        return Done(f"I clicked {describe_target(goal.target)}, and nothing tells how it stands", verified=False)
-    if shown is not None:
-        return now.click("It stood so before: click it again.", "act", shown.element, about=_MUTE)
-    if now.tried("focus"):
-        return Stuck(f"{describe_target(goal.target)} stands the other way now, and its menu does not open again.")
-    return _open_again(now, clicks[0], goal)
+        return self._now.click("What was clicked was its text alone: click the control.", switch)
 
+    # An item of a menu or a bare text, which does not tell how it stands
 
-def _bare_text(now: GoalState, target: Target) -> Found | None:
-    """What is written where no tree tells the controls: XFCE's Settings shows other programs' pages within its own."""
-    found = now.finder.best(target, TEXTS, least=WHOLE)
-    if found is None or found.element.source != "words":
+    def _by_setting(self, item: Element) -> Pursuit:
+        """Click what does not tell how it stands, but whose setting does; click again if it was so before."""
+        now, words = self._now, self._words
+        first = yield now.click(f"Click {words}.", item)
+        became = yield from self._wait_for_setting(first)
+        if became is None:
+            return Done(f"I clicked {words}, and nothing tells how it stands", verified=False)
+        if became[0] is self._goal.on:
+            return Done(became[1])
+        if (again := self._item()) is None and (step := self._open_again(first)) is not None:
+            yield step
+            again = self._item()
+        if again is None:
+            return Stuck(f"{words} stands the other way now, and its menu does not open again.")
+        yield now.click("It stood so before: click it again.", again)
+        for left in range(_MOST_WAITS, -1, -1):
+            became = self._became(first)
+            if became is None:
+                return Done(f"{words} was so already, and is so again")
+            if became[0] is self._goal.on:
+                return Done(became[1])
+            if left:
+                yield wait("No setting tells yet how it stands: wait.")
+        return Done(f"I clicked {words}, and nothing tells how it stands", verified=False)
+
+    def _wait_for_setting(self, move: Move) -> Steps[tuple[bool, str] | None]:
+        for left in range(_MOST_WAITS, -1, -1):
+            if (became := self._became(move)) is not None:
+                return became
+            if left:
+                yield wait("No setting tells yet how it stands: wait.")
         return None
-    top, bottom = found.element.box.top - _NEAR, found.element.box.top + found.element.box.height + _NEAR
-    told = (one for one in now.scene.elements if one.source != "words" and one.window == found.element.window)
-    near = any(one.box.top < bottom and top < one.box.top + one.box.height for one in told if one.role in CLICKABLE)
-    return None if near else found
 
+    def _became(self, move: Move) -> tuple[bool, str] | None:
+        """How the setting stands that says yes or no, changed since a move, and is about what was asked for."""
+        name, place = self._goal.target.name, self._place
+        if place is not None and place.settings:
+            return self._setting_tells(move, on=True)
+        for change in self._now.changed_since(move, "setting"):
+            value = (change.after or "").strip("'\"").casefold()
+            about = is_about(change, name) or (place is not None and is_about(change, place.control))
+            if value in ("true", "false") and about:
+                return (value == "true") is not is_negative(change, name), str(change)
+        return None
 
-def _became(now: GoalState, move: Move, goal: Toggle) -> tuple[bool, str] | None:
-    """How the setting stands that says yes or no, changed since a move, and is about what was asked for."""
-    place = known_place(now, goal.target, on=goal.on)
-    if place is not None and place.settings:
-        return setting_tells(now, move, place, on=True)
-    known = {(change.what, change.after) for change in (move.screen.changes if move.screen is not None else ())}
-    for change in now.changes:
-        value = (change.after or "").strip("'\"").casefold()
-        if change.kind != "setting" or value not in ("true", "false") or (change.what, change.after) in known:
-            continue
-        if is_about(change, goal.target.name) or (place is not None and is_about(change, place.control)):
-            return (value == "true") is not is_negative(change, goal.target.name), str(change)
-    return None
+    def _open_again(self, attempt: Move) -> Step | None:
+        """Open the menu in which something was clicked: only there it tells how it stands."""
+        now, before = self._now, attempt.scene
+        if now.scene.menu_is_open or not before.menu_is_open:
+            return None
+        item = next((one for one in before.elements if one.role in MENU_ITEMS and now.clicked(attempt, one.box)), None)
+        menus = [up.name for up in before.parents(item) if up.role in ("menu", "push button menu")] if item else []
+        found = now.finder.best(Target(menus[-1], role="menu")) if menus else None
+        words = f"Look into the menu again, how {self._words} stands."
+        return None if found is None else now.click(words, found.element)
 
+    # One of several choices
 
-def _contrary(now: GoalState, move: Move, goal: Toggle, told: tuple[bool, str] | None) -> str:
-    """The setting of the same name that says otherwise since a move, in words; "" for none."""
-    if told is not None:
-        return "" if told[0] else told[1]
-    known = {(change.what, change.after) for change in (move.screen.changes if move.screen is not None else ())}
-    for change in now.changes:
-        value = (change.after or "").strip("'\"").casefold()
-        if change.kind != "setting" or value not in ("true", "false") or (change.what, change.after) in known:
-            continue
-        means = (value == "true") is not is_negative(change, goal.target.name)
-        if is_called(change, goal.target.name) and means is not goal.on:
-            return str(change)
-    return ""
+    def _choose(self, element: Element) -> Pursuit:
+        now = self._now
+        if is_on(element):
+            return Done(f"{self._words} is so already: {state_of(element)}")
+        attempt = yield now.click(f"{self._words} is “{element.name}” here: click it.", element)
+        clicks = 1
+        while True:
+            for left in range(_MOST_WAITS, -1, -1):
+                told = self._setting_tells(attempt, on=self._goal.on)
+                if told is not None and told[0]:
+                    return Done(told[1])
+                choice = self._choice()
+                if choice is not None and is_on(choice):
+                    return Done(self._with_settings(attempt, choice))
+                if left:
+                    yield wait(f"{self._words} shows no effect yet: wait and look again.")
+            step = None
+            if clicks == 1 and choice is not None:
+                clicks = 2
+                step = self._picture_above(choice)
+                if step is None and choice.role not in TEXTS and not now.clicked(attempt, choice.box):
+                    step = now.click("What was clicked was its text alone: click the control.", choice)
+            if step is None:
+                return Stuck(f"I clicked what stands for {self._words}, but nothing tells that it took effect.")
+            attempt = yield step
+
+    def _picture_above(self, element: Element) -> Step | None:
+        """Click the picture that a choice's text stands under, where a busy program tells only the text."""
+        if element.source != "words" or self._place is None or not self._place.above:
+            return None
+        x, y = element.box.left + element.box.width / 2, element.box.top - self._place.above
+        return self._now.click_at("Its text does nothing: click the picture above it.", x, y, main=True)
+
+    # What settings tell
+
+    def _setting_tells(self, move: Move, *, on: bool) -> tuple[bool, str] | None:
+        """Whether a setting that changed since a move is what was asked for, and the change; None where none tells."""
+        for change in self._now.changed_since(move, "setting") if self._place is not None else ():
+            for setting in self._place.settings if self._place is not None else ():
+                holds = setting.holds(change.after, on=on) if fnmatchcase(change.what, setting.what) else None
+                if holds is not None:
+                    return holds, str(change)
+        return None
+
+    def _contrary(self, move: Move, told: tuple[bool, str] | None) -> str:
+        """The setting of the same name that says otherwise since a move, in words; "" for none."""
+        if told is not None:
+            return "" if told[0] else told[1]
+        name = self._goal.target.name
+        for change in self._now.changed_since(move, "setting"):
+            value = (change.after or "").strip("'\"").casefold()
+            means = (value == "true") is not is_negative(change, name)
+            if value in ("true", "false") and is_called(change, name) and means is not self._goal.on:
+                return str(change)
+        return ""
+
+    def _with_settings(self, move: Move, element: Element) -> str:
+        return "; ".join((state_of(element), *self._now.effects_of(move).changes[:2]))
 
 
 def targets_of(target: Target, place: Place | None) -> list[Target]:
@@ -151,11 +272,22 @@ def targets_of(target: Target, place: Place | None) -> list[Target]:
     return targets
 
 
-def find_switch(now: GoalState, targets: Iterable[Target]) -> Element | None:
+def _bare_text(now: Now, target: Target) -> Element | None:
+    """What is written where no tree tells the controls: XFCE's Settings shows other programs' pages within its own."""
+    found = now.finder.best(target, TEXTS, least=WHOLE)
+    if found is None or found.element.source != "words":
+        return None
+    top, bottom = found.element.box.top - _NEAR, found.element.box.top + found.element.box.height + _NEAR
+    told = (one for one in now.scene.elements if one.source != "words" and one.window == found.element.window)
+    near = any(one.box.top < bottom and top < one.box.top + one.box.height for one in told if one.role in CLICKABLE)
+    return None if near else found.element
+
+
+def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
     """The switch of that name: one that is called so, or one on the row of what is called so."""
     for least in (WHOLE, PART):
         for target in targets:
-            found = now.the(target, SWITCHES, least=least)
+            found = yield from now.the(target, SWITCHES, least=least)
             if found is not None:
                 return found.element
             for row in now.finder.all(target, TEXTS | {"list item", "table row", "panel"}, least=least):
@@ -167,7 +299,7 @@ def find_switch(now: GoalState, targets: Iterable[Target]) -> Element | None:
     return None
 
 
-def _on_row_of(now: GoalState, row: Element) -> Element | None:
+def _on_row_of(now: Now, row: Element) -> Element | None:
     """The one switch in a row, or beside its text."""
     inside = [one for one in now.scene.within(row) if one.role in SWITCHES and now.finder.believes(one)]
     if len(inside) == 1:
@@ -175,7 +307,7 @@ def _on_row_of(now: GoalState, row: Element) -> Element | None:
     beside = [
         one
         for one in now.scene.elements
-        if one.role in SWITCHES - {"menu item"}
+        if one.role in SWITCHES
         and now.finder.believes(one)
         and (one.name == row.name or not _is_called(now, one))
         and same_row(one.box, row.box)
@@ -187,99 +319,15 @@ def _on_row_of(now: GoalState, row: Element) -> Element | None:
     return min(right, key=lambda one: one.box.left, default=None)
 
 
-def _is_called(now: GoalState, switch: Element) -> bool:
+def _is_called(now: Now, switch: Element) -> bool:
     """Whether a switch has a name that a person sees: GNOME's panels call the one in their title bar "Enable"."""
     name = plain(switch.name)
     return bool(name) and any(plain(one.name) == name for one in now.scene.elements if one.id != switch.id)
 
 
-def _tick_in(now: GoalState, row: Element) -> Element | None:
+def _tick_in(now: Now, row: Element) -> Element | None:
     """The box to tick in a row of a list: the cell in the column in which other rows are ticked, or may be."""
-    cells = [one for one in (*now.scene.within(row), *_beside_in_table(now, row)) if is_tick(one) and one.trusted]
+    beside = [one for one in now.scene.elements if one.parent == row.parent and same_row(one.box, row.box)]
+    cells = [one for one in (*now.scene.within(row), *beside) if is_tick(one) and one.trusted]
     ticked = {one.box.left for one in now.scene.elements if is_tick(one) and one.states & {"checked", "checkable"}}
     return min((one for one in cells if one.box.left in ticked), key=lambda one: one.box.left, default=None)
-
-
-def _beside_in_table(now: GoalState, row: Element) -> list[Element]:
-    return [one for one in now.scene.elements if one.parent == row.parent and same_row(one.box, row.box)]
-
-
-def setting_tells(now: GoalState, move: Move, place: Place | None, *, on: bool) -> tuple[bool, str] | None:
-    """Whether a setting that changed since a move is what was asked for, and the change; None where none tells."""
-    if place is None:
-        return None
-    known = {(change.what, change.after) for change in (move.screen.changes if move.screen is not None else ())}
-    for change in now.changes:
-        if change.kind != "setting" or (change.what, change.after) in known:
-            continue
-        for setting in place.settings:
-            holds = setting.holds(change.after, on=on) if fnmatchcase(change.what, setting.what) else None
-            if holds is not None:
-                return holds, str(change)
-    return None
-
-
-def _with_settings(now: GoalState, move: Move, words: str) -> str:
-    return "; ".join((words, *now.effects_of(move).changes[:2]))
-
-
-def look_into_menu(now: GoalState, attempt: Move, goal: Toggle) -> Verdict | None:
-    """Open the menu of an item that was clicked once more: only there it tells how it stands."""
-    if now.scene.menu_is_open or now.tried("focus"):
-        return None
-    return _open_again(now, attempt, goal)
-
-
-def _open_again(now: GoalState, attempt: Move, goal: Toggle) -> Verdict | None:
-    """Open the menu in which something was clicked."""
-    before = None if attempt.screen is None or attempt.screen.outline is None else Scene(attempt.screen.outline)
-    if before is None or not before.menu_is_open:
-        return None
-    item = next((one for one in before.elements if one.role in MENU_ITEMS and now.clicked(attempt, one.box)), None)
-    menus = [up.name for up in before.parents(item) if up.role in ("menu", "push button menu")] if item else []
-    found = now.finder.best(Target(menus[-1], role="menu")) if menus else None
-    if found is None:
-        return None
-    return now.click(f"Look into the menu again, how {describe_target(goal.target)} stands.", "focus", found.element)
-
-
-def have_chosen(now: GoalState, choices: Iterable[Target], goal: Toggle, place: Place | None) -> Verdict:
-    """Choose what stands for what was asked: the dark one of several styles."""
-    attempt = now.acted
-    element = None
-    for target in choices:
-        found = now.finder.best(target, CHOICES | {"toggle button", "push button"}) or now.finder.best(target, TEXTS)
-        if found is not None:
-            element = found.element
-            break
-    if attempt is not None:
-        told = setting_tells(now, attempt, place, on=goal.on)
-        if told is not None and told[0]:
-            return Done(told[1])
-        if element is not None and is_on(element):
-            return Done(_with_settings(now, attempt, state_of(element)))
-        if now.waits < _MOST_WAITS:
-            return wait(f"{describe_target(goal.target)} shows no effect yet: wait and look again.")
-        if (step := _picture_above(now, element, place)) is not None:
-            return step
-        only_text = element is not None and element.role not in TEXTS and not now.clicked(attempt, element.box)
-        if element is not None and only_text and len(now.tried("act")) == 1:
-            return now.click("What was clicked was its text alone: click the control.", "act", element)
-        return Stuck(
-            f"I clicked what stands for {describe_target(goal.target)}, but nothing tells that it took effect."
-        )
-    if element is None:
-        return look_further(now, goal.target, place)
-    if element.role in TEXTS and now.waits == 0:
-        return wait("Only its text is told yet: wait for the control.")
-    if is_on(element):
-        return Done(f"{describe_target(goal.target)} is so already: {state_of(element)}")
-    return now.click(f"{describe_target(goal.target)} is “{element.name}” here: click it.", "act", element)
-
-
-def _picture_above(now: GoalState, element: Element | None, place: Place | None) -> Step | None:
-    """Click the picture that a choice's text stands under, where a busy program tells only the text; once."""
-    if element is None or element.source != "words" or place is None or not place.above or len(now.tried("act")) > 1:
-        return None
-    x, y = element.box.left + element.box.width / 2, element.box.top - place.above
-    return now.click_at("Its text does nothing: click the picture above it.", "act", x, y)

@@ -1,8 +1,7 @@
 """The screen as the engine sees it: elements with their windows, labels and neighbours, one source or several."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from agent.core.geometry import Region
@@ -41,21 +40,29 @@ _FLEETING = frozenset({"tool tip", "notification", "alert", "scroll bar", "separ
 _FAR = 34
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A control and the text that labels it, its own name or what stands beside it."""
-
-    element: Element
-    text: str
-
-
 class Scene:
-    """One outline, with what follows from it."""
+    """One outline, with what follows from it.
 
-    def __init__(self, outline: Outline) -> None:
+    Args:
+        outline: as it was told.
+        read: reads the words of the screenshot, for an outline without elements; called only if they are looked at.
+    """
+
+    def __init__(self, outline: Outline, read: Callable[[], Outline] | None = None) -> None:
         self.outline = outline
-        self.elements = outline.elements
         self.windows = outline.windows
+        self._read = read
+
+    @cached_property
+    def elements(self) -> Sequence[Element]:
+        """The elements, or the words that were read."""
+        told = self.outline.elements
+        return self._read().elements if self._read is not None and not told else told
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether neither windows nor elements are told: to open something, no words need to be read."""
+        return not self.windows and not self.outline.elements
 
     @cached_property
     def by_id(self) -> dict[int, Element]:
@@ -70,12 +77,12 @@ class Scene:
     @property
     def has_tree(self) -> bool:
         """Whether anything tells elements besides the words that were read."""
-        return any(element.source != "words" for element in self.elements)
+        return any(element.source != "words" for element in self.outline.elements)
 
     @property
     def is_late(self) -> bool:
         """Whether the window in front has not told its elements yet, and may: it is busy, or was just opened."""
-        told = any(element.source != "words" and self.in_front(element) for element in self.elements)
+        told = any(element.source != "words" and self.in_front(element) for element in self.outline.elements)
         return (bool(self.outline.lacks) or self.has_tree) and not told and self.front is not None
 
     def in_front(self, element: Element) -> bool:

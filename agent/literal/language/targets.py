@@ -7,7 +7,7 @@ from functools import cache
 from agent.literal.goals import Target
 from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.vocabulary import lexicon, quotes
-from agent.literal.vocabulary.ordinals import ORDINALS
+from agent.literal.vocabulary.lexicon import ORDINALS
 from agent.literal.vocabulary.places import known_thing
 
 _ORDINAL = re.compile(

@@ -22,7 +22,7 @@ from agent.literal.goals import (
     Wait,
     WriteFile,
 )
-from agent.literal.vocabulary.ordinals import ordinal_word
+from agent.literal.vocabulary.lexicon import ordinal_word
 
 #: What the engine can do, for the person who asked for something else.
 UNDERSTOOD = (

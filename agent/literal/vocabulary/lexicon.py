@@ -12,6 +12,12 @@ _RISKY = re.compile(
     r"\b(?:and|then|if|when|while|until|without|not|don't|never|all|every|any|in|on|to|or|of|from|with|before)\b", re.I
 )
 
+_FIRST_TO_LAST = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+#: The position that a word names, counted from 1, or from the end: -1 is the last.
+ORDINALS = {word: at for at, word in enumerate(_FIRST_TO_LAST, 1)} | {
+    **{"last": -1, "final": -1, "second last": -2, "second to last": -2, "penultimate": -2},
+}
+
 
 def config() -> Mapping[str, Any]:
     """The table itself."""
@@ -130,3 +136,8 @@ def gerund(verb: str) -> str:
     if first in _DOUBLED:
         return f"{first}{first[-1]}ing{space}{rest}"
     return f"{first.removesuffix('e')}ing{space}{rest}"
+
+
+def ordinal_word(position: int) -> str:
+    """The usual word for a position: "second", "12th"."""
+    return next((word for word, at in ORDINALS.items() if at == position), f"{position}th")

@@ -6,16 +6,16 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 
+from agent.literal.do.now import Done, Now, Pursuit, Step, Stuck, press, until
 from agent.literal.find.scene import FIELDS, TEXTS, Scene
 from agent.literal.goals import Calculate
-from agent.literal.state.goal_state import Done, GoalState, Step, Stuck, Verdict, press
-from agent.literal.tasks.stages import last_stage, stage_of, wait_or
 from agent.screen.outline import Element
 
 #: The applications that are calculators, as their windows tell it.
 _CALCULATORS = re.compile(r"calc|galculator", re.IGNORECASE)
 #: Signs entered at most, a key each, and digits of a number, so that no sum takes long.
 _MOST_SIGNS, _MOST_DIGITS, _LARGEST_POWER = 28, 40, 200
+_MOST_WAITS = 3
 _NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
 _OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
     ast.Add: operator.add,
@@ -25,55 +25,44 @@ _OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] =
 }
 
 
-def calculate(now: GoalState, goal: Calculate) -> Verdict:
-    """The next step of a sum."""
+def calculate(now: Now, goal: Calculate) -> Pursuit:
+    """Enter a sum, and read the result."""
     signs = re.sub(r"\s", "", goal.expression)
     result = value_of(signs)
     if result is None or len(signs) > _MOST_SIGNS:
         return Stuck(f"I cannot calculate “{goal.expression[:60]}”: I know numbers, + - * / ^ and brackets.")
-    stage = stage_of(now)
-    entered = [move for move in now.moves if move.about == "sign"]
-    if stage == "equals":
-        return _read(now, goal, result)
-    if not entered and stage != "cleared":
-        way = _to_calculator(now, goal)
-        return way or press("Clear the calculator.", "prepare", "escape", "cleared")
-    if len(entered) < len(signs):
-        sign = signs[len(entered)]
-        return press(f"Enter {sign}.", "keys", _KEYS.get(sign, sign), "sign")
-    return press("Calculate it.", "act", "enter", "equals")
+    if not _is_in_front(now):
+        name = goal.calculator or "calculator"
+        opened = yield Step(f"Open the {name}.", {"action": "open", "text": name})
+        if opened.failure is not None:
+            return Stuck(f"I could not open “{name}”: {opened.failure}.")
+        words = "The calculator is not to be seen yet: wait."
+        if not (yield from until(lambda: _is_in_front(now), words, _MOST_WAITS, 1)):
+            return Stuck(f"I opened “{name}”, but no calculator came to the front.")
+    yield press("Clear the calculator.", "escape")
+    for sign in signs:  # the number pad's decimal key enters what the desktop's language has for it
+        yield press(f"Enter {sign}.", "kp_decimal" if sign == "." else sign)
+    acted = yield press("Calculate it.", "enter", main=True)
+    old = {(one.box, shown) for one, shown in _shown(acted.scene)}
 
-
-#: Keys of signs: the number pad's decimal key enters what the desktop's language has for it.
-_KEYS = {".": "kp_decimal"}
-
-
-def _to_calculator(now: GoalState, goal: Calculate) -> Verdict | None:
-    front = now.scene.front
-    if front is not None and _CALCULATORS.search(front.app):
+    def read() -> Done | None:
+        for element, shown in _shown(now.scene):
+            numbers = _NUMBER.findall(shown)
+            if (element.box, shown) not in old and numbers and _is(numbers[-1], result):
+                number = numbers[-1].strip(" .,")
+                return Done(f"{goal.expression} is {number}: the calculator shows “{' '.join(shown.split())[:60]}”")
         return None
-    name = goal.calculator or "calculator"
-    opened = last_stage(now)
-    if opened is None:
-        return Step(f"Open the {name}.", "place", {"action": "open", "text": name}, "calculator")
-    if opened.has("failed"):
-        reason = next((note.detail for note in opened.notes if note.kind == "failed"), "")
-        return Stuck(f"I could not open “{name}”: {reason}.")
-    return wait_or(now, "The calculator", Stuck(f"I opened “{name}”, but no calculator came to the front."), 1)
 
-
-def _read(now: GoalState, goal: Calculate, result: Fraction) -> Verdict:
-    """The result that the display shows, where it did not before."""
-    acted = now.acted
-    before = Scene(acted.screen.outline) if acted and acted.screen and acted.screen.outline else None
-    old = set() if before is None else {(one.box, shown) for one, shown in _shown(before)}
-    for element, shown in _shown(now.scene):
-        if (element.box, shown) not in old and any(_is(number, result) for number in _NUMBER.findall(shown)[-1:]):
-            number = _NUMBER.findall(shown)[-1].strip(" .,")
-            return Done(f"{goal.expression} is {number}: the calculator shows “{' '.join(shown.split())[:60]}”")
+    done = yield from until(read, "The result is not to be seen yet: wait.", _MOST_WAITS, 0.7)
     shows = "; ".join(dict.fromkeys(" ".join(shown.split())[:40] for _, shown in _shown(now.scene)[:3]))
-    stuck = Stuck(f"I entered {goal.expression}, but the calculator does not show the result. It shows: {shows}.")
-    return wait_or(now, "The result", stuck)
+    return done or Stuck(
+        f"I entered {goal.expression}, but the calculator does not show the result. It shows: {shows}."
+    )
+
+
+def _is_in_front(now: Now) -> bool:
+    front = now.scene.front
+    return front is not None and _CALCULATORS.search(front.app) is not None
 
 
 def _shown(scene: Scene) -> list[tuple[Element, str]]:

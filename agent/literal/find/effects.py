@@ -54,13 +54,9 @@ class Effects:
         return "; ".join(parts)
 
 
-def effects(
-    before: Scene | None, now: Scene, changed_before: Sequence[Change], changed_now: Sequence[Change]
-) -> Effects:
+def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed_now: Sequence[Change]) -> Effects:
     """What differs between two looks."""
-    changes = new_changes(changed_before, changed_now)
-    if before is None:
-        return Effects(changes)
+    changes = _new_changes(changed_before, changed_now)
     windows = _windows(before.windows, now.windows)
     old, new = _concerned(before, now), _concerned(now, before)
     altered = _altered(old, new)
@@ -74,7 +70,7 @@ def effects(
     return Effects(changes, windows, altered, came, gone)
 
 
-def new_changes(before: Sequence[Change], now: Sequence[Change]) -> tuple[str, ...]:
+def _new_changes(before: Sequence[Change], now: Sequence[Change]) -> tuple[str, ...]:
     """What changed on the computer between two looks, in words; windows are told by the screen itself."""
     known = {(change.kind, change.what): change.after for change in before}
     told = [

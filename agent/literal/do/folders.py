@@ -1,0 +1,271 @@
+"""Folders made, things renamed and moved to the trash, in the desktop's file manager.
+
+All file managers have the same keys: ctrl+shift+n for a new folder, ctrl+s to select by a pattern, F2 to rename, Delete
+to move to the trash. Nothing is renamed or trashed before the file manager itself says that this one thing is selected.
+"""
+
+import re
+
+from agent.literal.do.dialogs import empty, field_held, focused_entry, fresh, leave, replace_name, typed_text
+from agent.literal.do.files import last_name, names_it, of_several, open_step
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, press, type_in, until, wait
+from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
+from agent.literal.goals import MakeFolder, Rename, Trash
+from agent.screen.outline import ShownWindow
+
+#: The applications that are file managers, as their windows tell it.
+_FILE_MANAGERS = re.compile(r"thunar|nautilus|caja|nemo|dolphin|pcmanfm", re.IGNORECASE)
+#: What file managers write between the folder and their own name.
+_PROGRAM = re.compile(r"\s+[-–—]\s+")
+_ITEMS = frozenset({"icon", "table cell", "table row", "tree item", "canvas"})
+#: What a file manager has above its files.
+_BARS = frozenset({"menu bar", "tool bar"})
+#: A name as file managers quote it in their status bars.
+_QUOTES = (r"[\"'“„«‘‚”»›]\s?", r"\s?[\"'”“»«’‘‹]")
+_MOST_WAITS, _SECONDS = 3, 0.7
+#: Nautilus takes a name only once it has looked at it: after so many waits enter is pressed again, so often at most.
+_LATE, _MOST_ENTERS = 2, 3
+
+
+def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
+    """Create a folder."""
+    where, name = _split(goal.name, goal.where)
+    if not _is_name(name):
+        return Stuck(f"“{goal.name}” cannot be the name of a folder.")
+    if (stuck := (yield from _to_folder(now, where or "~", anywhere=not where))) is not None:
+        return stuck
+    if _lists(now, name):
+        return Stuck(f"“{name}” exists already in “{_front_title(now)}”.")
+    folder = _front_folder(now)
+    if not where and name.casefold() in map(str.casefold, (folder, *now.names.of(folder))):
+        return Stuck(  # who says no place means that one, seldom a second one within it
+            f"“{name}” exists already: it is the folder that is open. For one within it, say “in {name}”."
+        )
+    asked = yield press(f"Make a new folder in “{folder}”.", "ctrl+shift+n")
+    words = "The field for the name is not to be seen yet: wait."
+    made = yield from until(lambda: focused_entry(now) or _new_folders(now, asked), words, _MOST_WAITS, _SECONDS)
+    if not made:
+        return (yield from leave(now, "I found no field for a new folder's name."))
+    if isinstance(made, list):  # Nemo and its kind: the name is written over in place, which no tree tells
+        move = yield type_in(f"“{made[0]}” was made at once, and waits for its name.", name)
+        name = typed_text(move, name)
+        entered = yield press(f"Call it “{name}”.", "enter", main=True)
+        return (yield from _came(now, name, [entered], asked, f"I could not create the folder “{name}”"))
+    yield empty()  # the name that stands there is selected
+    name = typed_text((yield type_in(f"Call it “{name}”.", name)), name)
+    if not (yield from field_held(now, name, "The name")):
+        return (yield from leave(now, f"The field does not hold “{name}”."))
+    enters = [(yield press(f"Create “{name}”.", "enter", main=True))]
+    return (yield from _came(now, name, enters, asked, f"I could not create the folder “{name}”"))
+
+
+def rename(now: Now, goal: Rename) -> Pursuit:
+    """Rename a file or folder."""
+    where, old = _split(goal.old, goal.where)
+    new = last_name(goal.new)
+    if goal.new.rpartition("/")[0] not in ("", where):
+        return Stuck(f"“{goal.new}” is no new name: it would move “{old}”.")
+    if not _is_name(new) or not _is_name(old):
+        return Stuck(f"“{goal.old}” cannot be renamed to “{goal.new}”.")
+    if (stuck := (yield from _select(now, old, where))) is not None:
+        return stuck
+    if _lists(now, new):
+        return Stuck(f"“{new}” exists already in “{_front_title(now)}”.")
+    yield press(f"“{old}” is selected: rename it.", "f2")
+    words = "The field for the name is not to be seen yet: wait."
+    field = yield from until(lambda: focused_entry(now), words, _MOST_WAITS, _SECONDS)
+    if field is None:
+        return (yield from leave(now, f"I found no field to rename “{old}”."))
+    if (field.value or "") != old:
+        return (yield from leave(now, f"The field to rename “{old}” holds “{field.value}”: I rename nothing."))
+    new = yield from replace_name(f"Call it “{new}”.", new)
+    if not (yield from field_held(now, new, "The name")):
+        return (yield from leave(now, f"The field does not hold “{new}”."))
+    entered = yield press(f"Rename “{old}” to “{new}”.", "enter", main=True)
+    return (yield from _came(now, new, [entered], None, f"I could not rename “{old}” to “{new}”"))
+
+
+def trash(now: Now, goal: Trash) -> Pursuit:
+    """Move something to the trash."""
+    where, name = _split(goal.name, goal.where)
+    if not _is_name(name):
+        return Stuck(f"“{goal.name}” cannot be the name of a file or folder.")
+    if (stuck := (yield from _select(now, name, where))) is not None:
+        return stuck
+    acted = yield press(f"“{name}” is selected: move it to the trash.", "delete", main=True)
+
+    def gone() -> Done | None:
+        for change in fresh(now, acted):
+            if (change.after or "").startswith("in the trash") and name in map(
+                last_name, (change.what, change.after or "")
+            ):
+                return Done(f"“{name}” is in the trash: {change}")
+        here = {change.what for change in now.changes}
+        if not here & {change.what for change in acted.changes}:  # nothing is told now
+            return None
+        made = (change.what for change in acted.changes if change.kind == "file" and change.before is None)
+        path = next((path for path in made if last_name(path) == name and path not in here), None)
+        return Done(f"{path} is not there any more") if path else None
+
+    done = yield from until(gone, "That it is gone is not to be seen yet: wait.", _MOST_WAITS, _SECONDS)
+    return done or (yield from leave(now, f"Nothing shows that “{name}” is in the trash now.", gone))
+
+
+def _split(name: str, where: str) -> tuple[str, str]:
+    """Where it is, and what it is called."""
+    folder, slash, last = name.rstrip("/").rpartition("/")
+    return (where or folder, last) if slash and folder else (where, name.rstrip("/"))
+
+
+def _is_name(name: str) -> bool:
+    return bool(name) and "/" not in name and name not in (".", "..") and name.isprintable()
+
+
+def _file_manager(now: Now) -> ShownWindow | None:
+    """The window in front, where it is a file manager's."""
+    front = now.scene.front
+    return front if front is not None and _FILE_MANAGERS.search(front.app) else None
+
+
+def _front_title(now: Now) -> str:
+    front = now.scene.front
+    return front.title if front is not None else ""
+
+
+def _front_folder(now: Now) -> str:
+    """The name of the folder that the window in front shows, as its title begins; a path is cut to its end."""
+    return last_name(_PROGRAM.split(_front_title(now), maxsplit=1)[0])
+
+
+def _to_folder(now: Now, where: str, *, anywhere: bool) -> Steps[Stuck | None]:
+    """Have a folder in front in the file manager. `anywhere`: any that is in front will do."""
+
+    def in_front() -> bool:
+        window = _file_manager(now)
+        if window is None or anywhere:
+            return window is not None
+        return any(names_it(window.title, one) for one in now.names.of(last_name(where)))
+
+    if in_front():
+        return None
+    opened = yield open_step(where, folder=True)
+    if opened.failure is not None:
+        return Stuck(f"I could not open “{where}”: {opened.failure}.")
+    there = lambda: in_front() or (where == "~" and _file_manager(now) is not None)  # noqa: E731
+    if (yield from until(there, f"“{where}” is not to be seen yet: wait.", _MOST_WAITS, 1)):
+        return None
+    return Stuck(f"I opened “{where}”, but it did not come to the front.")
+
+
+def _select(now: Now, name: str, where: str) -> Steps[Stuck | None]:
+    """Select something by its name, and nothing else."""
+    stuck = (yield from _to_folder(now, where, anywhere=False)) if where else (yield from _to_holder(now, name))
+    if stuck is not None:
+        return stuck
+    pattern = _pattern(name)
+    yield press("Select by name.", "ctrl+s")
+    words = "The field for a pattern is not to be seen yet: wait."
+    if (yield from until(lambda: focused_entry(now), words, _MOST_WAITS, _SECONDS)) is None:
+        yield from leave(now, "")
+        return Stuck(f"I could not select “{name}”.")
+    yield type_in(f"Select “{name}”.", pattern)
+    if not (yield from field_held(now, pattern, "The pattern")):
+        yield from leave(now, "")
+        return Stuck(f"I could not select “{name}”.")
+    yield press("Select it.", "enter")
+    words = f"“{name}” is not to be seen yet: wait."
+    if (yield from until(lambda: _is_selected(now, name), words, _MOST_WAITS, _SECONDS)):
+        return None
+    return Stuck(f"I could not select “{name}” alone in “{_front_title(now)}”: is it there?")
+
+
+def _to_holder(now: Now, name: str) -> Steps[Stuck | None]:
+    """Open the folder that holds something of that name; a file manager in front is taken for it.
+
+    Raises WhichError: several folders hold something of that name, and the person does not say which.
+    """
+    if _file_manager(now) is not None:
+        return None
+    opened = yield Step(f"Open the folder that “{name}” is in.", {"action": "open", "text": f"./{name}/.."})
+    if opened.failure is not None and (path := (yield from of_several(now, name, opened.failure))) is not None:
+        opened = yield open_step(path.rpartition("/")[0] or "~", folder=True)
+    if opened.failure is not None:
+        return Stuck(f"I found nothing called “{name}”: {opened.failure}.")
+    if (yield from until(lambda: _file_manager(now), "The folder is not to be seen yet: wait.", _MOST_WAITS, 1)):
+        return None
+    return Stuck(f"I opened the folder of “{name}”, but it did not come to the front.")
+
+
+def _pattern(name: str) -> str:
+    """A pattern for exactly that name; one without any wildcard would be searched for within names by Thunar."""
+    pattern = re.sub(r"[*?\[\]{}\\]", "?", name)
+    if "?" in pattern:
+        return pattern
+    stem, dot, ending = pattern.rpartition(".")
+    return f"{stem}?{ending}" if dot and stem else f"?{pattern[1:]}"
+
+
+def _is_selected(now: Now, name: str) -> bool:
+    """Whether the file manager says that this, and only this, is selected."""
+    inside = [element for element in now.scene.elements if now.scene.in_front(element) and element.source != "words"]
+    if now.scene.front is not None and "nautilus" in now.scene.front.app.casefold():
+        # Its list of files is in the tree; what it says may be about something that is gone.
+        chosen = {one.name.split("\n")[0] for one in inside if one.role == "table cell" and "selected" in one.states}
+        if chosen - {""}:
+            return chosen - {""} == {name}
+    quoted = re.compile(rf"\s*{_QUOTES[0]}{re.escape(name)}{_QUOTES[1]}")
+    return any(quoted.match(one.name) for one in inside if one.role in TEXTS | {"status bar"})
+
+
+def _lists(now: Now, name: str) -> bool:
+    """Whether the file manager in front shows something of that name."""
+    shown = [one for one in now.scene.elements if one.name.split("\n")[0] == name and now.scene.in_front(one)]
+    bars = [one.box for one in now.scene.elements if one.role in _BARS and now.scene.in_front(one)]
+    # What is in Thunar's view of icons is only read; so is what stands in its title bar, above all bars.
+    below = max((box.top + box.height for box in bars), default=None)
+    return any(
+        one.role in _ITEMS & CLICKABLE or (one.source == "words" and below is not None and one.box.top > below)
+        for one in shown
+    )
+
+
+def _new_folders(now: Now, asked: Move) -> list[str]:
+    """The names of what came into being since a new folder was asked for, and is there."""
+    return [last_name(change.what) for change in fresh(now, asked) if change.before is None and change.after]
+
+
+def _came(now: Now, name: str, enters: list[Move], asked: Move | None, failed: str) -> Pursuit:
+    """See whether something of that name came into being; `asked` is the step that asked for a new folder."""
+
+    def came() -> Done | None:
+        for change in fresh(now, enters[-1]):
+            new = change.before is None and change.after is not None and last_name(change.what) == name
+            moved = (change.after or "").startswith("moved to ") and last_name(change.after or "") == name
+            if new or moved:
+                return Done(f"“{name}” is there: {change}")
+        return None
+
+    waits = 0
+    while (done := came()) is None:
+        field = focused_entry(now)
+        if asked and waits == _LATE and field and field.value == name and len(enters) < _MOST_ENTERS:
+            words = "The name still stands there, which was looked at late: once more."
+            enters.append((yield press(words, "enter", main=True)))
+            waits = 0
+            continue
+        if waits == _MOST_WAITS or (waits and _said(now.scene, name)):
+            break
+        waits += 1
+        yield wait(f"“{name}” is not to be seen yet: wait.", _SECONDS)
+    if done is not None:
+        return done
+    said = _said(now.scene, name)
+    others = _new_folders(now, asked) if asked is not None else []
+    instead = "".join(f" “{other}” came instead, and is still there." for other in others if other != name)
+    return (yield from leave(now, f"{failed}: no file of that name came.{said}{instead}", came))
+
+
+def _said(scene: Scene, name: str) -> str:
+    """What the window in front says about something of that name; "" for nothing."""
+    texts = (one.name for one in scene.elements if scene.in_front(one) and one.role in TEXTS and name in one.name)
+    return next((f" It says: “{' '.join(text.split())[:120]}”." for text in texts if len(text) > len(name) + 8), "")

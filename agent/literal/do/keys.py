@@ -1,0 +1,63 @@
+"""Keys, the wheel and time."""
+
+from agent.literal.do.looking import area_named, at_once, look, moved, safe_spot
+from agent.literal.do.now import Done, Now, Pursuit, Step, Stuck, press, wait
+from agent.literal.do.proof import key_may_close, leads, led_to, misnamed, vanished
+from agent.literal.goals import Press, Scroll, Target, Wait
+
+_MOST_SCROLLS = 40
+
+
+def press_keys(now: Now, goal: Press) -> Pursuit:
+    """Press a chord."""
+    keys = "+".join(goal.keys)
+    attempt = yield press(f"Press {keys}.", keys, main=True)
+    patient = now.last or not leads(goal)
+    while True:
+        if not key_may_close(keys) and (gone := vanished(now, attempt)):
+            return Stuck(f"When I pressed {keys}, {gone}.")
+        if other := misnamed(now, attempt):
+            return Stuck(f"When I pressed {keys}, the file was called “{other}”.")
+        if effects := now.effects_of(attempt):
+            return Done(f"I pressed {keys}: {effects.words}")
+        if not patient:
+            break
+        patient = False
+        yield wait(f"{keys} shows no effect yet: wait and look again.")
+    if told := led_to(now, attempt):
+        return Done(f"I pressed {keys}: {told}")
+    return Done(f"I pressed {keys}, and nothing shows what came of it", verified=False)
+
+
+def scroll(now: Now, goal: Scroll) -> Pursuit:
+    """Scroll once, or until nothing moves any more."""
+    where = f" in “{goal.inside}”" if goal.inside else ""
+
+    def is_there() -> bool | None:
+        return bool(not goal.inside or now.scene.named_window(goal.inside) or area_named(now, goal.inside)) or None
+
+    found = yield from look(now, at_once(is_there), Target(inside=goal.inside, name=goal.inside), tabs=False)
+    if isinstance(found, Stuck):
+        return found
+    turns = 0
+    while True:
+        turns += 1
+        area = area_named(now, goal.inside) if goal.inside else None
+        call: dict[str, object] = {"action": "scroll", "direction": goal.direction, "amount": goal.notches}
+        if (spot := safe_spot(now.scene, area)) is not None:
+            call["coordinate"] = now.point(*spot)
+        turn = yield Step(f"Scroll {goal.direction}.", call, main=True)
+        went_on = moved(now, turn)
+        if not goal.to_end or not went_on or turns == _MOST_SCROLLS:
+            break
+    if turns > 1 or went_on:
+        return Done(f"I scrolled {goal.direction}{where}" + (" to the end" if goal.to_end else ""))
+    if goal.to_end:
+        return Done(f"It stands at the end already: nothing moved{where} when I scrolled {goal.direction}")
+    return Done(f"I scrolled {goal.direction}{where}, and nothing moved", verified=False)
+
+
+def let_pass(goal: Wait) -> Pursuit:
+    """Let time pass."""
+    yield Step(f"Wait {goal.seconds:g} s.", {"action": "wait", "seconds": goal.seconds}, main=True)
+    return Done(f"I waited {goal.seconds:g} s")

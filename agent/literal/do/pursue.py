@@ -1,0 +1,113 @@
+"""Which way a goal of any kind is pursued."""
+
+from agent.literal.do import amounts, choosing, clicking, files, folders, keys, sums, text, texts, toggling, windows
+from agent.literal.do.looking import known_place, page_named
+from agent.literal.do.now import Now, Pursuit
+from agent.literal.find.scene import COMBOS
+from agent.literal.goals import (
+    ArrangeWindow,
+    Calculate,
+    Choose,
+    Click,
+    Close,
+    Goal,
+    MakeFolder,
+    Open,
+    Press,
+    Rename,
+    SaveAs,
+    Scroll,
+    SetValue,
+    Target,
+    Toggle,
+    Trash,
+    Type,
+    Wait,
+    WriteFile,
+)  # fmt: skip
+from agent.literal.vocabulary.places import Place
+
+
+def pursue(now: Now, goal: Goal) -> Pursuit:
+    """The steps for a goal."""
+    match goal:
+        case Open(kind="file" | "folder"):
+            return files.open_file(now, goal)
+        case Open(name, "settings" | "") if (page := _page(now, name)) is not None:
+            return clicking.go_to(now, page)
+        case Open():
+            return windows.open_it(now, goal)
+        case Click(target, "left", 1, True) if not target.inside and (page := _page(now, target.name)) is not None:
+            return clicking.go_to(now, page)
+        case Click(target, "left", 1) if (choice := _in_combo(now, target)) is not None:
+            return pursue(now, choice)
+        case Click():
+            return clicking.click(now, goal)
+        case Toggle(target, on) if (choice := _as_choice(now, target, on=on)) is not None:
+            return pursue(now, choice)
+        case Toggle():
+            return toggling.toggle(now, goal)
+        case Choose():
+            return _then(now, choosing.choose(now, goal))
+        case SetValue(target, None, _, direction) if direction and _is_switched(now, target):
+            return toggling.toggle(now, Toggle(target, on=direction == "up"))
+        case SetValue():
+            return _then(now, amounts.set_value(now, goal))
+        case Type():
+            return text.type_text(now, goal)
+        case Press():
+            return keys.press_keys(now, goal)
+        case Scroll():
+            return keys.scroll(now, goal)
+        case Wait():
+            return keys.let_pass(goal)
+        case Close():
+            return windows.close(now, goal)
+        case ArrangeWindow():
+            return windows.arrange(now, goal)
+        case MakeFolder():
+            return folders.make_folder(now, goal)
+        case Rename():
+            return folders.rename(now, goal)
+        case Trash():
+            return folders.trash(now, goal)
+        case WriteFile():
+            return texts.write_file(now, goal)
+        case SaveAs():
+            return texts.save_as(now, goal)
+        case Calculate():
+            return sums.calculate(now, goal)
+
+
+def _then(now: Now, steps: "choosing.OrGoal") -> Pursuit:
+    """Steps that may end with another goal, which is then pursued: the control turned out to be of another kind."""
+    end = yield from steps
+    return (yield from pursue(now, end)) if isinstance(end, Choose | Click | SetValue | Type) else end
+
+
+def _is_switched(now: Now, target: Target) -> bool:
+    """Whether more of a thing is a switch on this desktop: GNOME's text is larger or not."""
+    place = known_place(now, target)
+    return place is not None and place.role in ("switch", "check box")
+
+
+def _page(now: Now, name: str) -> Place | None:
+    """The page of a settings window that is to be opened: a row there, not an application."""
+    page = page_named(now, name)
+    return page if page is not None and page.path else None
+
+
+def _as_choice(now: Now, target: Target, *, on: bool) -> Choose | None:
+    """What to choose for a thing that is a combo box on this desktop: GNOME's clock shows 24 hours, or AM / PM."""
+    place = known_place(now, target, on=on)
+    if place is None or place.role != "combo box" or not place.choices:
+        return None
+    return Choose(place.choices[0], Target(place.control, inside=target.inside) if place.control else target)
+
+
+def _in_combo(now: Now, target: Target) -> Choose | None:
+    """ "Slight under Hinting" as a choice, where it is a combo box that is called so."""
+    if not target.under or not target.name:
+        return None
+    control = Target(target.under, inside=target.inside)
+    return Choose(target.name, control) if now.finder.best(control, COMBOS) is not None else None

@@ -1,0 +1,140 @@
+"""Texts written in an editor and saved: typed, read back, named in the editor's own dialog, and seen as a file."""
+
+import re
+
+from agent.literal.do.dialogs import field_held, focused_entry, fresh, leave, replace_name
+from agent.literal.do.files import last_name
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, type_in, until, wait
+from agent.literal.goals import SaveAs, WriteFile
+from agent.screen.outline import Element
+
+#: The applications that are plain text editors, as their windows tell it.
+_EDITORS = re.compile(
+    r"mousepad|text-?editor|gedit|pluma|xed|kwrite|kate|leafpad|l3afpad|featherpad|notepad", re.IGNORECASE
+)
+_PAGES = frozenset({"text", "document text", "paragraph", "terminal"})
+_MOST_WAITS, _SECONDS = 3, 0.7
+
+
+def write_file(now: Now, goal: WriteFile) -> Pursuit:
+    """Write a text on an empty page, and save it where a name is given."""
+    if (stuck := (yield from _to_empty_page(now, goal.editor or "text editor"))) is not None:
+        return stuck
+    yield type_in(f"Write the text ({len(goal.text)} characters).", goal.text)
+    words = "The text is not to be seen yet: wait."
+    if not (yield from until(lambda: _has_text(_page(now), goal.text), words, _MOST_WAITS, _SECONDS)):
+        return Stuck("I typed the text, but the editor does not tell that it took it.")
+    if not goal.save_as:
+        return Done(f"the text holds “{' '.join(goal.text.split())[:60]}”")
+    yield press("Save it.", "ctrl+s")
+    return (yield from _save(now, goal.save_as, goal.text))
+
+
+def save_as(now: Now, goal: SaveAs) -> Pursuit:
+    """Save what is open in front, under a name or its own."""
+    front = now.scene.front
+    if front is None:
+        return Stuck("I see no window whose text could be saved.")
+    if goal.name:
+        yield press(f"Save “{front.title}” under a name.", "ctrl+shift+s")
+        return (yield from _save(now, goal.name, None))
+    acted = yield press(f"Save “{front.title}”.", "ctrl+s", main=True)
+    for left in range(_MOST_WAITS, -1, -1):
+        if changes := fresh(now, acted):
+            return Done(f"it is saved: {changes[0]}")
+        if focused_entry(now) is not None:
+            return (yield from leave(now, "It has no name yet: say under which name to save it."))
+        if left:
+            yield wait("The saved file is not to be seen yet: wait.", _SECONDS)
+    return Done("I pressed the keys that save, and no file changed", verified=False)
+
+
+def _to_empty_page(now: Now, editor: str) -> Steps[Stuck | None]:
+    """Have an empty page of an editor in front."""
+    taken = False
+    if _page(now) is None and not _editor_is_in_front(now):
+        opened = yield Step(f"Open the {editor}.", {"action": "open", "text": editor})
+        if opened.failure is not None:
+            return Stuck(f"I could not open “{editor}”: {opened.failure}.")
+        for waits in range(_MOST_WAITS + 1):
+            if _page(now) is not None or (waits and _editor_is_in_front(now)):
+                break
+            if waits == _MOST_WAITS:
+                return Stuck(f"I see no page to write on in “{editor}”.")
+            yield wait("A page to write on is not to be seen yet: wait.", 1)
+    if (page := _page(now)) is None:  # KWrite begins with a welcome
+        yield press("There is no page yet: take a new one.", "ctrl+n")
+        taken = True
+    elif (page.value or "").strip():
+        yield press("Something is written there already: take a new page.", "ctrl+n")
+        taken = True
+
+    def empty_page() -> bool:
+        page = _page(now)
+        return page is not None and not (page.value or "").strip()
+
+    words = "An empty page is not to be seen yet: wait."
+    if taken and not (yield from until(empty_page, words, _MOST_WAITS, _SECONDS)):
+        return Stuck("I found no empty page to write on.")
+    return None
+
+
+def _save(now: Now, name: str, text: str | None) -> Pursuit:
+    """Name the file in the dialog that opens, and see that it came."""
+    words = "The field for the name is not to be seen yet: wait."
+    if (yield from until(lambda: focused_entry(now), words, _MOST_WAITS, _SECONDS)) is None:
+        return (yield from leave(now, "I found no field for the name of the file."))
+    name = yield from replace_name(f"Name it “{name}”.", name)
+    if not (yield from field_held(now, name, "The name")):
+        return (yield from leave(now, f"The field does not hold “{name}”."))
+    acted = yield press(f"Save it as “{name}”.", "enter", main=True)
+
+    def saved() -> Verdict | None:
+        for change in fresh(now, acted):
+            if change.after is not None and last_name(change.what) == last_name(name):
+                return _of_size(str(change), change.after, text)
+        return None
+
+    verdict = yield from until(saved, f"The file “{name}” is not to be seen yet: wait.", _MOST_WAITS, _SECONDS)
+    return verdict or (yield from leave(now, _why_not(now, name, acted), saved))
+
+
+def _of_size(words: str, after: str, text: str | None) -> Verdict:
+    """A file came: whether it is as large as the text; editors may end it with a line."""
+    size = re.match(r"(\d+) bytes?\b", after)
+    length = None if text is None else len(text.encode())
+    if length is None or size is None or int(size[1]) in (length, length + 1):
+        return Done(f"the file is saved: {words}")
+    return Stuck(f"A file was saved, but not of {length} bytes, as the text has: {words}.")
+
+
+def _why_not(now: Now, name: str, acted: Move) -> str:
+    """Why nothing was saved: most often there is a file of that name, and the editor asks."""
+    before = {one.title for one in acted.scene.windows}
+    asks = [window.title for window in now.scene.windows if window.title not in before]
+    if asks or focused_entry(now) is None:
+        return f"“{name}” was not saved: the editor asks first, as where a file of that name exists. I replace none."
+    return f"“{name}” was not saved: no file of that name came."
+
+
+def _page(now: Now) -> Element | None:
+    """What is written on in the editor in front; None where none is in front."""
+    if not _editor_is_in_front(now):
+        return None
+    pages = [
+        one
+        for one in now.scene.elements
+        if one.role in _PAGES and now.scene.in_front(one) and "editable" in one.states and one.box.height > 60
+    ]
+    return max(pages, key=lambda one: one.box.width * one.box.height, default=None)
+
+
+def _editor_is_in_front(now: Now) -> bool:
+    front = now.scene.front
+    return front is not None and _EDITORS.search(front.app) is not None
+
+
+def _has_text(page: Element | None, text: str) -> bool:
+    """Whether the page holds the text; what a page tells may be cut."""
+    held, wanted = " ".join(((page.value if page else "") or "").split()), " ".join(text.split())
+    return held == wanted or (len(held) >= 40 and wanted.startswith(held.removesuffix("…").rstrip()))

@@ -1,0 +1,289 @@
+"""Windows: opened, closed, brought to the front, made large or small; by their titles and applications."""
+
+import re
+
+from agent.literal.do import clicking
+from agent.literal.do.looking import MOST_DOUBTS, Search, to_front
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, start, until, wait
+from agent.literal.find.effects import called
+from agent.literal.find.finder import WHOLE, fit_of
+from agent.literal.find.scene import CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, Scene
+from agent.literal.goals import ArrangeWindow, Click, Close, Open, Target
+from agent.screen.outline import Element, ShownWindow
+
+_MOST_WAITS = 2
+_PAGES = frozenset({"list item", "tree item", "page tab"})
+_HEADINGS = frozenset({"heading", "label"})
+_ICONS = frozenset({"icon", "desktop icon", "table cell"})
+#: Titles of what comes instead of what was to be opened.
+_FAILURE = re.compile(r"\b(?:error|failed|fehler)\b", re.IGNORECASE)
+#: Chords by window manager: xfwm4's and Marco's own, then those of GNOME Shell, KWin and Muffin.
+_CHORDS = {
+    "maximize": ("alt+f10", "super+up"),
+    "unmaximize": ("alt+f10", "super+down"),
+    "minimize": ("alt+f9", "super+h"),
+    "fullscreen": ("alt+f11", "f11"),
+}
+_LARGE = 0.85
+_MENUS = frozenset({"menu", "popup menu"})
+_SUBMENU = re.compile(r" (?:sub-?)?menu$", re.IGNORECASE)
+#: Words after which settings are meant, and that may be part of a button's name all the same.
+_SETTINGS = ("options", "settings", "preferences")
+
+
+def close(now: Now, goal: Close) -> Pursuit:
+    """Close a window."""
+    missing = f"I see no window called “{goal.target}”." if goal.target else "I see no window to close."
+    window = yield from _bring_to_front(now, goal.target, missing, of_application=True)
+    if isinstance(window, Stuck):
+        return window
+    attempt = yield press(f"Close “{window.title or window.app}”.", "alt+f4", main=True)
+    had = [_key(one) for one in attempt.scene.windows]
+
+    def end() -> Verdict | None:
+        have = [_key(one) for one in now.scene.windows]
+        if had.count(_key(window)) > have.count(_key(window)):
+            return Done(f"the window “{window.title or window.app}” is closed")
+        asks = next((one for one in now.scene.windows if _key(one) not in had), None)
+        came = now.effects_of(attempt).came
+        if asks is None and not came:
+            return None
+        what = f"“{asks.title}”" if asks is not None and asks.title else ", ".join(came[:5])
+        if not now.last:
+            return Done(f"when I closed the window, it asked: {what}")
+        return Stuck(f"The window did not close; it asks first: {what}.")
+
+    verdict = yield from until(end, "The window is still there: wait.", _MOST_WAITS)
+    return verdict or Stuck("I tried to close the window, but it is still there.")
+
+
+def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
+    """Change how a window is shown."""
+    missing = f"I see no window called “{goal.target}”." if goal.target else "I see no window."
+    if goal.how == "maximize" and (shown := _window(now, goal.target)) is not None and _is_large(now, shown):
+        return Done(f"“{shown.title}” is maximized already")
+    window = yield from _bring_to_front(now, goal.target, missing)
+    if isinstance(window, Stuck):
+        return window
+    if goal.how == "focus":
+        return Done(f"“{window.title}” is in front")
+    chord = _CHORDS[goal.how][now.names.desktop in ("kde", "cinnamon")]
+    yield press(f"{goal.how.capitalize()} “{window.title}”.", chord, main=True)
+
+    def end() -> Done | None:
+        shown = next((one for one in now.scene.windows if _key(one) == _key(window)), None)
+        if goal.how == "minimize":
+            return Done(f"the window “{window.title}” is not shown any more") if shown is None else None
+        if shown is None or shown.box == window.box:
+            return None
+        larger = shown.box.width * shown.box.height > window.box.width * window.box.height
+        if larger is (goal.how == "unmaximize"):
+            return None
+        return Done(f"the window “{window.title}” is {shown.box.width}x{shown.box.height} now")
+
+    done = yield from until(end, "The window is as it was: wait.", 1, 0.5)
+    return done or Stuck(f"I tried to {goal.how} the window “{window.title}”, but it is as it was.")
+
+
+def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool = False) -> Steps[ShownWindow | Stuck]:
+    """Bring the window of a name to the front. `of_application`: another window of it that is in front will do."""
+    tries = 0
+    while (window := _window(now, name)) is not None:
+        front = now.scene.front
+        if window is front:
+            return window
+        if of_application and front and any(fit_of(text, name) >= WHOLE for text in (front.title, front.app)):
+            return window
+        if tries >= max(3, len(now.scene.windows) + 1):
+            return Stuck(f"I could not bring “{window.title}” to the front.")
+        tries += 1
+        yield to_front(now, window, main=True)
+    return Stuck(f"The window “{name}” is not there any more." if tries else missing)
+
+
+def _key(window: ShownWindow) -> tuple[str, str]:
+    return window.app, window.title
+
+
+def _window(now: Now, name: str) -> ShownWindow | None:
+    """The window of that name; for none, the one in front."""
+    if not name:
+        return now.scene.front
+    return next((window for one in now.names.of(name) if (window := now.scene.named_window(one)) is not None), None)
+
+
+def _is_large(now: Now, window: ShownWindow) -> bool:
+    size = now.scene.outline.size
+    return window.box.width >= _LARGE * size.width and window.box.height >= _LARGE * size.height
+
+
+def open_it(now: Now, goal: Open) -> Pursuit:
+    """Open an application, a settings panel, a page, or an icon of that name."""
+    name = goal.name
+    if menu := _menu_named(now, goal):
+        return (yield from clicking.click(now, Click(Target(name, inside=menu))))
+    step = _in_open_menu(now, goal) or (yield from _visible_in_front(now, goal))
+    spoken = f"{name} settings" if goal.kind == "settings" and "setting" not in name.casefold() else name
+    attempt = yield step or start(f"Open “{name}”.", spoken, main=True)
+    if attempt.action == "open" and attempt.failure is not None:
+        return (yield from _by_sight(now, goal, attempt.failure))
+    if attempt.action == "click" and attempt.scene.menu_is_open:  # an entry of a menu need not open a window
+        return (yield from clicking.came_of(now, Click(Target(name)), attempt))
+    if attempt.action == "click" and any(
+        one.role == "menu" and now.clicked(attempt, one.box) for one in attempt.scene.elements
+    ):
+        return (yield from clicking.came_of(now, Click(Target(name, role="menu")), attempt))
+    came = lambda: _came(now, name, attempt)  # noqa: E731
+    verdict = yield from until(came, f"“{name}” may need longer: wait.", _MOST_WAITS, 2)
+    if verdict is None and attempt.action == "click":
+        icon = yield from now.the(Target(name), _ICONS)
+        if icon is not None and now.scene.in_front(icon.element):
+            words = f"A click on “{name}” opened nothing: double-click it."
+            attempt = yield now.click(words, icon.element, "double_click")
+            verdict = yield from until(came, f"“{name}” may need longer: wait.", _MOST_WAITS, 2)
+    if verdict is not None:
+        return verdict
+    effects = now.effects_of(attempt)
+    if effects.altered or effects.came:
+        return Done(f"I opened “{name}”, and nothing of that name is in front: {effects.words}", verified=False)
+    return Stuck(f"I started “{name}”, but no window appeared.")
+
+
+def _came(now: Now, name: str, attempt: Move) -> Verdict | None:
+    """The window or page that was opened; None for none yet."""
+    window = _new_window(now, attempt)
+    if window is not None and _FAILURE.search(window.title):
+        return Stuck(f"I opened “{name}”, and “{window.title}” came.")
+    if (front := _of_application(now, name, attempt)) is not None:
+        return Done(f"{name} is open: “{front.title or front.app}” is in front")
+    if window is not None:
+        return Done(f"{name} is open: the window “{window.title or window.app}” opened")
+    if (page := _page_of(now, name, attempt)) is not None:
+        return Done(f"{name} is open: {called(page)} is shown")
+    return None
+
+
+def _new_window(now: Now, attempt: Move) -> ShownWindow | None:
+    """A window that was not there before an attempt; one that only calls itself otherwise now is none."""
+    before = attempt.scene.windows
+    had = {_key(window) for window in before}
+    more = len(now.scene.windows) > len(before)
+    apps = {window.app for window in before}
+    return next((one for one in now.scene.windows if _key(one) not in had and (more or one.app not in apps)), None)
+
+
+def _page_of(now: Now, name: str, attempt: Move) -> Element | None:
+    """What says in front that the page of that name is open: its heading, or its row or tab, which is chosen."""
+
+    def named(scene: Scene, roles: frozenset[str]) -> list[Element]:
+        return [
+            one
+            for one in scene.elements
+            if one.role in roles
+            and scene.in_front(one)
+            and "offscreen" not in one.states
+            and any(fit_of(one.name, wanted) >= WHOLE for wanted in now.names.of(name))
+        ]
+
+    chosen = [one for one in named(now.scene, _PAGES) if "selected" in one.states]
+    headings = named(now.scene, _HEADINGS)
+    new = headings if len(headings) > len(named(attempt.scene, _HEADINGS)) else []
+    return next(iter((*new, *chosen)), None)
+
+
+def _of_application(now: Now, name: str, attempt: Move) -> ShownWindow | None:
+    """The window in front, where it is of that name: an application that was open already comes to the front."""
+    front, before = now.scene.front, attempt.scene.front
+    if front is None:
+        return None
+    if any(now.scene.named_window(one, kinds=False) is front for one in now.names.of(name)):
+        return front
+    # What was opened may call its window otherwise: then the focus went to it.
+    if before is None or attempt.action != "open" or _key(front) == _key(before):
+        return None
+    stayed = _key(before) in map(_key, now.scene.windows) and _key(front) in map(_key, attempt.scene.windows)
+    return front if stayed else None
+
+
+def _names_of(goal: Open) -> list[str]:
+    """What the thing may be called: "View Options" may be a button or options, "the Zoom submenu" a menu."""
+    bare = _SUBMENU.sub("", goal.name)
+    longer = [f"{goal.name} {kind}" for kind in _SETTINGS] if goal.kind == "settings" else []
+    return list(dict.fromkeys([*longer, goal.name, bare]))
+
+
+def _in_open_menu(now: Now, goal: Open) -> Step | None:
+    """An entry of the menu that hangs open: what is opened next is looked for there before any application."""
+    if goal.inside or now.scene.is_blank or not now.scene.menu_is_open:
+        return None
+    for name in _names_of(goal):
+        found = now.finder.best(Target(name), MENU_ITEMS)
+        if found is not None and any(up.role in _MENUS for up in now.scene.parents(found.element)):
+            return now.click(f"“{found.text}” is in the open menu: choose it.", found.element)
+    return None
+
+
+def _menu_named(now: Now, goal: Open) -> str:
+    """The menu of the window in front in which the thing is said to be; "" for none."""
+    if not goal.inside or goal.kind:
+        return ""
+    name = _SUBMENU.sub("", goal.inside)
+    menu = now.finder.best(Target(name), {"menu"})
+    return name if menu is not None and now.scene.in_front(menu.element) else ""
+
+
+def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
+    """A row or icon of that name in a window that was opened before: it is meant there."""
+    if not now.earlier or goal.kind == "application":
+        return None
+    doubts = 0
+    search = Search(now, Target(goal.name))
+    while (front := now.scene.front) is not None:
+        step = None
+        for name in _names_of(goal):
+            found = yield from now.the(Target(name, inside=front.title), CLICKABLE | TEXTS)
+            if found is not None and now.scene.in_front(found.element):
+                return now.click(f"“{name}” is to be seen in the window in front: open it there.", found.element)
+            if now.finder.hidden(Target(name), CLICKABLE) is not None:
+                step = search.to_offscreen(Target(name))
+                break
+            if now.finder.doubted(Target(name)) is not None and doubts < MOST_DOUBTS:
+                doubts += 1
+                step = wait(f"“{name}” does not answer yet: wait and look again.")
+                break
+        if step is None:
+            break
+        search.latest = yield step
+    return None
+
+
+def _by_sight(now: Now, goal: Open, reason: str) -> Pursuit:
+    """No application has that name: click an icon or row that is shown under it, then double-click it."""
+    name = goal.name
+    clicks: list[Move] = []
+    while True:
+        found = now.finder.all(Target(name, inside=goal.inside), (CLICKABLE - SWITCHES) | TEXTS)
+        step = None
+        for one in found:
+            mine = [move for move in clicks if now.clicked(move, one.element.box)]
+            if not mine:
+                step = now.click(
+                    f"No application is called “{name}”, but it is shown: click it.", one.element, main=False
+                )
+            elif len(mine) == 1 and not _opened_something(now, name, mine[0]):
+                words = f"A click on “{name}” opened nothing: double-click it."
+                step = now.click(words, one.element, "double_click", main=False)
+            if step is not None:
+                break
+        if step is None:
+            return Stuck(f"I could not open “{name}”: {reason or 'nothing has that name'}.")
+        clicks.append((yield step))
+        opened = lambda: _opened_something(now, name, clicks[-1])  # noqa: E731
+        if words := (yield from until(opened, f"“{name}” may need longer: wait.", 1)):
+            return Done(f"“{name}” is open: {words}")
+
+
+def _opened_something(now: Now, name: str, move: Move) -> str:
+    opened = [words for words in now.effects_of(move).windows if words.endswith("opened")]
+    page = _page_of(now, name, move)
+    return "; ".join(opened) or (f"{called(page)} is shown" if page is not None else "")

@@ -1,1 +1,0 @@
-"""What is known of the run so far, and how things stand with one goal."""

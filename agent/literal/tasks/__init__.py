@@ -1,1 +1,0 @@
-"""Goals of several stages: folders, files, texts, sums."""
