@@ -7,6 +7,7 @@ with the nearest sentence that it does (`suggestions`).
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,10 +32,10 @@ from agent.literal.goals import (
     Trash,
     Type,
     WriteFile,
-)
+)  # fmt: skip
 from agent.literal.language.phrases import Phrase, find_phrase, wanted
 from agent.literal.language.refusals import check_refusals
-from agent.literal.language.rules import all_rules
+from agent.literal.language.rules import BUILDERS, all_rules
 from agent.literal.language.rules.base import times
 from agent.literal.language.sentences import NotUnderstoodError, Part, split_instruction, without_courtesy
 from agent.literal.language.suggestions import nearest
@@ -81,26 +82,36 @@ def _read(reading: _Reading, text: str, quoted: list[str], *, last: bool) -> _Re
     try:
         return _read_literally(reading, text, quoted)
     except NotUnderstoodError:
-        wishes = [] if (said := wanted(text)) == text else [Phrase(said)]
-        if (wish := find_phrase(text, quoted, wishes=True)) is not None:
-            wishes.append(wish)
-        for one in wishes:
+        if (said := wanted(text)) != text:
             with suppress(NotUnderstoodError):
-                return _read_phrase(reading, one, text, quoted, last=last)
+                return _read_literally(reading, said, quoted)
+        if (wish := find_phrase(text, quoted, wishes=True)) is not None:
+            with suppress(NotUnderstoodError):
+                return _read_phrase(reading, wish, text, quoted, last=last)
         raise
 
 
 def _read_phrase(reading: _Reading, phrase: Phrase, text: str, quoted: list[str], *, last: bool) -> _Reading:
     if phrase.complaint and not last:
         return replace(reading, about=phrase.about)
-    if not phrase.means:
+    shown = quotes.show(text, quoted)
+    if not phrase.does:
         examples = "“switch to the dark theme”, “make the text bigger”, “turn the brightness down”"
-        shown = quotes.show(text, quoted)
         raise NotUnderstoodError(f"I do not know what to do about “{shown}”: say it, for example {examples}.")
     quoted = [*quoted]
-    text = quotes.hide_quotes(phrase.means, quoted) if "'" in phrase.means else phrase.means
-    text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
-    return _read_literally(reading, text, quoted)
+    groups = {name: _hidden(said, quoted) for name, said in phrase.groups.items()}
+    for said in groups.values():
+        check_refusals(f"enable {said}")  # what follows may be a label, as after that verb
+    goals = BUILDERS[phrase.does](Part(text, quoted, *_it(reading)), defaultdict(str, groups))
+    if goals is None:
+        raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
+    return _with_goals(reading, goals)
+
+
+def _hidden(said: str, quoted: list[str]) -> str:
+    """A piece of a phrase with its quotations and known names hidden, as behind an article."""
+    said = quotes.hide_quotes(said, quoted) if "'" in said else said
+    return quotes.hide_names(f"the {said}", lexicon.names(), lexicon.beginnings(), quoted).removeprefix("the ")
 
 
 def _read_literally(reading: _Reading, text: str, quoted: list[str]) -> _Reading:
@@ -112,10 +123,12 @@ def _read_literally(reading: _Reading, text: str, quoted: list[str]) -> _Reading
     place, text = _place_before(text, quoted)
     if place:
         reading = replace(reading, place=place, at=len(reading.goals))
-    if not text:
-        return reading
-    part = Part(text, quoted, *_it(reading))
-    goals = _read_part(part)
+    return _with_goals(reading, _read_part(Part(text, quoted, *_it(reading)))) if text else reading
+
+
+def _with_goals(reading: _Reading, goals: list[Goal]) -> _Reading:
+    """What was read, with the goals of another part."""
+    _check_secrets(goals)
     if reading.place:
         if any(isinstance(goal, Open) for goal in goals) and len(reading.goals) > reading.at:
             reading = replace(reading, place="")
@@ -130,7 +143,6 @@ def _read_part(part: Part) -> list[Goal]:
         return [Press(chord(keys))] * count
     for pattern, build in all_rules():
         if (match := pattern.fullmatch(part.text)) and (goals := build(part, match.groupdict(default=""))) is not None:
-            _check_secrets(goals)
             return goals
     shown = part.shown(part.text)
     if is_switch(shown):  # "dark theme, please"

@@ -1,4 +1,4 @@
-"""Ordinary phrasing as literal sentences: the table of `configs/sentences.toml`."""
+"""Ordinary phrasing, which builds its goals directly: the table of `configs/sentences.toml`."""
 
 import re
 from collections import defaultdict
@@ -52,7 +52,8 @@ _MOST_OF_A_NAME = 60
 class Phrase:
     """What a sentence of ordinary phrasing comes to."""
 
-    means: str  # a literal sentence; "" where it may mean several things
+    does: str  # the builder of its goals (agent/literal/language/rules); "" where it may mean several things
+    groups: Mapping[str, str]  # what the builder is given
     complaint: bool = False  # it only tells what is wrong: nothing to do where an instruction follows
     about: str = ""  # what "it" is after it
 
@@ -84,16 +85,18 @@ def wanted(text: str) -> str:
 def _find(spelled: str, table: str) -> Phrase | None:
     for pattern, entry in _table(table):
         if (match := pattern.fullmatch(spelled)) and (groups := _meant(match.groupdict(default=""))) is not None:
-            if "{opposite}" in entry["means"] and not groups["opposite"]:
+            templates = entry.get("with", {})
+            if "{opposite}" in templates.values() and not groups["opposite"]:
                 continue
             said = defaultdict(str, groups)  # not every way to say it has every group
-            means, about = (str(entry.get(key, "")).format_map(said) for key in ("means", "about"))
-            return Phrase(means, bool(entry.get("complaint")), about)
+            filled = {name: template.format_map(said) for name, template in templates.items()}
+            about = str(entry.get("about", "")).format_map(said)
+            return Phrase(entry["does"], filled, bool(entry.get("complaint")), about)
     return None
 
 
 def _meant(groups: Mapping[str, str]) -> dict[str, str] | None:
-    """The groups as they go into the meaning; None where one is not what its name says."""
+    """The groups as the builder gets them; None where one is not what its name says."""
     meant: dict[str, str] = {}
     for name, text in groups.items():
         read = _KINDS.get(name)

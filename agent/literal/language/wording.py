@@ -21,7 +21,7 @@ from agent.literal.goals import (
     Type,
     Wait,
     WriteFile,
-)
+)  # fmt: skip
 from agent.literal.vocabulary.lexicon import ordinal_word
 
 #: What the engine can do, for the person who asked for something else.

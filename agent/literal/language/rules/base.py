@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TypeAlias
 
 from agent.literal.goals import Goal
 from agent.literal.language.sentences import NotUnderstoodError, Part
+from agent.literal.vocabulary.numbers import NUMBER
+from foundation.configs import load_config
 
 #: What the named groups of a rule matched, "" for those that are not there.
 Groups: TypeAlias = Mapping[str, str]
 #: Makes goals of a part that its rule fits; None where it turns out not to fit after all.
 Builder: TypeAlias = Callable[[Part, Groups], list[Goal] | None]
-Rule: TypeAlias = tuple[str, Builder]
 
 #: What a person may mean by a text without quotation marks besides the text itself: a description of it ("the date",
 #: "today's date", "a letter about cats"), or a place ("at the end of the page").
@@ -63,3 +65,20 @@ def times(text: str) -> tuple[str, int]:
     counted = _NUMBERS.index(number) + 1 if number in _NUMBERS else int(number)
     count = {"once": 1, "twice": 2, "thrice": 3}.get((match["word"] or "").lower(), counted)
     return text[: match.start()], max(1, min(count, _MOST_TIMES))
+
+
+def builders(*functions: Builder) -> dict[str, Builder]:
+    """The builders by the names that `configs/grammar.toml` has for them."""
+    return {function.__name__.removeprefix("_"): function for function in functions}
+
+
+@cache
+def fragment(name: str) -> str:
+    """A part of the rules' expressions that has a name."""
+    text = NUMBER if name == "number" else str(load_config("grammar.toml")["fragments"][name])
+    return expanded(text)
+
+
+def expanded(text: str) -> str:
+    """An expression with its fragments."""
+    return re.sub(r"<<(\w+)>>", lambda found: fragment(found[1]), text)

@@ -1,16 +1,17 @@
 """Switches, buttons, choices, sliders: what is done with a named thing on the screen."""
 
 import re
+from collections import defaultdict
 from dataclasses import replace
 from typing import Literal
 
 from agent.core.actions import Button
 from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, SetValue, Target, Toggle, Type
-from agent.literal.language.rules.base import Groups, Rule, is_described, times
+from agent.literal.language.rules.base import Groups, builders, fragment, is_described, times
 from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.language.targets import place_name, read_target, read_targets, split_list
 from agent.literal.vocabulary import lexicon
-from agent.literal.vocabulary.numbers import NUMBER, amount_of
+from agent.literal.vocabulary.numbers import amount_of
 from agent.literal.vocabulary.places import is_choice, is_switch, known_thing
 
 _ON = frozenset(
@@ -19,29 +20,10 @@ _ON = frozenset(
         *("true", "yes", "shown", "visible"),
     )
 )
-_STATE = r"(?P<state>on|off|enabled|disabled|activated|deactivated|checked|unchecked|ticked|unticked|active|inactive)"
-_STATE_SHOWN = _STATE.replace("on|off", "on|off|hidden|invisible|shown|visible")
-#: Which way words lead.
-_UP = "bigger|larger|louder|brighter|faster|longer|higher|wider|taller|greater|thicker|stronger|quicker|more|up|warmer"
-_DOWN = (
-    "smaller|tinier|quieter|softer|dimmer|darker|slower|shorter|lower|narrower|thinner|weaker|less|down|colder|cooler"
-)
-_BIT = (
-    r"(?: (?:a (?:little |tiny )?bit|a little|a (?:notch|touch|tad|step)|one step|a lot|much|slightly|somewhat|way|"
-    r"far|even))?"
-)
-_BIT_BEFORE = r"(?:(?:(?:a )?(?:bit|little|much|slightly|lot|somewhat|way|far|even) )*)"
-_UNIT = r" ?(?:%|percent|per cent|[a-z]{1,14})?"
-_AMOUNT = rf"(?P<amount>{NUMBER}{_UNIT})"
 #: What "dark" and "light" are chosen for: the theme, not a colour.
 _THEMES = re.compile(
     r"(?:the |my )?(?:desktop |gtk |application |app |overall )?(?:theme|style|appearance|mode|colou?r scheme|look)",
     re.IGNORECASE,
-)
-#: "the Greybird theme": things named by what is chosen for them.
-CHOOSABLE = (
-    r"(?:icon |cursor |window |mouse |gtk )?theme|style|(?:keyboard )?layout|font|wallpaper|colou?r scheme|icons|"
-    r"resolution"
 )
 _TEXT_FIELDS = re.compile(
     r"\b(?:name|title|text|caption|address|url|hostname|comment|description|e-?mail|host|user ?name|file ?name|value)$",
@@ -141,7 +123,7 @@ def _clicked(part: Part, what: str) -> list[Target]:
     return [read_target(part, what)]
 
 
-def click_path(part: Part, match: Groups) -> list[Goal]:
+def _click_path(part: Part, match: Groups) -> list[Goal]:
     """ "the menu File > Save As": one after the other."""
     return [Click(read_target(part, step)) for step in match["what"].split(" > ")]
 
@@ -207,7 +189,7 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     control = re.sub(r" from \S+$", "", control, flags=re.IGNORECASE)
     target = read_target(part, re.sub(r"^(?:the )?value of ", "", control, flags=re.IGNORECASE))
     target = replace(target, inside=target.inside or inside)
-    if re.fullmatch(rf"{_STATE}|true|false|yes|no", shown, re.IGNORECASE):
+    if re.fullmatch(rf"{fragment('state')}|true|false|yes|no", shown, re.IGNORECASE):
         return [Toggle(target, shown.casefold() in _ON)]
     if (amount := amount_of(shown)) is not None and not (shown.isalpha() and is_choice(target.name)):
         return [SetValue(target, *amount)]
@@ -215,7 +197,10 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
         return [Toggle(Target(shown), on=True)]
     if re.match(r"move|put|drag|slide|turn|bring", match["verb"], re.IGNORECASE):
         return None
-    if re.fullmatch(rf"(?:something |a )?(?:{_UP}|{_DOWN})(?: .+)?", shown, re.IGNORECASE) and "\x00" not in value:
+    if (
+        re.fullmatch(rf"(?:something |a )?(?:{fragment('up')}|{fragment('down')})(?: .+)?", shown, re.IGNORECASE)
+        and "\x00" not in value
+    ):
         return None
     if target.role == "entry" or (_TEXT_FIELDS.search(target.name) and not known_thing(target.name)):
         if "\x00" not in value and is_described(shown):
@@ -274,7 +259,8 @@ def _increase(part: Part, match: Groups) -> list[Goal]:
 
 
 def _increase_turned(part: Part, match: Groups) -> list[Goal]:
-    return _increase(part, {**match, "verb": "raise" if match["way"].casefold() == "up" else "lower"})
+    verb = "raise" if match["way"].casefold() == "up" else "lower"
+    return _increase(part, defaultdict(str, {**match, "verb": verb}))
 
 
 def _make_value(part: Part, match: Groups) -> list[Goal] | None:
@@ -283,60 +269,29 @@ def _make_value(part: Part, match: Groups) -> list[Goal] | None:
 
 
 def _direction(word: str) -> Literal["up", "down"]:
-    return "up" if re.fullmatch(_UP, word, re.IGNORECASE) else "down"
+    return "up" if re.fullmatch(fragment("up"), word, re.IGNORECASE) else "down"
 
 
-_CLICK = (
-    r"(?P<kind>double[ -]?click|right[ -]?click|middle[ -]?click|left[ -]?click|click|tap|choose|select|pick|"
-    r"highlight|mark)"
+BUILDERS = builders(
+    _increase_turned,
+    _toggle,
+    _toggle_there,
+    _mute,
+    _hide,
+    _tick,
+    _flip,
+    _click_path,
+    _make,
+    _increase,
+    _make_value,
+    _more_of,
+    _of_value,
+    _set_to,
+    _as,
+    _choose,
+    _turned_off,
+    _choose_named,
+    _click,
+    _toggle_words,
+    _known_value,
 )
-_TO_BE = r"(?:to be |to |is |are |be |should be |must be |gets? |stays? |set to )?(?:turned |switched |set )?"
-_BY = r"(?: (?:to (?P<to>.+)|by (?P<by>.+)))?"
-RULES: list[Rule] = [
-    (rf"(?:turn|crank|bump) (?P<way>up|down) (?P<what>.+?){_BIT}{_BY}", _increase_turned),
-    (rf"(?:turn|crank|bump) (?P<what>.+?) (?P<way>up|down){_BIT}{_BY}", _increase_turned),
-    (r"(?:switch|turn|toggle|put|flip) (?P<state>on|off) (?P<what>.+)", _toggle),
-    (r"(?:switch|turn) (?P<what>.+?) (?P<state>on|off) (?P<where>(?:in|under|for) .+)", _toggle_there),
-    (r"(?:switch|turn|toggle|put|flip) (?P<what>.+?)(?: back)? (?P<state>on|off)", _toggle),
-    (r"(?P<state>enable|activate|check|tick|disable|deactivate|uncheck|untick|deselect|unselect)(?: off)? (?P<what>.+)",
-     _toggle),
-    (r"(?:i want|i(?:['’]d| would) like|i prefer|i need|let|make sure|ensure|see to it)(?: that| to have)? "
-     rf"(?P<what>.+?) {_TO_BE}{_STATE_SHOWN}", _toggle),
-    (rf"(?:have|leave|keep|get|make|set|turn) (?P<what>.+?) {_TO_BE}{_STATE_SHOWN}", _toggle),
-    (rf"(?P<what>.+?) (?:should|must|has to|needs to|shall|is to) be (?:turned |switched |set )?{_STATE}", _toggle),
-    (r"(?P<verb>mute|unmute|un-mute)(?: (?P<what>.+))?", _mute),
-    (r"(?P<verb>hide) (?P<what>.+)", _hide),
-    (r"(?P<state>clear) (?P<what>(?:the )?(?:(?:check ?box|tick|option|box) .+|.+ (?:check ?box|tick ?box|option)))",
-     _toggle),
-    (r"(?P<state>clear) (?P<what>(?-i:[A-Z]\S*)(?: \S+){2,})", _toggle),
-    (r"(?P<verb>put|set|make|place|remove|take|clear) (?:a|the) (?:tick|check ?mark|check|cross) (?:next to|beside|at|"
-     r"in|before|in front of|on|off|from|of|for) (?P<what>.+)", _tick),
-    (r"(?P<verb>mark|select) the (?:check ?|tick ?)?box (?:called |named |labell?ed |next to |for )?(?P<what>.+)",
-     _tick),
-    (r"toggle (?P<what>.+)", _flip),
-    (r"(?:use |go to |open |choose )?the menu (?P<what>[^>]+(?: > [^>]+)+)", click_path),
-    (rf"(?:make|turn|get) (?P<what>.+?){_BIT}(?: by)?(?: {_AMOUNT})? (?P<way>{_UP}|{_DOWN})", _make),
-    (rf"(?:make|turn|get) (?P<what>.+?) (?P<way>{_UP}|{_DOWN})(?: by {_AMOUNT})", _make),
-    (rf"(?P<verb>increase|raise|boost|enlarge|decrease|lower|reduce|shrink) (?P<what>.+?){_BIT}{_BY}", _increase),
-    (rf"(?P<verb>speed up|slow down) (?P<what>.+?){_BIT}(?P<to>)(?P<by>)", _increase),
-    (rf"make (?P<what>.+?) {_AMOUNT}(?: (?:big|large|wide|high|long|tall))?", _make_value),
-    (r"(?:use|i want|i need|give me|i(?:['’]d| would) like|set|choose|pick)?(?: to have)? ?(?:an? |the )"
-     rf"?{_BIT_BEFORE}(?P<way>{_UP}|{_DOWN}) (?P<what>.+)",
-     _more_of),
-    (rf"(?:use|i want|i need|give me|choose|have)(?: to have)? (?:an? |the )?(?P<what>.+?) of {_AMOUNT}", _of_value),
-    (r"(?P<verb>set|change|switch|adjust|turn|move|drag|put|configure|make|slide) (?P<what>.+?) (?:to|into|at|over "
-     r"to) (?P<value>.+)", _set_to),
-    (r"(?:use|set|have|take|choose|select|pick|make) (?P<value>.+?) (?:as|for|be|to be) (?P<control>.+)", _as),
-    (r"make (?P<value>\S+) (?P<control>(?:the|my) .+)", _as),
-    (r"(?:choose|select|pick|use|set) (?P<value>.+) (?P<preposition>in|for|as|from) (?P<control>.+)", _choose),
-    (r"get rid of (?P<what>.+)", _turned_off),
-    (r"(?:choose|select|pick|apply|set|use|take) (?:the )?(?P<value>\x00\d+\x00|\S.*?) "
-     rf"(?P<control>{CHOOSABLE})", _choose_named),
-    (rf"(?:choose|select|pick|apply|set|use|take) (?:the )?(?P<control>{CHOOSABLE}) (?P<value>\x00\d+\x00|"
-     rf"(?-i:[A-Z])\S*)", _choose_named),
-    (r"no(?: more)? (?P<what>.+)", _turned_off),
-    (rf"{_CLICK}(?: on| at)? (?P<what>.+)", _click),
-    (rf"(?P<what>.+?) {_STATE}", _toggle_words),
-    (rf"(?P<what>.+?) (?P<way>{_UP}|{_DOWN})", _known_value),
-    (rf"(?P<what>.+?) {_AMOUNT}", _known_value),
-]  # fmt: skip

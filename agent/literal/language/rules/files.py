@@ -3,16 +3,13 @@
 import re
 
 from agent.literal.goals import Calculate, Goal, MakeFolder, Rename, SaveAs, Trash, WriteFile
-from agent.literal.language.rules.base import Groups, Rule, text_to_type
+from agent.literal.language.rules.base import Groups, builders, fragment, text_to_type
 from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.language.targets import place_name, read_target, split_list
 from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.numbers import expression_of
 
-_FOLDER = "folder|directory"
-_KIND = rf"(?:{_FOLDER}|(?:text )?file|document|picture|image|photo|note)"
-_NAMED = r"(?:(?:called|named|with the name|by the name of|titled) )"
-_TRASH = r"(?:trash(?: can| bin)?|rubbish(?: bin)?|(?:recycle |waste)?bin|waste ?basket|garbage(?: can)?|dustbin)"
+_KIND = rf"(?:{fragment('folder')}|(?:text )?file|document|picture|image|photo|note)"
 #: A file or folder and nothing vague: a quotation, a name with an ending, a path.
 _SURELY_A_FILE = re.compile(r"\x00\d+\x00|\S*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}|(?:~|\.{0,2}/)\S+")
 _SUMS = {
@@ -164,8 +161,8 @@ def _where(part: Part, text: str) -> str:
 
 def _without_kind(text: str) -> str:
     bare = _ARTICLE.sub("", text.strip())
-    bare = re.sub(rf"^{_KIND} (?={_NAMED}|\S){_NAMED}?", "", bare, count=1, flags=re.IGNORECASE)
-    return re.sub(rf" (?:{_FOLDER}|file)$", "", bare, flags=re.IGNORECASE)
+    bare = re.sub(rf"^{_KIND} (?={fragment('named')}|\S){fragment('named')}?", "", bare, count=1, flags=re.IGNORECASE)
+    return re.sub(rf" (?:{fragment('folder')}|file)$", "", bare, flags=re.IGNORECASE)
 
 
 def _file_name(part: Part, text: str) -> str:
@@ -188,58 +185,11 @@ def _saved_name(part: Part, name: str, where: str) -> str:
     return f"{folder.rstrip('/')}/{shown}" if folder else shown
 
 
-_TEXT = r"(?P<text>[^\x00]+?|\x00\d+\x00)"
-_PLACE = r"(?: (?:in|inside|within|on|at|under|to) (?P<where>.+))?"
-_MAKE = "create|make|add|new|start"
-_SAYING = (
-    r"(?:with the (?:text|contents?|words?|line|sentence)|containing|that (?:says|contains|reads|has)|saying|reading|"
-    r"which (?:says|contains|reads)|with)(?: (?:the text|the words?|in it))?:?"
+BUILDERS = builders(
+    _make_folder,
+    _rename,
+    _trash,
+    _write,
+    _save,
+    _calculate,
 )
-_WRITE = r"(?:write|type|enter|put|note|paste|insert|add)(?: down)?(?: the (?:text|words?|line|sentence))?"
-RULES: list[Rule] = [
-    (rf"(?:{_MAKE}|put|set up)(?: me)?(?: an?| the| one)?(?: new| empty)* (?:{_FOLDER})(?: (?:in|inside|within|on|"
-     r"under) (?P<where>.+?))?,? (?:and )?(?:call|name|title) it (?P<name>.+?)(?P<several>)", _make_folder),
-    (rf"(?:{_MAKE}|put|set up)(?: me)?(?: an?| the| one)?(?: new| empty)* (?:{_FOLDER}) (?:in|inside|within|"
-     rf"on|under) (?P<where>.+?) {_NAMED}(?P<name>.+?)(?P<several>)",
-     _make_folder),
-    (rf"(?:put|set up)(?: me)?(?: an?| one)(?: new| empty)* (?:{_FOLDER}) {_NAMED}(?P<name>.+?)(?P<where>)"
-     r"(?P<several>)", _make_folder),
-    (rf"(?:{_MAKE})(?: me)?(?: an?| the| one)?(?: new| empty)* (?:{_FOLDER}) "
-     rf"{_NAMED}?(?P<name>.+?)(?P<where>)(?P<several>)", _make_folder),
-    (r"(?:create|make|add)(?: me)?(?: new| empty)*(?: (?:the|two|three|four|\d))?(?: new| empty)* "
-     r"(?P<several>folders|directories),? "
-     rf"{_NAMED}?(?P<name>.+?)(?P<where>)", _make_folder),
-    (r"(?:create|make|add)(?: an?| the)?(?: new| empty)* (?P<name>\x00\d+\x00|(?!(?:new|empty|another|different|a|"
-     rf"the)\b)[\w-]+) (?:{_FOLDER}){_PLACE}(?P<several>)", _make_folder),
-    (r"(?:rename|change the name of) (?P<old>.+?) (?:to|into|as) (?P<new>.+)", _rename),
-    (r"(?:give) (?P<old>.+?) the (?:new )?name (?P<new>.+)", _rename),
-    (r"(?:move|put|send|throw|drag|drop|delete|chuck)(?: away)? (?P<what>.+?) (?P<trash>(?:in|to|into|in to) "
-     rf"(?:the |my )?{_TRASH})", _trash),
-    (r"(?P<trash>trash|bin) (?P<what>.+)", _trash),
-    (r"(?:delete|remove|throw away|get rid of|erase) (?P<what>.+)(?P<trash>)", _trash),
-    (rf"{_WRITE} {_TEXT} (?:in|into|to|in to|on) (?P<editor>[^\x00]+?),? (?:and )?save (?:it|that|this|the (?:file|"
-     rf"text|document)) (?:as|under|to) (?P<name>.+?)(?P<where>)",
-     _write),
-    (rf"{_WRITE} {_TEXT} (?:in|into|to|in to) (?:a|the) (?:new )?(?:text )?(?:file|document|note) "
-     rf"{_NAMED}?(?P<name>.+?)(?P<where>)(?P<editor>)", _write),
-    (rf"(?:create|make|write|save|prepare)(?: me)?(?: an?| the)?(?: new| short| little| quick)*(?: text)? (?:file|"
-     rf"document|note) {_NAMED}?(?P<name>[^\x00]+?|\x00\d+\x00),? (?:and )?{_SAYING} {_TEXT}(?P<where>)(?P<editor>)",
-     _write),
-    (r"(?:create|make|write|leave|take|prepare)(?: me)?(?: an?| the)?(?: new| short| little| quick)*(?: text)? (?:file|"
-     rf"document|note|memo) {_SAYING} {_TEXT}(?P<name>)(?P<where>)(?P<editor>)", _write),
-    (rf"{_WRITE} {_TEXT} (?:in|into|to|in to) (?P<editor>[^\x00]+?)(?P<name>)(?P<where>)", _write),
-    (rf"(?:make|take|write|leave)(?: me)? (?:an? )?(?:quick |short |new )*(?:note|memo)(?: to (?:me|myself))?: ?{_TEXT}"
-     r"(?P<name>)(?P<where>)(?P<editor>)", _write),
-    (r"(?:jot|note|write) down:? (?P<text>\x00\d+\x00)(?P<name>)(?P<where>)(?P<editor>)", _write),
-    (r"save (?P<text>\x00\d+\x00) (?:as|in(?:to)?(?: (?:a|the) file)?) (?P<name>.+)(?P<where>)(?P<editor>)", _write),
-    (r"(?:save|store)(?: (?:it|this|that|everything|the (?:file|text|document|note|changes)|my (?:work|changes|file|"
-     r"text|document)))?"
-     r"(?: (?:in|into|to) (?P<where>[^\x00]+?|\x00\d+\x00)(?= as ))?(?: (?:as|under|to|with(?= the name))(?: the)"
-     r"?(?: (?:file )?name)? (?P<name>.+))?", _save),
-    (r"(?:calculate|compute|work out|figure out|evaluate|add up|solve|(?:tell me )?what(?:['’]?s| is| are)|(?:tell "
-     r"me )?how much is) "
-     r"(?:the (?:result|value) of )?(?P<what>.+)", _calculate),
-    (r"use (?:the |a |my )?(?:.*calc\w*) to (?:calculate |compute |work out )?(?P<what>.+)", _calculate),
-    (r"(?P<what>(?:add|sum|multiply|divide|subtract) .+)", _calculate),
-    (r"(?P<what>[-\d(][^a-z]* ?[-+*/×x÷^%] ?[^a-z]*)", _calculate),
-]  # fmt: skip

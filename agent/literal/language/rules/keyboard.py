@@ -4,10 +4,10 @@ import re
 
 from agent.core.keys import MODIFIERS, UnknownKeyError, chord
 from agent.literal.goals import Click, Goal, Press, Scroll, SetValue, Target, Type, Wait
-from agent.literal.language.rules.base import Groups, Rule, is_described, text_to_type, times
+from agent.literal.language.rules.base import Groups, builders, is_described, text_to_type, times
 from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.language.targets import place_name, read_target
-from agent.literal.vocabulary.numbers import NUMBER, amount_of, number_of
+from agent.literal.vocabulary.numbers import amount_of, number_of
 
 _MOST_SECONDS = 60.0
 
@@ -106,29 +106,12 @@ def _wait(_part: Part, match: Groups) -> list[Goal]:
     return [Wait(min(max(amount, 0.1), _MOST_SECONDS))]
 
 
-_VERB = r"(?P<verb>type|write|input|enter|paste|insert|put|key in)"
-_TEXT = r"(?P<text>\x00\d+\x00|[^\x00]+?)"
-_FIELD = r"(?:field|box|bar|entry|window|editor|input|line|area)"
-RULES: list[Rule] = [
-    (r"(?:search|look) for (?P<text>.+?)(?: in (?P<place>.+))?", _search),
-    (r"search (?P<place>.+?) for (?P<text>.+)", _search),
-    (rf"{_VERB}(?: in)? (?P<amount>{NUMBER}) (?:for|as) (?P<into>.+)", _enter_number),
-    (rf"{_VERB}(?: in)? {_TEXT} into (?P<into>.+)", _type),
-    (rf"{_VERB}(?: in)? (?P<text>\x00\d+\x00) (?:in|to|on|as|for) (?P<into>.+)", _type),
-    (rf"{_VERB} {_TEXT} (?:in|to|on) (?P<into>the [^\x00]+? {_FIELD})", _type),
-    (rf"{_VERB} {_TEXT} (?:in|to|on) (?P<into>the (?:text )?(?:field|box|entry|input) (?!of )[^\x00]+)", _type),
-    (rf"(?:fill|fill in|fill out|replace) (?P<into>[^\x00]+?) with {_TEXT}", _fill),
-    (r"(?P<verb>type|write|input|enter|paste|insert|key in)(?: in)? (?P<text>.+?)(?P<into>)", _type),
-    (r"(?:press|hit|push|strike)(?: down)?(?: on)? (?P<what>.+)", _press),
-    (r"scroll(?: (?P<what>(?:the|this|that) [^\x00]+?|in the [^\x00]+?))?(?: (?P<all>all the way )?(?P<direction>up|"
-     r"down|"
-     r"left|right))?"
-     r"(?: (?P<some>a bit|a little|a lot))?(?: further| more)?"
-     r"(?: (?:by )?(?P<amount>\d{1,3}|once|twice|one|two|three|four|five|six|seven|eight|nine|ten|a) "
-     r"?(?P<unit>times?|notches|clicks|lines|pages?|notch)?)?"
-     r"(?: (?:all the way )?to (?:the |its )?(?:very )?(?P<end>bottom|end|top|beginning|start)(?: of (?:the )"
-     r"?(?:page|list|window|document|file))?)?"
-     r"(?: (?:in|on|inside) (?P<inside>.+))?", _scroll),
-    (r"(?:wait|pause)(?: (?:for )?(?:(?:about )?(?:a (?:moment|second|bit|sec|while)|(?P<amount>\d+(?:\.\d+)?|[a-z]+) ?"
-     r"(?P<unit>ms|milliseconds|s|sec|secs|second|seconds|min|minute|minutes)?)))?", _wait),
-]  # fmt: skip
+BUILDERS = builders(
+    _search,
+    _enter_number,
+    _type,
+    _fill,
+    _press,
+    _scroll,
+    _wait,
+)

@@ -5,8 +5,7 @@ from contextlib import suppress
 from typing import Literal
 
 from agent.literal.goals import ArrangeWindow, Choose, Click, Close, Goal, Open, Target, Toggle
-from agent.literal.language.rules.base import Groups, Rule
-from agent.literal.language.rules.controls import CHOOSABLE, click_path
+from agent.literal.language.rules.base import Groups, builders, fragment
 from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.language.targets import place_name, read_target, split_list
 from agent.literal.vocabulary import lexicon
@@ -185,7 +184,7 @@ def _switch_to(part: Part, match: Groups) -> list[Goal]:
     name = part.shown(re.sub(r"^(?:the|a|an|my) ", "", what, flags=re.IGNORECASE))
     if is_switch(name) or re.search(r"\b(?:mode)$", name, re.IGNORECASE):
         return [Toggle(read_target(part, what), on=True)]
-    if found := re.fullmatch(rf"(?:the )?(?P<value>.+?) (?P<control>{CHOOSABLE})", what, re.IGNORECASE):
+    if found := re.fullmatch(rf"(?:the )?(?P<value>.+?) (?P<control>{fragment('choosable')})", what, re.IGNORECASE):
         return [Choose(part.shown(found["value"]), Target(part.shown(found["control"])))]
     target = read_target(part, what)
     if target.role or target.name.casefold().endswith(" view"):
@@ -224,30 +223,15 @@ def _window(part: Part, text: str) -> str:
     return re.sub(r"^(?:window|application|app|program) (?:called |named )?", "", name, flags=re.IGNORECASE)
 
 
-_WINDOW_STATE = r"(?P<how>full ?-?screen|maximi[sz]ed|minimi[sz]ed)"
-RULES: list[Rule] = [
-    (r"(?P<how>maximi[sz]e|minimi[sz]e|iconify|un-?maximi[sz]e|restore|fullscreen|full screen)(?: "
-     r"(?P<what>.+))?", _arrange),
-    (rf"(?:make|put|set|have|show|turn) (?P<what>.+?) (?:to |into |in |in to )?(?:the )?{_WINDOW_STATE}(?: "
-     rf"mode)?", _arrange),
-    (rf"(?:go|switch|change)(?: (?:to|into))? {_WINDOW_STATE}(?: mode)?(?P<what>)", _arrange),
-    (r"(?:bring|get|raise|move|put) (?P<what>.+?) (?:(?:back )?(?:to|into|in) (?:the )?(?:front|foreground|focus)|"
-     r"forward)", _focus),
-    (r"(?:focus|activate|raise)(?: on)? (?P<what>.+? window|the window .+)", _focus),
-    (r"(?:focus)(?: on)? (?P<what>(?!should|follows?|must).+)", _focus),
-    (r"(?:close|quit|exit|shut(?! down)|leave)(?: (?P<what>.+))?", _close),
-    (r"(?:get rid of) (?P<what>.+ (?:window|dialog|app|application)|(?:this|the) (?:window|dialog|message|"
-     r"popup))", _close),
-    (r"(?:open|launch|start|fire|pull|bring|run|load)(?: up)?(?: me)? (?P<what>.+)", _open),
-    (r"(?:i want|i need|i(?:['’]d| would) like|have|get) (?P<what>.+?) (?:to be )?open(?:ed)?", _open_these),
-    (r"show me (?P<what>.+)", _show),
-    (r"(?:show|display|reveal|unhide|see|view) (?P<what>.+)", _show),
-    (r"(?:read|edit|look at|look into|look inside|(?:have|take) a look (?:at|into|inside)|check out|browse)(?: me)? "
-     r"(?P<what>.+)", _open_file),
-    (r"(?:get|give|bring|fetch)(?: me)? (?P<what>.+)", _get),
-    (r"(?:i want|i need|i prefer|i(?:['’]d| would) (?:like|prefer|love))(?: to (?:use|have|get|open))? "
-     r"(?P<what>.+)", _get),
-    (r"(?:(?:go|navigate|head|jump)(?: (?:back|over))?(?: (?:to|into|in))|take me to|visit) (?P<what>.+)", _go_to),
-    (r"(?P<verb>switch(?: over| back)?(?: to)|change to|set it to|use) (?P<what>.+)", _switch_to),
-    (r"(?P<what>(?-i:[A-Z])[^>]*(?: > [^>]+)+)", click_path),
-]  # fmt: skip
+BUILDERS = builders(
+    _arrange,
+    _focus,
+    _close,
+    _open,
+    _open_these,
+    _show,
+    _open_file,
+    _get,
+    _go_to,
+    _switch_to,
+)
