@@ -35,13 +35,6 @@ class RunBegan:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEvent:
-    """An event of the run."""
-
-    event: "Event"
-
-
-@dataclass(frozen=True, slots=True)
 class Progress:
     """How something goes that takes a while: the start of a server or a sandbox."""
 
@@ -83,8 +76,9 @@ class QuestionOver:
     """What was wanted last is not wanted any more."""
 
 
-Report: TypeAlias = RunBegan | RunEvent | Progress | RunFailed | RunClosed | ApprovalWanted | ReplyWanted | QuestionOver
-Post: TypeAlias = Callable[[Report], None]
+#: What is posted to the application: the events of the run as they are, and what happens beside them.
+Report: TypeAlias = "RunBegan | Event | Progress | RunFailed | RunClosed | ApprovalWanted | ReplyWanted | QuestionOver"
+Post: TypeAlias = "Callable[[Report], None]"
 _YES = ("y", "yes")
 
 
@@ -206,7 +200,7 @@ class Conductor:
 
         def show(event: "Event") -> None:
             if news(event):
-                self._post(RunEvent(job.recorder.redactor.event(event)))
+                self._post(job.recorder.redactor.event(event))
 
         with closing(job.recorder):
             try:

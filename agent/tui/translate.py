@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.core.actions import Action, Finish
@@ -47,15 +46,6 @@ _CALL = re.compile(r"<tool_call>|<function=|```|^\s*[{\[]", re.MULTILINE)
 _TAG = re.compile(r"</?[A-Za-z_]+>|<[/A-Za-z_]*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What an event changed."""
-
-    row: int | None  # the index of the row that changed, None where only the run's own state did
-    streams: bool = False  # a piece of an answer came in, of which there are many a second
-    finishes: bool = False  # the row's step is over
-
-
 class Translator:
     """Keeps one view up to date; the clock (seconds) times its steps."""
 
@@ -74,11 +64,8 @@ class Translator:
     def elapsed(self) -> float:
         return self._clock() - self._began
 
-    def apply(self, event: Event) -> Change:
-        row = self._apply(event)
-        return Change(row, streams=isinstance(event, ModelDelta), finishes=isinstance(event, StepFinished))
-
-    def _apply(self, event: Event) -> int | None:
+    def apply(self, event: Event) -> int | None:
+        """Take an event in; the index of the row that changed, None if only the run's own state did."""
         view = self.view
         match event:
             case RunStarted():

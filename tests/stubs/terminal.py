@@ -15,7 +15,6 @@ from agent.events.run_events import (
     Acted,
     ApprovalAsked,
     Decided,
-    Event,
     ModelInUse,
     Observed,
     RunFinished,
@@ -29,7 +28,7 @@ from agent.safety.policy import Approval, Question
 from agent.screen.encode import EncodedImage, encode
 from agent.settings import Settings
 from agent.tui.app import MaiApp
-from agent.tui.conductor import ApprovalWanted, Report, Run, RunBegan, RunEvent
+from agent.tui.conductor import ApprovalWanted, Report, Run, RunBegan
 from agent.tui.memory import Memory
 from agent.tui.screens.run import RunScreen
 from foundation.chat_stream import Usage
@@ -101,12 +100,12 @@ class Bench:
         app.animation_level = "none"
         return app
 
-    async def feed(self, pilot: Pilot[int], *reports: Report | Event) -> None:
+    async def feed(self, pilot: Pilot[int], *reports: Report) -> None:
         """What a run reports."""
         while pilot.app._options.instruction and not self.conductor.started:  # type: ignore[attr-defined]
             await pilot.pause(0.01)
         for report in reports:
-            pilot.app.report(report if isinstance(report, Report) else RunEvent(report))  # type: ignore[attr-defined]
+            pilot.app.report(report)  # type: ignore[attr-defined]
         await pilot.pause()
         await pilot.pause()
 
@@ -117,23 +116,23 @@ class Bench:
             INSTRUCTION, {"actor": ModelInUse("literal", "mai-agent-literal", "mai-ui", "http://127.0.0.1:1/v1")},
             "desktop", False, "risky", True, VIEWPORT, str(self.bundle),
         )  # fmt: skip
-        return [RunBegan(INSTRUCTION, 50), RunEvent(started)]
+        return [RunBegan(INSTRUCTION, 50), started]
 
     def sees(self, step: int) -> list[Report]:
         seen = Observed(step, (_image(),), VIEWPORT, 510, f"digest-{step}", {"capture": 2.0, "encode": 30.0})
-        return [RunEvent(seen)]
+        return [seen]
 
     def decides(self, step: int, *actions: Action[DesktopPoint], thought: str = "That is next.") -> list[Report]:
         raw = f'<thinking>{thought}</thinking><tool_call>{{"step": {step}}}</tool_call>'
         grid: Any = Click(GridPoint(1.0, 2.0, Grid(1000, 1000)))
         usage, milliseconds = Usage(1200, 40, 600), {"model": 400.0, "parse": 1.0}
         calls, written = (Call("computer", {}),) * len(actions), (grid,) * len(actions)
-        return [RunEvent(Decided(step, raw, thought, calls, written, actions, None, usage, milliseconds))]
+        return [Decided(step, raw, thought, calls, written, actions, None, usage, milliseconds)]
 
     def does(self, step: int, action: Action[DesktopPoint], error: str | None = None) -> list[Report]:
         return [
-            RunEvent(Acted(step, action, error is None, False, "", error, 12.0)),
-            RunEvent(StepFinished(step, True, None, None, {"act": 12.0, "settle": 300.0})),
+            Acted(step, action, error is None, False, "", error, 12.0),
+            StepFinished(step, True, None, None, {"act": 12.0, "settle": 300.0}),
         ]
 
     def step(self, step: int, action: Action[DesktopPoint]) -> list[Report]:
@@ -145,10 +144,10 @@ class Bench:
         question = Question(reason, scope, **known)
         wanted = ApprovalWanted(action, question, self.answers.append)
         aim = aim_of(action, question.situation)
-        return [RunEvent(ApprovalAsked(step, action, reason, scope, index=index, aim=aim)), wanted]
+        return [ApprovalAsked(step, action, reason, scope, index=index, aim=aim), wanted]
 
     def ends(self, steps: int, message: str = "Dark mode is on.") -> list[Report]:
-        return [RunEvent(RunFinished("done", ExitStatus.DONE, message, steps, 12.3, Usage(4800, 160, 2400)))]
+        return [RunFinished("done", ExitStatus.DONE, message, steps, 12.3, Usage(4800, 160, 2400))]
 
 
 def _image() -> EncodedImage:

@@ -10,7 +10,7 @@ import pytest
 from stubs.terminal import VIEWPORT
 
 from agent.core.actions import PressKeys
-from agent.events.run_events import Event, Observed, RunFinished, Warned
+from agent.events.run_events import Event, Observed, RunEvent, RunFinished, Warned
 from agent.record.redact import Redactor
 from agent.safety.policy import Approval, Question
 from agent.tui.conductor import (
@@ -22,7 +22,6 @@ from agent.tui.conductor import (
     Report,
     RunBegan,
     RunClosed,
-    RunEvent,
     RunFailed,
 )
 from agent.workplace import Job
@@ -149,7 +148,7 @@ def test_what_holds_for_the_machine_is_shown_once_in_a_sitting_and_recorded_with
     told = []
     for _ in range(2):
         sitting.conductor.start("remarks")
-        events = [report.event for report in sitting.until(RunClosed) if isinstance(report, RunEvent)]
+        events = [report for report in sitting.until(RunClosed) if isinstance(report, RunEvent)]
         told.append([event.message for event in events if isinstance(event, Warned)])
     assert told == [["no graphics card", "trying again"], ["trying again"]]
     for recorder in sitting.places[0].recorders:
@@ -166,7 +165,7 @@ def test_a_decision_and_a_reply_reach_the_run(sitting: Sitting) -> None:
     assert QuestionOver() in gone
     assert isinstance(asked, ReplyWanted)
     asked.answer("the left one")
-    warned = [report.event for report in [*gone, *sitting.until(RunClosed)] if isinstance(report, RunEvent)]
+    warned = [report for report in [*gone, *sitting.until(RunClosed)] if isinstance(report, RunEvent)]
     assert Warned("True by you") in warned
     assert Warned("the left one") in warned
 

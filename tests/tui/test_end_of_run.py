@@ -16,7 +16,7 @@ from agent.events.run_events import (
 )
 from agent.evidence.undo import Result
 from agent.evidence.undo_plan import Item
-from agent.tui.conductor import RunClosed, RunEvent, RunFailed
+from agent.tui.conductor import RunClosed, RunFailed
 from agent.tui.screens.dialogs import UndoScreen
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus
@@ -65,7 +65,7 @@ async def test_giving_up_is_no_success(bench: Bench) -> None:
 
 async def test_the_end_of_a_run_shows_what_changed(bench: Bench) -> None:
     async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), RunEvent(Receipt((DARK,))))
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt((DARK,)))
         assert "what changed" not in shown(pilot)
         await bench.feed(pilot, *bench.ends(1), RunClosed())
         assert "what changed" in shown(pilot)
@@ -139,7 +139,7 @@ async def test_words_for_a_run_that_ends_meanwhile_are_kept_and_are_no_instructi
 
 async def test_a_run_that_is_not_verified_is_told_otherwise_than_one_that_is_done(bench: Bench) -> None:
     async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), RunEvent(Receipt()), RunEvent(UNVERIFIED))
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt(), UNVERIFIED)
         assert "nothing changed" in shown(pilot)
         assert "check box “Dark mode” not checked" in shown(pilot)
         assert "unverified" in shown(pilot).splitlines()[-2]
@@ -156,7 +156,7 @@ async def test_undoing_is_shown_first_and_done_after_a_yes(
     async with bench.app().run_test(size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
         assert "u Undo" not in shown(pilot)
-        await bench.feed(pilot, RunEvent(Receipt((UNDOABLE, OPENED))), *bench.ends(1))
+        await bench.feed(pilot, Receipt((UNDOABLE, OPENED)), *bench.ends(1))
         assert "u Undo" in shown(pilot)
         await pilot.press("u")
         for _ in range(50):
@@ -176,7 +176,7 @@ async def test_undoing_is_shown_first_and_done_after_a_yes(
 
 async def test_what_changed_nothing_offers_no_undo(bench: Bench) -> None:
     async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), RunEvent(Receipt((OPENED,))), *bench.ends(1))
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt((OPENED,)), *bench.ends(1))
         assert "u Undo" not in shown(pilot)
 
 
@@ -186,7 +186,7 @@ async def test_a_long_list_of_what_would_be_undone_is_read_by_j_and_k(
     monkeypatch.setattr("agent.record.undo.RunUndo", lambda bundle: LongUndoing())
     (bench.bundle / "run.json").write_text("{}")
     async with bench.app().run_test(size=(60, 16)) as pilot:
-        await bench.feed(pilot, *bench.begins(), RunEvent(Receipt((UNDOABLE,))), *bench.ends(1), RunClosed())
+        await bench.feed(pilot, *bench.begins(), Receipt((UNDOABLE,)), *bench.ends(1), RunClosed())
         await pilot.press("escape")
         await pilot.press("u")
         while not isinstance(pilot.app.screen, UndoScreen):

@@ -14,7 +14,7 @@ from agent.events.run_events import (
     Receipt,
     UserActed,
 )
-from agent.tui.conductor import Progress, QuestionOver, ReplyWanted, RunClosed, RunEvent
+from agent.tui.conductor import Progress, QuestionOver, ReplyWanted, RunClosed
 from agent.tui.widgets.history import History
 
 SIZES = [(140, 40), (80, 24), (40, 12)]
@@ -229,6 +229,6 @@ async def test_a_step_of_several_actions_shows_them_all_and_how_it_stands(bench:
 async def test_what_a_window_is_called_does_not_steer_the_terminal(bench: Bench) -> None:
     evil = Change("window", "\x1b[31mevil", None, "Sett\u202eings\x07\nnext line")
     async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), RunEvent(Receipt((evil,))), *bench.ends(1))
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt((evil,)), *bench.ends(1))
         assert "next line (new)" in shown(pilot)
         assert not {"\x1b", "\x07", "\u202e"} & set(shown(pilot))

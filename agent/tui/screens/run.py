@@ -23,7 +23,6 @@ from agent.tui.conductor import (
     Report,
     RunBegan,
     RunClosed,
-    RunEvent,
     RunFailed,
 )
 from agent.tui.memory import Memory
@@ -113,7 +112,9 @@ class RunScreen(AnsweringScreen):
         self._leave_line()
         self.show_status()
 
-    def take(self, report: Report) -> None:
+    def take(self, report: "Report") -> None:
+        from agent.events.run_events import ModelDelta, StepFinished
+
         translator = self._translator
         if translator is None:
             return
@@ -121,12 +122,6 @@ class RunScreen(AnsweringScreen):
             case RunBegan(_, max_steps):
                 self.view.max_steps = max_steps
                 self._tell_stop_key()
-            case RunEvent(event):
-                change = translator.apply(event)
-                if change.streams:
-                    self._stale = change.row
-                    return
-                self._changed(change.row, finished=change.finishes)
             case Progress(text):
                 self._changed(translator.progress(text))
             case RunFailed(message, status):
@@ -143,8 +138,14 @@ class RunScreen(AnsweringScreen):
             case QuestionOver():
                 translator.answered()
                 self._nothing_wanted()
-            case RunClosed() if not self.view.active:  # the next one may have been started meanwhile
-                self._invite()
+            case RunClosed():
+                if not self.view.active:  # the next one may have been started meanwhile
+                    self._invite()
+            case ModelDelta():  # many a second
+                self._stale = translator.apply(report)
+                return
+            case _:
+                self._changed(translator.apply(report), finished=isinstance(report, StepFinished))
         self.show_status()
 
     def _tell_stop_key(self) -> None:
