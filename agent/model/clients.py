@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from typing_extensions import override
+
 from agent.model.asking import USUAL_PATIENCE, Exchange, ModelClient, Patience, PatientClient, ServerCondition
 from agent.model.endpoint import Endpoint, ServerKind
 from agent.model.peers.anthropic_messages import AnthropicClient
@@ -46,8 +48,8 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         self._remembered: set[str] = set()  # digests of images that the server holds
         self._misses = 0
 
+    @override
     def connect(self) -> "AsyncOpenAI":
-        """See `PatientClient.connect`."""
         import openai
 
         # A balancer before several servers keeps a run with the one whose caches hold its screenshots.

@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from typing_extensions import override
+
 from agent.model.asking import Completion, ModelClient, OnProgress
 from agent.model.endpoint import Endpoint
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 
 
-class MaskedClient:
+class MaskedClient(ModelClient):
     """A `ModelClient` in whose requests no text stands as `mask` would not leave it. Pictures are sent as they are."""
 
     def __init__(self, client: ModelClient, mask: Callable[[str], str]) -> None:
@@ -17,20 +19,20 @@ class MaskedClient:
         self._mask = mask
 
     @property
+    @override
     def endpoint(self) -> Endpoint:
-        """See `ModelClient.endpoint`."""
         return self._client.endpoint
 
+    @override
     async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
-        """See `ModelClient.discover`."""
         return await self._client.discover(prefer)
 
+    @override
     async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
-        """See `ModelClient.complete`."""
         return await self._client.complete(self._masked(request), on_progress)
 
+    @override
     async def aclose(self) -> None:
-        """See `ModelClient.aclose`."""
         await self._client.aclose()
 
     def _masked(self, request: ChatRequest) -> ChatRequest:

@@ -193,7 +193,7 @@ class Desk:
         history = History(settings.history, self.limits, answer_tokens(family, self.limits.context))
         eye = PointModel("actor", client, family, rule)
         aiming = TargetFinder(eye, self.grounder_eye(), self.zoom)
-        actor = Actor(client, family, history, settings, (), aiming=aiming)
+        actor = Actor(client, family, history, settings, (), targets=aiming)
         policy = Policy.load(self.approve)
         consent = Consent(policy, self.person, self.steering, self.surroundings, self.grants)
         context = RunContext(

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from typing_extensions import override
+
 from agent.core import actions
 from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint, Size
@@ -94,8 +96,8 @@ class Generic(TextFamily):
         """One JSON object."""
         return json.dumps({"thought": thought, **calls[0].arguments}, ensure_ascii=False)
 
+    @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """Return the request for one point."""
         return self.asking(TextPart(instruction), ImagePart(image), system=self.texts["grounding"]["system"].strip())
 
 

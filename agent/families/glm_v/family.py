@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from typing_extensions import override
+
 from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
@@ -109,8 +111,8 @@ class GlmV(TextFamily):
             return "", ParseFailure("empty", "the answer is empty")
         return text, first or ParseFailure("no_action", "there is no action between box tokens in the answer")
 
+    @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """Return the request for one point."""
         text = TextPart(self.texts["grounding"].format(instruction=instruction))
         return self.asking(ImagePart(image), text, skip_special_tokens=False)
 

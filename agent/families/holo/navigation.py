@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import ArgumentError, Call, ParseFailure, PastStep, PromptRequest
@@ -27,8 +29,8 @@ class HoloNavigation(TextFamily):
 
     shared_texts = Path(__file__).with_suffix(".toml")
 
+    @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked for one action."""
         desktop = prompt.options.get("style", "desktop") != "reference"
         schema = self._schema(desktop=desktop)
         system = prompt.system_prompt
@@ -69,12 +71,12 @@ class HoloNavigation(TextFamily):
             return parts.thought, ParseFailure(error.kind, str(error)), 1
         return thought_in(value, parts), [Call(name.strip()[:200], flat)], 1
 
+    @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer in the published form."""
         return json.dumps({"note": "", "thought": thought, "action": _flat(calls[0])}, ensure_ascii=False)
 
+    @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """What the model is asked for one point."""
         form = self.data["localisation"]
         text = self.texts["localisation"]["text" if form.get("text") else "json"]
         return localisation_request(text.lstrip("\n"), instruction, image, self._point_schema(form))

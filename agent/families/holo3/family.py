@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from typing_extensions import override
+
 from agent.core.geometry import Grid
 from agent.families.base import ArgumentError, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.holo import tools
@@ -37,8 +39,8 @@ _MOST_CALLS = 5
 class Holo3(TextFamily):
     """The family. Its options: "format" (`structured` or `native`; else by the model's name), "batch", "thinking"."""
 
+    @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked for one step."""
         native, desktop = self._is_native(prompt), prompt.options.get("style", "desktop") != "reference"
         declared = tools.declared(desktop=desktop)
         schema = step_schema(declared, batch=bool(prompt.options.get("batch")))
@@ -87,8 +89,8 @@ class Holo3(TextFamily):
         """An answer of the structured format."""
         return _dumped({"note": None, "thought": thought, **_flat_calls(calls)})
 
+    @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """What the model is asked for one point."""
         return localisation_request(self.texts["localisation"].strip(), instruction, image, _POINT, thinking=False)
 
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from typing_extensions import override
+
 from agent.core.geometry import Grid, Size
 from agent.families.base import Call, Decision, ParseFailure, PromptRequest
 from agent.families.mai_ui.prompt import is_reference, is_thinking, navigation_messages, written
@@ -25,16 +27,16 @@ _END = re.compile(r"<\s*/\s*answer\s*>?\s*\Z", re.IGNORECASE)
 class MaiUi(TextFamily):
     """The MAI-UI family, 2B to 32B. Its options: "style" (`reference` or `desktop`), and "thinking"."""
 
+    @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked for one action."""
         return ChatRequest(navigation_messages(prompt), self.facts.sampling)
 
+    @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """What the model is asked for one point."""
         return self.asking(TextPart(instruction + "\n"), ImagePart(image), system=self.texts["grounding"])
 
+    @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer in the published form."""
         return written(thought, calls[0])
 
     def calls_in(self, parts: AnswerParts) -> Read:
@@ -42,8 +44,8 @@ class MaiUi(TextFamily):
         before, calls = calls_in(parts, self.facts.function)
         return parts.thought.strip('"') or before, calls, 1
 
+    @override
     def reader(self, grid: Grid) -> ReadCall:
-        """Return what reads a call."""
         return partial(read_call, words=Vocabulary.of(self.data, grid))
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
@@ -70,8 +72,8 @@ class MaiUi(TextFamily):
                 read = ParseFailure("truncated", "the answer ends before the point does")
         return replace(read, thought=thought or before.strip())
 
+    @override
     def constraint(self, options: Mapping[str, Any]) -> str:
-        """A regular expression of valid answers, for constrained decoding."""
         desktop, thinking = not is_reference(options), is_thinking(options)
         number = "([0-9]|[1-9][0-9]|[1-9][0-9][0-9])"
         point = rf"\[{number}, {number}\]"

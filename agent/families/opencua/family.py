@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
@@ -54,8 +56,8 @@ class CodeFamily(TextFamily):
 
     shared_texts = Path(__file__).with_name("skeleton.toml")
 
+    @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked for one step."""
         messages = [Message.text("system", self._system(prompt))]
         older: list[str] = []
         remarks: list[str] = []
@@ -95,8 +97,8 @@ class CodeFamily(TextFamily):
             said = Said(read.thought, read.action or said.action)
         return form.format(thought=said.thought, action=said.action)
 
+    @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer in the published form."""
         action = "; ".join(_in_words(call) for call in calls)
         return f"## Thought:\n{thought}\n\n## Action:\n{action}\n\n## Code:\n{as_code([named(call) for call in calls])}"
 
@@ -118,8 +120,8 @@ class CodeFamily(TextFamily):
         calls = code_calls(code) if isinstance(code, str) else code
         return said.thought or said.action, calls if isinstance(calls, ParseFailure) else _at_the_pointer(calls), None
 
+    @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """Return the request for one point."""
         return self.asking(ImagePart(image), TextPart(instruction), system=self.texts["grounding"])
 
 

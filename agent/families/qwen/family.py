@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from agent.core.actions import Absent, Action, Click, Finish, points_of
 from agent.core.geometry import Grid, GridPoint, Size
 from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRequest, decide
@@ -52,8 +54,8 @@ class QwenComputerUse(TextFamily):
 
     # asking
 
+    @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked for one action."""
         return self._asking(self.messages(prompt))
 
     def messages(self, prompt: PromptRequest) -> list[Message]:
@@ -119,13 +121,13 @@ class QwenComputerUse(TextFamily):
             return told.partition("\n")[0].partition("<tool_call>")[0].strip() or self.instructions.unsaid(step)
         return step.thought.strip().rpartition("\n")[2].strip() or self.instructions.unsaid(step)
 
+    @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer in the published form."""
         said = plain(thought) if self.label else thought
         return "\n".join([*([f"{self.label}{said}"] if said else []), *map(written_call, calls)])
 
+    @override
     def constraint(self, options: Mapping[str, Any]) -> str | None:
-        """A regular expression of valid answers, for constrained decoding."""
         return json_answers(self.label, self.takes(options))
 
     def takes(self, options: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -144,8 +146,8 @@ class QwenComputerUse(TextFamily):
         read = super().parse(answer, sent)
         return self.finished(read) if isinstance(read, Decision) else read
 
+    @override
     def reader(self, grid: Grid) -> ReadCall:
-        """Return what reads a call."""
         return partial(self.act, words=Vocabulary.of(self.data, grid))
 
     def calls_in(self, parts: AnswerParts) -> Read:
@@ -173,8 +175,8 @@ class QwenComputerUse(TextFamily):
 
     # one point
 
+    @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """What the model is asked for one point."""
         size = self.data["prompt"]["resolution"]
         if size == "sent":
             size = str(Size(*self.facts.image.fit(1920, 1080)) if image is None else image.size)

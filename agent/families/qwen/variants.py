@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from agent.core.actions import Action
 from agent.core.geometry import GridPoint
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
@@ -45,8 +47,8 @@ class Qwen35(QwenComputerUse):
         said = "".join([self.texts["collapsed"], *(reply.text for reply in replies)])
         return Message.text("user", f"<tool_response>\n{said}\n</tool_response>")
 
+    @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer in the published form."""
         said = plain(thought)
         return "\n".join([*([f"{self.label}{said}"] if said else []), *map(nested_call, calls)])
 
@@ -62,8 +64,8 @@ class Qwen35(QwenComputerUse):
             call = Call(call.name, {"action": name, **rest}, call.id)
         return super().act(call, words)
 
+    @override
     def constraint(self, options: Mapping[str, Any]) -> str | None:
-        """A regular expression of valid answers, for constrained decoding."""
         return xml_answers(self.label, self.takes(options))
 
 
@@ -103,8 +105,8 @@ class GuiOwl(QwenComputerUse):
         """An answer in the published form, without its summary."""
         return "\n".join([f"<thinking>\n{thought}\n</thinking>", *map(written_call, calls)])
 
+    @override
     def constraint(self, options: Mapping[str, Any]) -> str | None:
-        """A regular expression of valid answers, for constrained decoding."""
         return json_answers("<thinking>\n", self.takes(options), "\n</thinking>")
 
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from agent.core.actions import Action, AskUser, CallTool, Finish, Wait
 from agent.core.geometry import GridPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest
@@ -61,8 +63,8 @@ class ComputerTools(Family):
         """A past answer in the API's own shape; nothing where it is not known so."""
         return () if step.answer is None else step.answer.items
 
+    @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked."""
         system = self.texts["system"].strip() if prompt.system_prompt is None else prompt.system_prompt
         if prompt.apps and prompt.system_prompt is None:
             system += f"\n{self.texts['apps']}{', '.join(prompt.apps)}"

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from typing_extensions import override
+
 from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint, Size
 from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRequest
@@ -27,8 +29,8 @@ _POINT = re.compile(r"point\s*[:：]\s*([0-9.]+\s*[,，]\s*[0-9.]+)\s*")
 class StepGui(TextFamily):
     """The Step-GUI family. Its option: "style" (`reference` or `desktop`)."""
 
+    @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked for one action."""
         role = self.texts["role"] if prompt.system_prompt is None else prompt.system_prompt
         if not prompt.reference and prompt.system_prompt is None:
             role += self.texts["desktop"]
@@ -47,8 +49,8 @@ class StepGui(TextFamily):
             told.append(self.texts["reply" if is_answer else "remark"].format(asked=asked, reply=reply))
         return "".join(told)
 
+    @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer in the published form."""
         return f"<THINK> {thought} </THINK>\n{as_tabbed(named(calls[0]))}\n"
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
@@ -71,8 +73,8 @@ class StepGui(TextFamily):
         """Read the fields of one action."""
         return parts.thought, tabbed_calls(_NOISE.sub("", _THINK.sub("", parts.text))), 1
 
+    @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """Return the request for one point."""
         return self.asking(ImagePart(image), TextPart(self.texts["grounding"].format(instruction=instruction)))
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:

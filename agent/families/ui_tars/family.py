@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from agent.core.geometry import Grid
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts
@@ -28,8 +30,8 @@ class UiTars(TextFamily):
 
     shared_texts = Path(__file__).with_name("skeleton.toml")
 
+    @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """Return the request for one action, or several."""
         text = self._prompt(prompt) if prompt.system_prompt is None else prompt.system_prompt
         opening = [
             *([Message.text("system", self.texts["system"])] if self.texts["system"] else []),
@@ -73,8 +75,8 @@ class UiTars(TextFamily):
         most = None if isinstance(calls, ParseFailure) else min(counted, unrepeated(calls))
         return joined(parts.thought, spoken), calls, most
 
+    @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """Return the request for one point."""
         text = self.texts["grounding"].format(actions=self.texts["grounding_action"], instruction=instruction)
         return self.asking(TextPart(text), ImagePart(image), system=self.texts["system"])
 

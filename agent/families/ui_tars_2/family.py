@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
@@ -29,8 +31,8 @@ _COMPACT = re.compile(r"\s*([a-z_]{2,40})>([a-z_]{2,40})>(?:point>)?\s*([0-9]{1,
 class UiTars2(TextFamily):
     """The UI-TARS-2 family. Its option: "style" (`reference` or `desktop`)."""
 
+    @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked for one action, or several."""
         opening = [
             Message.text("system", self.texts["role"] if prompt.system_prompt is None else prompt.system_prompt),
             Message.text("system", _system(prompt, self.texts)),
@@ -52,12 +54,12 @@ class UiTars2(TextFamily):
         replies = [Message.text("user", reply) for reply in step.replies]
         return [Message("assistant", (TextPart(text),), reasoning=thought), *replies]
 
+    @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer in the published form."""
         return f"<{_THINK}>{thought}</{_THINK}>{_written(calls)}"
 
+    @override
     def reader(self, grid: Grid) -> ReadCall:
-        """Return what reads a call."""
         names = OwnNames.of(CALLS, grid)
 
         def read(call: Call) -> Action[GridPoint]:
@@ -84,8 +86,8 @@ class UiTars2(TextFamily):
         most = None if isinstance(calls, ParseFailure) else min(counted, unrepeated(calls))
         return joined(parts.thought, spoken), calls, most
 
+    @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """Return the request for one point."""
         return self.asking(TextPart(self.texts["grounding"].format(instruction=instruction)), ImagePart(image))
 
 

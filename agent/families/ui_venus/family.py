@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from agent.core.actions import Absent, Action
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
@@ -61,12 +63,12 @@ class UiVenus(TextFamily):
         # Its client has no place for replies: they stand behind the step that they came to.
         return "\n".join([line, *(f"Result: {reply}" for reply in step.replies)])
 
+    @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer in the published form."""
         return f"<think>{thought}</think>\n<action>{as_named(named(calls[0]), bare=True)}</action>"
 
+    @override
     def reader(self, grid: Grid) -> ReadCall:
-        """Return what reads a call."""
         names = OwnNames.of(_CALLS, grid)
         return lambda call: self._read(call, names)
 

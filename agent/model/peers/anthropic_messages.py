@@ -7,6 +7,8 @@ Sampling is left to the API: its newer models take no other.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from agent.model.asking import Exchange
 from agent.model.peers.peer_client import (
     EventReader,
@@ -34,8 +36,8 @@ _CACHED = {"type": "ephemeral"}
 class AnthropicClient(PeerClient[Any]):
     """Asks Anthropic."""
 
+    @override
     def connect(self) -> Any:
-        """See `PatientClient.connect`."""
         import anthropic
 
         return anthropic.AsyncAnthropic(**self.connecting(anthropic))

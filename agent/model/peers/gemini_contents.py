@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from agent.model.asking import Exchange
 from agent.model.peers.peer_client import (
     EventReader,
@@ -33,8 +35,8 @@ class GeminiClient(PeerClient[Any]):
 
     _transport: Any = None
 
+    @override
     def connect(self) -> Any:
-        """See `PatientClient.connect`."""
         import httpx2
         from google import genai
 

@@ -8,6 +8,8 @@ history has dropped is told in words instead.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from agent.model.asking import Exchange
 from agent.model.peers.peer_client import (
     EventReader,
@@ -39,8 +41,8 @@ _DROPPED = "(What was done earlier, its screenshots left out.)"
 class OpenAiClient(PeerClient["AsyncOpenAI"]):
     """Asks OpenAI."""
 
+    @override
     def connect(self) -> "AsyncOpenAI":
-        """See `PatientClient.connect`."""
         import openai
 
         return openai.AsyncOpenAI(**self.connecting(openai))

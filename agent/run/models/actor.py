@@ -54,7 +54,7 @@ class Actor:
         settings: RunSettings,
         apps: tuple[str, ...],
         system_prompt: str | None = None,
-        aiming: TargetFinder | None = None,
+        targets: TargetFinder | None = None,
     ) -> None:
         self._client = client
         self._family = family
@@ -62,7 +62,7 @@ class Actor:
         self._settings = settings
         self._apps = apps
         self._system_prompt = system_prompt
-        self._aiming = aiming
+        self._targets = targets
         self._added = ""
         self._blind = False  # the server takes no images
         self._outline_chars = MOST_CHARS  # how much of the screen's elements is told
@@ -124,8 +124,8 @@ class Actor:
         self, step: int, seen: Observation, result: Decision | Plan, insists: bool, emit: Emit
     ) -> Decision | ParseFailure:
         """What was decided, with the points at which it is to be carried out."""
-        if self._aiming is not None:
-            return await self._aiming.settle(step, seen, result, insists, emit)
+        if self._targets is not None:
+            return await self._targets.settle(step, seen, result, insists, emit)
         if isinstance(result, Decision):
             return result
         return ParseFailure("no_action", "it names a place, and no grounder is there to find it", result.thought)

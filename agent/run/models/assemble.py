@@ -109,8 +109,8 @@ def _deciding_model(
     # A second model that points by itself is asked for its own points.
     needs_grounder = role == "actor" or isinstance(family, Planner)
     grounder = _point_model(ground.grounder) if needs_grounder and ground.grounder is not None else None
-    aiming = TargetFinder(PointModel(role, model.client, family, rule), grounder, ground.zoom)
-    actor = Actor(model.client, family, history, settings, apps, prompt, aiming)
+    targets = TargetFinder(PointModel(role, model.client, family, rule), grounder, ground.zoom)
+    actor = Actor(model.client, family, history, settings, apps, prompt, targets)
     see = settings.see or "screenshot"
     told = see != "screenshot"
     outliner = Outliner(
