@@ -309,18 +309,19 @@ def test_a_daemon_of_settings_that_starts_only_later_does_not_make_its_defaults_
     next(one for one in marked(scene.environ[MARK]) if one.name() == "xfconfd").kill()
     scene.watch()
     assert scene.witness.changes() == []
-    scene.run("xfconf-query", "-c", "xfce4-session", "-p", "/a", "-n", "-t", "int", "-s", "1")
-    assert scene.run("xfconf-query", "-c", "xfce4-session", "-l").count("/") > 1  # what the system says, besides
+    scene.run("xfconf-query", "-c", "xfce4-keyboard-shortcuts", "-p", "/a", "-n", "-t", "int", "-s", "1")
+    listed = scene.run("xfconf-query", "-c", "xfce4-keyboard-shortcuts", "-l")
+    assert listed.count("/") > 1  # the system's defaults, besides
     scene.wait_for(lambda found: len(found) == 1)
-    assert scene.told("setting") == {"xfconf xfce4-session /a": (None, "1")}
-    scene.run("xfconf-query", "-c", "xfce4-session", "-p", "/a", "-r")
+    assert scene.told("setting") == {"xfconf xfce4-keyboard-shortcuts /a": (None, "1")}
+    scene.run("xfconf-query", "-c", "xfce4-keyboard-shortcuts", "-p", "/a", "-r")
     assert scene.told("setting") == {}
 
 
 def test_a_daemon_of_settings_that_was_busy_when_the_watch_began_does_not_make_its_defaults_changes(
     scene: Scene,
 ) -> None:
-    scene.run("xfconf-query", "-c", "xfce4-session", "-l")  # the daemon is there
+    scene.run("xfconf-query", "-c", "xfce4-keyboard-shortcuts", "-l")  # the daemon is there
     daemon = next(one for one in marked(scene.environ[MARK]) if one.name() == "xfconfd")
     daemon.send_signal(signal.SIGSTOP)
     try:
@@ -329,7 +330,7 @@ def test_a_daemon_of_settings_that_was_busy_when_the_watch_began_does_not_make_i
     finally:
         daemon.send_signal(signal.SIGCONT)
     assert scene.witness.changes() == []
-    scene.run("xfconf-query", "-c", "xfce4-session", "-p", "/a", "-n", "-t", "int", "-s", "1")
+    scene.run("xfconf-query", "-c", "xfce4-keyboard-shortcuts", "-p", "/a", "-n", "-t", "int", "-s", "1")
     scene.wait_for(lambda found: len(found) == 1)
-    assert scene.told("setting") == {"xfconf xfce4-session /a": (None, "1")}
-    scene.run("xfconf-query", "-c", "xfce4-session", "-p", "/a", "-r")
+    assert scene.told("setting") == {"xfconf xfce4-keyboard-shortcuts /a": (None, "1")}
+    scene.run("xfconf-query", "-c", "xfce4-keyboard-shortcuts", "-p", "/a", "-r")
