@@ -7,9 +7,8 @@ import pytest
 from stubs.display import PlainDisplay
 
 from agent.desktop.x11.connection import open_display
-from agent.desktop.x11.saved_selections import saved
-from agent.desktop.x11.selection import SelectionOwner
 from agent.desktop.x11.selection_keeper_process import read_kinds
+from agent.desktop.x11.selections import SelectionOwner, saved
 
 pytestmark = pytest.mark.timeout(60)
 FILES = "x-special/gnome-copied-files"
@@ -42,7 +41,7 @@ def held(target):
 
 def own(display, kinds):
     """Own the clipboard in several kinds, as an application does."""
-    from agent.desktop.x11.saved_selections import _own, _wait_for_owner
+    from agent.desktop.x11.selections import _own, _wait_for_owner
 
     _own("CLIPBOARD", kinds)
     _wait_for_owner(display, "CLIPBOARD")

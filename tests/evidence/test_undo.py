@@ -12,7 +12,7 @@ import pytest
 from agent.core.geometry import Size
 from agent.desktop.evidence.witness import LinuxWitness
 from agent.desktop.protocol.clipboard import ClipboardWatch
-from agent.desktop.x11.saved_selections import X11Clipboard
+from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.windows import open_windows
 from agent.record.read import Bundle, read_bundle
 from agent.record.run_record import RunRecord

@@ -100,7 +100,7 @@ class Catalogue:
         return [by_id[name.casefold()] for name in ids if name.casefold() in by_id]
 
     def _own(self, kind: Mapping[str, Any]) -> list[str]:
-        """Those of a kind that belong to the running desktop."""
+        """The applications of a kind that belong to the running desktop."""
         return [name for desktop, names in kind.get("own", {}).items() if desktop in self._desktops for name in names]
 
     def opener(self, types: Sequence[str], chosen: Sequence[str] = ()) -> App | None:

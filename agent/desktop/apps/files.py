@@ -139,7 +139,7 @@ def _shown(name: str) -> set[str]:
 
 
 def _is_part(shown: str, called: str) -> bool:
-    """Whether what is shown is a name, or a part of it between two ends of words."""
+    """Whether a caption is a name, or a part of it that begins with a word."""
     return shown == called or (len(shown) >= _PART and bool(re.search(rf"(?<!\w){re.escape(shown)}", called)))
 
 

@@ -1,4 +1,4 @@
-"""A desktop of which nothing is known but how it is seen and touched: macOS and Windows. Not run there by us yet."""
+"""The desktops of macOS and Windows: only screen, mouse, keyboard and clipboard. Not run there by us yet."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -20,7 +20,7 @@ _CORNER = "The pointer in a corner of the screen stops a run too."
 
 
 class PortableDesktop:
-    """See `Desktop`, and for its arguments and errors `OpenDesktop`."""
+    """A desktop that tells nothing of its windows; `OpenDesktop` describes arguments and errors."""
 
     name = ""
     abilities = Abilities(windows=False, takeover=False, stop_key=False, remarks=(_CORNER,))

@@ -31,7 +31,7 @@ _PASTE = ("super", "v") if sys.platform == "darwin" else ("ctrl", "v")
 
 
 class PyAutoGuiInput:
-    """See `Input`. Raises EnvironmentLacksError when the desktop takes no input."""
+    """Mouse and keyboard by pyautogui. Raises EnvironmentLacksError if the desktop takes no input."""
 
     def __init__(self, desktop: str = sys.platform) -> None:
         self._gui = import_pyautogui()
@@ -46,7 +46,6 @@ class PyAutoGuiInput:
             self._gui.moveTo(x, y)
 
     def held(self) -> list[str]:
-        """See `Input.held`: not known here."""
         return []
 
     def has_key(self, name: str) -> bool:
@@ -61,7 +60,7 @@ class PyAutoGuiInput:
                 self._gui.mouseDown(button=press.name)
 
     def release(self, presses: Sequence[Press]) -> None:
-        """See `Input.release`: not by pyautogui's own calls, which refuse in a corner."""
+        """Release without pyautogui's own calls, which refuse in a corner."""
         for press in presses:
             if press.kind == "key":
                 self._gui.platformModule._keyUp(own_name(press.name))
@@ -122,7 +121,7 @@ def import_pyautogui() -> Any:
 
 
 class PyperclipTextEntry:
-    """See `TextEntry`; the old text of the clipboard is put back."""
+    """Pastes text, and restores the old text of the clipboard."""
 
     def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
         import pyperclip

@@ -1,4 +1,4 @@
-"""Tells whether the clipboard holds something else than it did; never all of what it holds."""
+"""The clipboard, and whether its contents changed; receipts show only the beginning of a text."""
 
 import hashlib
 import re
@@ -16,21 +16,21 @@ TEXTS = ("text/plain;charset=utf-8", "UTF8_STRING", "STRING", "text/plain")
 
 
 class HungError(Exception):
-    """Whoever holds the clipboard does not answer."""
+    """The owner of the clipboard does not answer."""
 
 
 class Clipboard(Protocol):
-    """The clipboard of a desktop, asked from one thread at a time. Both raise HungError."""
+    """The clipboard of a desktop, used from one thread at a time. Both methods raise HungError."""
 
     @property
     def lacks(self) -> str:
-        """Why it cannot be read, as a sentence; "" where it can."""
+        """Why it cannot be read, as a sentence; "" if it can."""
 
     def kinds(self) -> list[str]:
-        """What it can be had as; empty where it holds nothing."""
+        """Return the content types that it offers; empty if it holds nothing."""
 
     def read(self, kind: str) -> bytes | None:
-        """What it holds as one of these; None where nothing of the kind."""
+        """Return its contents as one of these types; None if it does not offer that type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Held:
 
 
 class ClipboardWatch:
-    """The clipboard as it was, against how it is."""
+    """Compares the clipboard with its contents at the beginning."""
 
     def __init__(self, clipboard: Clipboard) -> None:
         self._clipboard = clipboard
@@ -50,7 +50,7 @@ class ClipboardWatch:
         self._known = not self.remark
 
     def begin(self) -> None:
-        """Take in how it is now."""
+        """Remember the present contents."""
         try:
             self._before = self._last = _look(self._clipboard) if self._known else None
         except HungError:
@@ -58,7 +58,7 @@ class ClipboardWatch:
             self.remark = "The clipboard is not watched: whoever holds it did not answer."
 
     def changes(self) -> list[Change]:
-        """How it differs from that; as it was known last where its holder does not answer."""
+        """Return the change since the beginning, by the last known contents if the owner does not answer."""
         if not self._known:
             return []
         try:
@@ -88,7 +88,7 @@ def _look(clipboard: Clipboard) -> _Held | None:
 
 
 def in_words(text: str) -> str:
-    """Its length and how it begins, in whole words: half of a secret would not be known for one, and masked."""
+    """Return length and beginning of a text, in whole words: half of a secret would not be recognised and masked."""
     length = f"{len(text)} character{'' if len(text) == 1 else 's'}"
     if len(text) <= _TOLD:
         return f"{length}: {text}"

@@ -1,4 +1,4 @@
-"""Who tells what really changed on a desktop during a run, from its own state and not from pictures."""
+"""What really changed on a desktop during a run, from its own state and not from pictures."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias

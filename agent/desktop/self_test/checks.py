@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Ends:
-    """A person who uses mouse or keyboard meanwhile ends the self-test: what they do would count as ours."""
+    """Ends the self-test if the person uses mouse or keyboard: their input would count as ours."""
 
     stop: StopSwitch
     paused: str = ""
@@ -162,7 +162,7 @@ class SelfTest:
         return Finding(name, ok=ok, detail=told, remedy="" if ok else _REMEDIES.get(name.partition(",")[0], _REMEDY))
 
     def _told_by_windows(self) -> Iterator[Finding]:
-        """Whether the desktop tells the same of it."""
+        """Whether the desktop tells the same place of the window."""
         if not self._desktop.abilities.windows:
             told = "this desktop does not tell which window is where: rules about windows ask, or match nothing"
             yield Finding("windows", ok=None, detail=told)

@@ -22,7 +22,7 @@ _BORDER = 64
 
 @dataclass(slots=True)
 class Application:
-    """One application, and what was learnt of it."""
+    """An application, and what is known about it."""
 
     ref: Ref
     name: str

@@ -62,7 +62,7 @@ class _Memory:
 
 
 class AtspiElements:
-    """See `Elements`.
+    """The elements of a desktop.
 
     `find_bus` returns the addresses at which the accessibility bus may be, the best first, and may raise
     EnvironmentLacksError. `windows` is closed with this. `number_here` translates PIDs that the bus tells.

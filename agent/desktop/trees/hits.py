@@ -1,4 +1,4 @@
-"""Whether an element lies where it says: what is at its middle must be that element, a part of it, or its twin."""
+"""Hit tests: an element is trusted if the application finds it, a part of it, or its twin at its middle."""
 
 from collections.abc import Mapping, Sequence
 
@@ -135,7 +135,7 @@ def _above(draft: Draft) -> tuple[int, int]:
 
 
 def _is(tree: Tree, draft: Draft, ref: Ref) -> bool:
-    """Whether a node is an element, a part of it, or what stands for the same."""
+    """Whether a node is an element, a part of it, or its twin."""
     own = {draft.node.ref, *draft.twins}
     if ref in own or any(node.ref in own for node in tree.above(ref)):
         return True

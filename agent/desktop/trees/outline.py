@@ -146,7 +146,7 @@ def tops_at(windows: Windows, layers: Sequence[Layer], points: Sequence[tuple[in
 
 
 def largest_part(box: Region, parts: Sequence[Region]) -> Region | None:
-    """The largest part of a box that lies in one of these; None where it is less than a fifth of it."""
+    """Return the largest part of a box that lies in one of these; None if that is less than a fifth of the box."""
     found = [part for one in parts if (part := shared(box, one)) is not None]
     best = max(found, key=lambda part: part.width * part.height, default=None)
     if best is None or best.width * best.height * 5 < box.width * box.height:

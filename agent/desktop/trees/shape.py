@@ -51,7 +51,7 @@ class Draft:
 
 
 class Tree:
-    """The nodes of one window by what they are to each other; cycles and strangers among the parents do no harm."""
+    """The nodes of one window with their ancestors and children; cycles and unknown parents are ignored."""
 
     def __init__(self, frame: Ref, nodes: Sequence[Node], *, class_names: bool = False) -> None:
         self.frame = frame
@@ -164,7 +164,7 @@ def _popup(tree: Tree, node: Node) -> Ref | None:
 
 
 def _seen(tree: Tree, node: Node, clip: Region) -> tuple[Region, bool]:
-    """What can be seen of a node within its window, or all of it where nothing can, and whether that is so."""
+    """The visible part of a node, or its whole box if it is off the screen; and whether it is off the screen."""
     assert node.box is not None
     seen: Region | None = node.box
     for window in (clip, *(one.box for one in tree.above(node.ref) if one.role in roles.SCROLL_PANES and one.box)):

@@ -1,4 +1,4 @@
-"""What is asked of an accessibility tree, and the nodes that come of it. All of it is bounded."""
+"""Calls to an accessibility tree, and the nodes in the replies. Numbers of nodes and lengths of texts are limited."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -12,7 +12,7 @@ from agent.desktop.protocol.desktop import Abilities, TakeoverWatch, TextEntry
 from agent.desktop.protocol.hand import Input
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.x11.input import X11Input, X11InputState
-from agent.desktop.x11.saved_selections import X11Clipboard
+from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.watches import DisplayWatch, StopKey
 from agent.desktop.x11.windows import X11Windows, open_windows, same_display
@@ -22,7 +22,7 @@ _WAYLAND = "This is a Wayland session: only X11 applications can be seen and use
 
 
 class X11Desktop(LinuxDesktop, PortableDesktop):
-    """See `Desktop`, `LinuxDesktop` and `PortableDesktop`."""
+    """A desktop of X11."""
 
     def __init__(self, stop: StopSwitch, monitor: int | None = None, environ: Mapping[str, str] | None = None) -> None:
         super().__init__(stop, monitor, environ)
@@ -33,14 +33,12 @@ class X11Desktop(LinuxDesktop, PortableDesktop):
 
     @cached_property
     def text_entry(self) -> TextEntry:
-        """See `Desktop.text_entry`."""
         return X11TextEntry(self._number_outside)
 
     def _input(self) -> Input:
         return X11Input(self._stop)
 
     def open_windows(self) -> Windows | None:
-        """See `Desktop.open_windows`."""
         return open_windows()
 
     def _open_clipboard(self) -> X11Clipboard:
@@ -51,11 +49,9 @@ class X11Desktop(LinuxDesktop, PortableDesktop):
         return windows.told_bus()
 
     def shows(self, environ: Mapping[str, str]) -> bool:
-        """See `Desktop.shows`."""
         return same_display(environ.get("DISPLAY", ""), self.name)
 
     def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
-        """See `Desktop.watch`."""
         key = StopKey(self._stop, stop_key)
         self._watches.callback(key.close)
         self._watches.callback(DisplayWatch(self._stop).close)
@@ -64,5 +60,4 @@ class X11Desktop(LinuxDesktop, PortableDesktop):
         return key.remark
 
     def close(self) -> None:
-        """See `Desktop.close`."""
         self._watches.close()

@@ -29,7 +29,7 @@ _STOP_ARRIVES = 0.3
 
 
 class X11Input(PyAutoGuiInput):
-    """See `Input`. Raises EnvironmentLacksError when the display takes no input."""
+    """Mouse and keyboard of X11. Raises EnvironmentLacksError if the display takes no input."""
 
     def __init__(self, stop: StopSwitch) -> None:
         prepare_xlib()
@@ -52,7 +52,7 @@ class X11Input(PyAutoGuiInput):
         super().press(press)
 
     def release(self, presses: Sequence[Press]) -> None:
-        """See `Input.release`: with one question to the server, where pyautogui's calls ask it several times."""
+        """Release with one round trip to the server; pyautogui needs several."""
         from Xlib import X
         from Xlib.ext import xtest
 
@@ -83,7 +83,7 @@ class X11Input(PyAutoGuiInput):
 
 
 def _connected(platform: Any) -> int:
-    """Make sure that pyautogui's connection lives (a stop may have cut it off); a resource of it, made for that."""
+    """Reconnect pyautogui if a stop has cut off its connection, and return a resource of the connection."""
     try:
         platform._display.sync()
     except Exception:  # python3-xlib surfaces a lost connection as any of a dozen exceptions
@@ -94,7 +94,7 @@ def _connected(platform: Any) -> int:
 
 
 class X11InputState:
-    """See `InputState`. Raises EnvironmentLacksError where there is no display."""
+    """The state of mouse and keyboard. Raises EnvironmentLacksError if there is no display."""
 
     def __init__(self) -> None:
         self._display = open_display()

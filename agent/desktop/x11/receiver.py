@@ -88,7 +88,7 @@ def has_focus(display: Any, receiver: Receiver) -> bool:
 
 @unless_gone()
 def _described(display: Any, focus: int) -> Receiver | None:
-    """What is told of the window that has the focus, by it or by one that it lies in."""
+    """Describe the focused window, from its own properties and those of the windows around it."""
     app, title, pid = "", "", None
     kinds: set[str] = set()
     cared_for = False

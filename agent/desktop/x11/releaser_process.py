@@ -30,7 +30,7 @@ _TICK = 0.02
 
 
 class Releaser:
-    """Told what is down, in lines; lets go of it when it must."""
+    """Knows what is pressed, and releases it when the hand does not."""
 
     def __init__(self, display: Any) -> None:
         self._display = display

@@ -27,7 +27,7 @@ def read_kinds(source: BinaryIO) -> dict[str, bytes]:
 
 
 class Keeper:
-    """Answers whoever asks for the selection."""
+    """Owns the selection, and answers requests for it."""
 
     def __init__(self, display: Any, selection: str, kinds: dict[str, bytes]) -> None:
         from Xlib import X
@@ -79,7 +79,7 @@ class Keeper:
         self._display.flush()
 
     def _go_on(self, event: Any) -> None:
-        """Give the next piece to who took the last one; an empty one is the end."""
+        """Send the next piece to a window that took the last one; an empty piece is the end."""
         key = event.window.id, event.atom
         if key not in self._going:
             return

@@ -18,8 +18,7 @@ from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.connection import client_of, open_display
 from agent.desktop.x11.keyboard import Keyboard
 from agent.desktop.x11.receiver import Ping, Program, Receiver, find_receiver, has_focus, is_managed, is_tk
-from agent.desktop.x11.saved_selections import saved
-from agent.desktop.x11.selection import SelectionOwner
+from agent.desktop.x11.selections import SelectionOwner, saved
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
@@ -69,7 +68,7 @@ def way_of(
 
 
 class X11TextEntry:
-    """See `TextEntry`; needs xclip to put the old clipboard back.
+    """Text entry on X11; needs xclip to restore the clipboard.
 
     Args:
         number_here: the number that a process has here, where its window tells another one.
@@ -183,7 +182,7 @@ class _Entering:
         return True
 
     def _type_over(self) -> None:
-        """Let a first key replace what is selected: the text's own, or another one that is taken back."""
+        """Replace the selected text by the first key of the new text, or by another key that is deleted again."""
         first = self._keyboard.strokes(self._text[0]) if self._text[0] not in "\n\t" else None
         self._check()
         if first is not None and self._keyboard.is_plain(self._text[0]):
@@ -223,7 +222,7 @@ class _Entering:
             raise self._lost()
 
     def _lost(self) -> ActionFailedError:
-        """The keyboard focus went elsewhere: what is to be said of it."""
+        """The error for a lost keyboard focus, with how much of the text was typed."""
         assert self._receiver is not None
         now = find_receiver(self._display)
         to = "went away" if now is None else f"went to {now.name}"

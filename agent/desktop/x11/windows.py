@@ -94,7 +94,7 @@ class X11Windows(Windows):
         return found
 
     def _helper(self, handle: Any, known: set[int]) -> Window | None:
-        """A window without the window manager's care (a menu, a dock of old): by its own class, or by who made it."""
+        """A window that no window manager manages (a menu, an old dock), by its own class or by its program's window."""
         own = self._describe(handle.id)
         if own is not None and own.app:
             return own
@@ -126,7 +126,7 @@ class X11Windows(Windows):
         return self._parts.visible()
 
     def of_terminal(self, environ: Mapping[str, str]) -> Window | None:
-        """See `Windows.of_terminal`; X11's terminals tell it as WINDOWID."""
+        """Return the window that a terminal names as WINDOWID."""
         told = environ.get("WINDOWID", "")
         return self._around(int(told)) if told.isdigit() else None
 

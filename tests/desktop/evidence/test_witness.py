@@ -17,7 +17,7 @@ from agent.desktop.evidence.settings_monitor import SettingsMonitor
 from agent.desktop.evidence.witness import LinuxWitness
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.clipboard import ClipboardWatch
-from agent.desktop.x11.saved_selections import X11Clipboard
+from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.windows import open_windows
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
 from agent.sandbox.processes import marked
