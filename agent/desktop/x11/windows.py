@@ -94,7 +94,7 @@ class X11Windows(Windows):
         return found
 
     def _helper(self, handle: Any, known: set[int]) -> Window | None:
-        """A window that no window manager manages (a menu, an old dock), by its own class or by its program's window."""
+        """A window that no window manager manages (a menu, an old dock), by its class or its program's window."""
         own = self._describe(handle.id)
         if own is not None and own.app:
             return own
