@@ -190,7 +190,7 @@ async def _run(batch: "Batch", target: Endpoint, options: argparse.Namespace, co
 
 
 def _fit(options: argparse.Namespace, model: str) -> "Fit | None":
-    """The size at which images are sent. Raises UsageError where the model's grid is not known."""
+    """The function for the size of sent images. Raises UsageError if the model's grid is not known."""
     if options.max_pixels is None:
         return None
     family = options.family or detect_family(model)

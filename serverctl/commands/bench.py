@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _workload(options: argparse.Namespace) -> "Load":
-    """What is sent. Raises UsageError where it makes no sense."""
+    """The load to send. Raises UsageError if it makes no sense."""
     if options.replay is None:
         return Workload(
             sizes=tuple(parse_screen(text) for text in options.size.split(",")),
@@ -254,7 +254,7 @@ def _show(measured: "Iterator[list[Report]]", options: argparse.Namespace) -> in
 
 
 def _write(path: Path, text: str) -> ExitStatus | None:
-    """Write the results; where that fails, they are still printed, and the status says so."""
+    """Write the results. On failure they are still printed, and the returned status says so."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -42,7 +42,7 @@ class Row:
     """The plan and speed of one machine with one model and preset."""
 
     machine: Machine
-    model: str  # as named; "" where it was left to the planner
+    model: str  # as named; "" if the planner chose it
     preset: str
     plan: Plan | None  # None if nothing fits
     refusal: str  # why nothing fits

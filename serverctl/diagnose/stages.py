@@ -64,7 +64,7 @@ class StartReport:
 
     @property
     def words(self) -> str:
-        """The stage for a person, with its progress where known."""
+        """The stage for people, with its progress if known."""
         words = self.stage.words
         return words if self.percent is None else f"{words}, {self.percent} %"
 

@@ -25,7 +25,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class ServerMetrics:
-    """One reading. Several engines are added up (counters) or averaged (KV use); None where not reported."""
+    """One reading. Several engines are added up (counters) or averaged (KV use); None is not reported."""
 
     kv_usage: float | None = None  # share of the KV cache in use, 0 to 1
     kv_tokens: int | None = None  # tokens that the KV cache holds, of all engines
@@ -73,7 +73,7 @@ class ServerMetrics:
 
 
 def rate(part: float | None, whole: float | None) -> float | None:
-    """A share, None where either is unknown or there is nothing to share."""
+    """A share; None if either number is unknown, or the whole is 0."""
     return None if part is None or not whole else part / whole
 
 

@@ -55,7 +55,7 @@ class Snapshot:
 
     @classmethod
     def from_json(cls, document: Any) -> "Snapshot | None":
-        """Read a snapshot; None where the file was cut off or edited."""
+        """Read a snapshot; None if the file was cut off or edited."""
         if not isinstance(document, dict) or not isinstance(document.get("at"), int | float):
             return None
         parts: list[Any] = [document.get(name) for name in ("counters", "loads", "queue")]

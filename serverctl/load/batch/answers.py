@@ -143,7 +143,7 @@ class AnswersFile:
         self.failed -= again
 
     def write(self, answer: Answer) -> None:
-        """Put an answer on disk now. Raises MaiError where that fails (a full disk)."""
+        """Write an answer to the disk now. Raises MaiError on failure (a full disk)."""
         self._append(answer.line())
         self._remember(answer.id, answer.ok)
 

@@ -129,7 +129,7 @@ def image_parts(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def index_requests(path: Path, *, keep_going: bool = False) -> Index:
-    """Check every line and remember where it is. Images are looked for but not opened.
+    """Check every line and remember its place. Images must exist but are not opened.
 
     Raises:
         UsageError: the file cannot be read or holds no requests; or lines are broken, ids twice or images missing,

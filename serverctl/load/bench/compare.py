@@ -26,7 +26,7 @@ class Row:
 
     setting: Setting
     quantity: str  # a key of LATENCIES (mean, in milliseconds) or RATES
-    values: tuple[float | None, ...]  # one for each report, None where it is unknown
+    values: tuple[float | None, ...]  # one for each report, None is unknown
     differences: tuple[Difference | None, ...]  # to the first; None for itself and where nothing can be said
     ratios: tuple[float | None, ...]  # to the first, likewise
 

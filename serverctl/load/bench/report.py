@@ -207,7 +207,7 @@ class Report:
 
     name: str  # of the server among others, for example the preset it runs with
     model: str  # as the server calls it
-    base_url: str  # where it was asked
+    base_url: str  # of the API
     workload: Load  # what was sent
     run: str  # the name of this run that made its cold requests new
     measurements: tuple[Measurement, ...]  # one for each setting, in order
