@@ -47,7 +47,7 @@ class ServerConfig(BaseModel):
 
     @property
     def idle_seconds(self) -> float | None:
-        """How long a server stays that nobody asks anything; None for ever."""
+        """Seconds without a request after which a server ends; None for never."""
         return duration(self.idle) if self.idle else None
 
     def overrides(self, model: str | None) -> dict[str, Any]:

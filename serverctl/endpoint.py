@@ -24,16 +24,16 @@ __all__ = [
     "ReadyServer", "ready_server", "running_server", "served", "server_load", "server_now", "why_no_accelerator",
 ]  # fmt: skip
 
-#: Is told what happens, in sentences.
+#: Receives sentences about the progress.
 Tell: TypeAlias = Callable[[str], None]
 #: Raises when the person wants to stop.
 CheckStop: TypeAlias = Callable[[], None]
-#: Asks a yes-or-no question; None where nobody can be asked.
+#: Asks a yes-or-no question; None without a person to ask.
 Ask: TypeAlias = Callable[[str], bool]
 
 
 def why_no_accelerator() -> str:
-    """One sentence on why there is none: no card, a broken driver, a card that is no longer served."""
+    """Return why there is no usable card: none, a broken driver, an old card. "" if there is one."""
     hardware = detect()
     try:
         return "" if usable_cards(hardware) else " ".join(hardware.problems) or "This machine has no graphics card."
@@ -63,7 +63,7 @@ def ready_server(
     ask: Ask | None = None,
     beside: Sequence[str] = (),
 ) -> ReadyServer:
-    """The server to use: one that runs, or one that is started now and waited for.
+    """Return the server to use: a running one, or one that is started now and waited for.
 
     Args:
         model: a known name, a repository or a folder; None for the running one's, or by memory.

@@ -1,4 +1,4 @@
-"""Where the controller keeps things: state of servers, environments of vLLM, what it learned."""
+"""The controller's folders: state of servers, environments of vLLM, memory of earlier starts."""
 
 import os
 import shutil

@@ -79,7 +79,7 @@ def plans_for(hardware: Hardware, goals: Sequence[Goal], vllm: str) -> tuple[Par
 
 
 def _own_models(all_of_them: bool) -> tuple[Model, ...]:
-    """The models to choose from; one whose files here are broken only matters where it could be chosen."""
+    """Return the models to choose from. Broken files raise only if the model could be chosen."""
     found: list[Model] = []
     for name in AUTOMATIC_MODELS:
         try:

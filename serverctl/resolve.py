@@ -1,4 +1,4 @@
-"""What a wish comes to on this machine: the hardware, the vLLM that would run, what it accepts, and the plan."""
+"""Resolves a goal on this machine: hardware, the vLLM that would run, its flags, and the plan."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ CPU_SNAPSHOT = "0.32.0-cpu"
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A wish, resolved."""
+    """A goal with everything that its plan is made from."""
 
     hardware: Hardware  # found or imagined
     goal: Goal  # what is wanted
@@ -109,7 +109,7 @@ def resolve(
     vllm_python: str | None = None,
     hardware: Hardware | None = None,
 ) -> Resolved:
-    """A wish with the person's settings and this machine; what is left out is theirs, or the default.
+    """Resolve a goal with the person's settings and this machine. Omitted values come from the settings or defaults.
 
     Args:
         model, preset, force, vllm_python: as on the command line.

@@ -27,7 +27,7 @@ _EXAMPLES = """examples:
   mai-server capabilities --release 0.34.0 --against 0.19.1
 
 exit status: 0 told, 1 a flag that plans use went, 3 there is no vLLM to ask, or to run another release's parser with"""
-#: So many names are listed; --json has all.
+#: Names that are listed; --json has all.
 _MOST_NAMES = 40
 
 
@@ -64,7 +64,7 @@ def _parser() -> Parser:
 
 
 def _asked(options: argparse.Namespace) -> tuple[Mapping[str, Any], str]:
-    """What the wanted parser says, and where it is from."""
+    """Return the dump of the parser that was asked for, and its origin."""
     if options.release in snapshot_versions() and not options.refresh:
         return load_config(f"vllm/{options.release}.json"), f"as plans know it (configs/vllm/{options.release}.json)"
     environment = find_environment(options.vllm_python or load_server_config().vllm_python, detect())
@@ -88,7 +88,7 @@ def _asked(options: argparse.Namespace) -> tuple[Mapping[str, Any], str]:
 
 
 def _nearest(version: str, origin: str) -> str:
-    """The snapshot to compare with: of the same release where there is one, else the newest."""
+    """Return the snapshot to compare with: the same release if it is known, else the newest."""
     same = [name for name in snapshot_versions() if name.removesuffix("-cpu") == version]
     return next((name for name in same if f"({name})" in origin), same[0] if same else NEWEST)
 

@@ -23,7 +23,7 @@ from serverctl.vllm.capabilities import installed
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: whether it is as it must be, and what was seen."""
+    """The result of one check."""
 
     name: str
     ok: bool
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
 
 
 def look(model: str | None = None) -> Iterator[Finding]:
-    """Everything, one finding after another; of models the files of the named one, or of all that are served here."""
+    """Yield all findings. Files are checked of the named model, or of all models that are served here."""
     hardware = detect()
     yield from _cards(hardware)
     cpu = hardware.cpu

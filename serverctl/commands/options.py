@@ -1,4 +1,4 @@
-"""Options that several subcommands share, and what they come to on this machine."""
+"""Options that several subcommands share, and the hardware and goal that they name."""
 
 import argparse
 import re
@@ -75,7 +75,7 @@ def resolve_options(options: argparse.Namespace, flags: list[str], hardware: Har
 
 
 def processor_alone() -> Hardware:
-    """This machine's processor, which is always here: nobody plans for an imagined one."""
+    """Return this machine without its cards."""
     return Hardware((), detect_cpu())
 
 
@@ -93,7 +93,7 @@ def hardware_of(options: argparse.Namespace) -> Hardware:
 
 
 def cards_here(count: int | None) -> Hardware:
-    """This machine, with some of its cards or (None) all. Raises UsageError where there are fewer."""
+    """Return this machine with its first cards, or all (None). Raises UsageError if there are fewer."""
     found = detect()
     if count is None:
         return found
@@ -105,7 +105,7 @@ def cards_here(count: int | None) -> Hardware:
 
 
 def _described(options: argparse.Namespace) -> Described | None:
-    """What the command line says of the card; None where it says nothing. Raises UsageError."""
+    """Return the card's data from the command line; None if there are none. Raises UsageError."""
     memory, bandwidth, capability = options.gpu_memory, options.gpu_bandwidth, options.gpu_capability
     for name, value, most in (("memory", memory, 4096), ("bandwidth", bandwidth, 100_000)):
         if value is not None and not 0 < value <= most:
@@ -126,5 +126,5 @@ def parse_screen(text: str) -> tuple[int, int]:
 
 
 def settings_listing() -> str:
-    """Every knob, its flag and what it does."""
+    """List every knob with its flag and its effect."""
     return "\n".join(f"  {name:<28}{knob.flag:<32}{knob.about}" for name, knob in KNOBS.items())

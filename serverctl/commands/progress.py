@@ -14,7 +14,7 @@ _PLAIN_EVERY = 15.0
 
 
 class _Shown:
-    """Something that is shown while it goes on; where it is quiet, nothing is said at all."""
+    """Progress of a long task. Prints nothing if `quiet`."""
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet

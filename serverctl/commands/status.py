@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def look_at_all(name: str | None, watches: dict[str, Watch]) -> list[Look]:
-    """One server or all; a stopped default where there is none. `watches` remembers them from look to look."""
+    """Look at one server or all; without any, at a stopped default. `watches` keeps state between looks."""
     names = [name] if name else control.ordered_names() or [control.DEFAULT_NAME]
     return [watches.setdefault(each, Watch(each)).look() for each in names]
 
@@ -61,9 +61,9 @@ def _look_json(look: Look) -> dict[str, Any]:
     }
 
 
-#: The parts of a card's memory that vLLM reports, and what they are called.
+#: The parts of a card's memory that vLLM reports, and their names.
 _MEMORY = {"weights": "weights", "kv": "KV cache", "activations": "activations", "graphs": "graphs"}
-#: What of a state is shown as it is.
+#: Entries of a state that are shown unchanged.
 _AS_THEY_ARE = (
     "name", "phase", "stage", "percent", "message", "model", "source", "family", "vllm", "limits", "server_pid",
     "started", "attempt", "report", "plan", "failure", "events", "log",
@@ -163,7 +163,7 @@ def _load(metrics: ServerMetrics) -> list[str]:
 
 
 def _judged(look: Look) -> Iterator[str]:
-    """Each number with its target, and under one that misses it what to do."""
+    """Yield each number with its target, and advice below a number that misses it."""
     since = "since its start" if look.window_s is None else f"the last {look.window_s:.0f} s"
     yield f"  judged     {since}, for one person's agent"
     for each in look.judged:

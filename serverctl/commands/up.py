@@ -31,7 +31,7 @@ _EXAMPLES = """examples:
 A second `up` finds the server of the first. The API's key is made at every start: `mai-server status --json` has it.
 Ctrl-C while waiting stops the start."""
 
-#: What of a server's status a program needs to use it.
+#: The part of a server's status that a program needs to use it.
 _OF_A_SERVER = (
     "name", "phase", "endpoint", "api_key", "model", "source", "family", "limits", "vllm", "ready_after_s",
 )  # fmt: skip
@@ -157,7 +157,7 @@ def server_json(state: State) -> dict[str, object]:
 
 
 def _found(options: argparse.Namespace) -> int:
-    """Servers of these names are there already: they are what `up` gives. Ctrl-C only ends the waiting: not ours."""
+    """Report the servers that run already under these names. Ctrl-C ends the waiting, not the servers."""
     names = [options.name, *_found_beside(options)]
     states = [current_state(Folder(name)) for name in names]
     _check_model(options, states[0])
@@ -196,7 +196,7 @@ def _found_beside(options: argparse.Namespace) -> list[str]:
 
 
 def _check_model(options: argparse.Namespace, state: State) -> None:
-    """Raises MaiError where a named model is not the one that runs. A server that still plans has no model yet."""
+    """Raise MaiError if another model runs than the named one. A server that still plans has no model yet."""
     wanted, known = options.model, control.model_names(state)
     if wanted is not None and state.phase in LIVE and known and not control.serves(state, wanted):
         raise MaiError(
@@ -241,6 +241,6 @@ def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Name
 
 
 def _print_line(line: str) -> None:
-    """vLLM's own output. Where nobody reads any more it goes on into the log alone."""
+    """Print vLLM's output. After the reader of a pipe has gone, it goes to the log alone."""
     with contextlib.suppress(OSError):
         put(line)

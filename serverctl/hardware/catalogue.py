@@ -18,7 +18,7 @@ IMAGINED_DRIVER = Driver("580.95.05", (13, 0))
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a person says of a card; it counts over what is known of it, and is enough for one that nobody listed."""
+    """A card as a person describes it: wins over `cards.toml`, and is enough for a card that is not listed."""
 
     memory_gib: float | None = None  # as its driver reports it
     compute_capability: tuple[int, int] | None = None  # (8, 9) and the like
@@ -103,7 +103,7 @@ def _card(name: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _sized(name: str) -> Mapping[str, Any] | None:
-    """A card named with its marketing size ("T4 16GB", "H100 80GB"), which is a little above what its driver says."""
+    """Find a card by name and marketing size ("T4 16GB"), which is a little above the size that its driver reports."""
     parts = re.fullmatch(r"(.*?)([0-9]{1,4}) *gi?b?", name.strip(), re.IGNORECASE)
     if parts is None:
         return None

@@ -1,4 +1,4 @@
-"""Asks this machine what is in it. All that touches the outside is here; what it says is parsed elsewhere."""
+"""Detects this machine's hardware. Only this module runs tools; their output is parsed elsewhere."""
 
 import contextlib
 import os
@@ -47,7 +47,7 @@ def run_tool(command: Sequence[str], seconds: float = TOOL_SECONDS) -> tuple[int
 
 
 def _abandon(process: "subprocess.Popen[str]") -> None:
-    """Ends a program that hangs, with what it started; one stuck in its driver cannot be ended and is left alone."""
+    """Kill a program that hangs and its children. A program stuck in its driver cannot be killed and stays."""
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -178,7 +178,7 @@ def detect_cpu(root: Path = Path("/")) -> Cpu:
 
 
 def _read(path: Path) -> str:
-    """A small file's text; "" where it cannot be read."""
+    """Return a small file's text; "" if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

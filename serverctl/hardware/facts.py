@@ -38,7 +38,7 @@ class Gpu:
 
     @property
     def sm(self) -> int | None:
-        """The compute capability as one number, for example 89; None where it has none."""
+        """The compute capability as one number, for example 89; None if unknown."""
         return None if self.compute_capability is None else self.compute_capability[0] * 10 + self.compute_capability[1]
 
 

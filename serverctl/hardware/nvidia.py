@@ -27,7 +27,7 @@ FIELDS = (
 
 
 def parse_query(text: str, fields: Sequence[str] = FIELDS) -> tuple[tuple[Gpu, ...], Driver | None]:
-    """The cards in the output of `nvidia-smi --query-gpu` with some of `FIELDS`; lines that are none are left out."""
+    """Parse the output of `nvidia-smi --query-gpu` with some of `FIELDS`. Other lines are skipped."""
     gpus: list[Gpu] = []
     driver: Driver | None = None
     for row in rows(text, fields):
@@ -46,12 +46,12 @@ def parse_query(text: str, fields: Sequence[str] = FIELDS) -> tuple[tuple[Gpu, .
 
 
 def usable_bytes(total: int, reserved: int | None) -> int:
-    """What programs see of a card's memory: the driver counts what it keeps for itself as part of the whole."""
+    """Return the memory that programs can use: the total includes the driver's own reserve."""
     return total - reserved if reserved is not None and 0 < reserved < total // 4 else total
 
 
 def refused_field(text: str) -> str | None:
-    """The field that an older `nvidia-smi` says it does not know; None where it complains of none."""
+    """Return the field that an older `nvidia-smi` does not know; None if it knows all."""
     found = re.search(r'Field "([\w.]+)" is not a valid field to query', text)
     return found[1] if found and found[1] in FIELDS else None
 
@@ -74,7 +74,7 @@ def rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
 
 
 def _known(value: str) -> bool:
-    """Whether a cell is a value: the tool writes [N/A], [Not Supported] and [Unknown Error] where it has none."""
+    """Whether a cell holds a value: for unknown ones the tool writes [N/A], [Not Supported] or [Unknown Error]."""
     return bool(value) and not value.startswith(("[", "N/A"))
 
 
@@ -108,7 +108,7 @@ def parse_mig(listing: str) -> dict[int, tuple[MigInstance, ...]]:
 
 
 def parse_mig_memory(banner: str) -> dict[tuple[int, int], tuple[int, int]]:
-    """Used and whole memory of MIG instances in bytes, by card and number, from plain `nvidia-smi`."""
+    """Parse used and total memory of MIG instances from plain `nvidia-smi`, in bytes, by card and number."""
     row = r"^\|\s+([0-9]{1,4})\s+\S+\s+\S+\s+([0-9]{1,4})\s*\|\s*([0-9]{1,9})MiB\s*/\s*([0-9]{1,9})MiB\s*\|"
     return {
         (int(found[1]), int(found[2])): (int(found[3]) * MIB, int(found[4]) * MIB)
@@ -179,6 +179,6 @@ def _version(text: str) -> tuple[int, int] | None:
 
 
 def mebibytes(text: str) -> int | None:
-    """Bytes of a cell that counts MiB; None for one that holds no number."""
+    """Convert a cell in MiB to bytes; None without a number."""
     found = re.fullmatch(r"([0-9]{1,12})(?:\s*MiB)?", text)
     return None if found is None else int(found[1]) * MIB

@@ -12,10 +12,10 @@ from serverctl.hardware.nvidia import mebibytes, rows
 #: Instruction sets that vLLM's CPU build uses.
 CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "bf16", "sve")
 
-#: What is asked of `hl-smi`, and the whole question.
+#: The fields that `hl-smi` is asked for, and the command.
 GAUDI_FIELDS = ("index", "name", "memory.total", "memory.free", "uuid", "driver_version")
 GAUDI_QUERY = ("hl-smi", f"--query-aip={','.join(GAUDI_FIELDS)}", "--format=csv,noheader,nounits")
-#: What is asked of `rocm-smi`.
+#: The command for AMD cards.
 ROCM_QUERY = ("rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showuniqueid", "--json")
 
 
@@ -78,7 +78,7 @@ def parse_cpuinfo(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def parse_memory_limit(text: str) -> int | None:
-    """A container's memory limit in bytes, from cgroup's memory.max; None where there is none (v1 then says 2**63)."""
+    """Parse a container's memory limit in bytes from cgroup's memory.max; None without a limit (2**63 in v1)."""
     value = _bytes(text.strip())
     return value if value is not None and value < 1 << 60 else None
 

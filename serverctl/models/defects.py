@@ -9,7 +9,7 @@ from typing import Any
 from foundation.configs import load_config
 from serverctl.models.safetensors import BrokenFileError, check_beginning
 
-#: A file of JSON that is larger is none that belongs to a model, bytes (a tokenizer of 262,144 tokens has 33 MB).
+#: A larger JSON file does not belong to a model, bytes (a tokenizer of 262,144 tokens has 33 MB).
 _MOST_JSON = 256 * 1024**2
 
 
@@ -19,7 +19,7 @@ class Defect:
 
     what: str  # a clause that names the file: "model.safetensors is empty"
     remedy: str  # a clause: "download it again"
-    #: whether no start can succeed; False for what a start downloads, and for what it can do without
+    #: whether no start can succeed; False for optional files and for files that a start downloads
     stops: bool = True
     missing: bool = False  # whether a file is not there
 
@@ -43,13 +43,13 @@ class Place:
         return self.repo or str(self.folder)
 
     def missing(self, file: str) -> Defect:
-        """A file that is not there, or whose link leads nowhere."""
+        """Return the defect of a missing file, or of a dangling link."""
         dangling = (self.folder / file).is_symlink()
         what = f"{file} is a link that leads nowhere" if dangling else f"{file} is missing"
         return Defect(f"{what} in {self.name}", self._again(file, gone=True), stops=self.repo is None, missing=True)
 
     def broken(self, file: str, error: BrokenFileError | OSError) -> Defect:
-        """A file that is there and is not what it must be, or cannot be read."""
+        """Return the defect of a damaged or unreadable file."""
         path = self.folder / file
         if isinstance(error, PermissionError):
             return Defect(f"{file} in {self.name} may not be read", f"make it readable: chmod u+r {path}")
@@ -60,7 +60,7 @@ class Place:
         return Defect(f"{file} in {self.name} {error.what}", self._again(file))
 
     def unfit(self, what: str) -> Defect:
-        """Files that do not belong together; `what` is a clause."""
+        """Return the defect of files that do not belong together; `what` is a clause."""
         return Defect(f"{what} in {self.name}", "they are of different models or versions: " + self._again(""))
 
     def _again(self, file: str, gone: bool = False) -> str:

@@ -38,7 +38,7 @@ class NoStartError(EnvironmentLacksError):
 
 
 def place_of(model: Model) -> Place | None:
-    """Where a model's files are; None where nothing of it is on this machine."""
+    """Return the place of a model's files; None if they are not on this machine."""
     if Path(model.source).is_absolute():
         return Place(Path(model.source))
     snapshot = cached_snapshot(model.source)
@@ -85,7 +85,7 @@ def needs_no_hub(model: Model, flags: Sequence[str]) -> bool:
 
 
 def refuse_bad_files(model: Model, flags: Sequence[str]) -> bool:
-    """Raises NoStartError where a model's files are such that no start can succeed; gives whether all are here."""
+    """Raise NoStartError if a model's files allow no start. Return whether all files are here."""
     place = place_of(model)
     found = check_files(place, flags) if place else []
     bad = [defect for defect in found if defect.stops]
@@ -211,7 +211,7 @@ def _marks(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _look_at_template(path: Path) -> str:
-    """Its text; "" where it is no file. Raises BrokenFileError, OSError, UnicodeDecodeError."""
+    """Return the text; "" if it is not a file. Raises BrokenFileError, OSError, UnicodeDecodeError."""
     if not path.is_file():
         return ""
     text = path.read_text(encoding="utf-8")

@@ -93,7 +93,7 @@ def _unknown(name: str) -> UsageError:
 
 
 def _folder(name: str) -> Path | None:
-    """The folder of this name; None where it is none, or no name that a folder can have."""
+    """Return the folder of this name; None if there is none."""
     try:
         folder = Path(name).expanduser()
         return folder.resolve() if folder.is_dir() else None
@@ -112,7 +112,7 @@ def _holds_model(folder: Path) -> bool:
 
 
 def whole_name(name: str) -> str:
-    """A model's name for a process that runs in another place: of a model's folder, the whole path."""
+    """Return a model's name for a process in another working directory: a folder becomes an absolute path."""
     folder = _folder(name)
     return str(folder) if folder is not None and _holds_model(folder) else name
 
@@ -143,7 +143,7 @@ def repo_folder(repo: str) -> Path:
 
 
 def cached_snapshot(repo: str) -> Path | None:
-    """The folder of a downloaded repository's newest files; None where its config.json is not there."""
+    """Return the folder of a downloaded repository's newest files; None without a config.json."""
     try:
         if not repo_folder(repo).is_dir():
             return None  # and the hub's client need not be imported
@@ -167,7 +167,7 @@ def downloaded_bytes(repo: str) -> int:
 
 
 def _weights_in(folder: Path) -> Path | None:
-    """The folder itself when it holds whole weights: every file of the index, or every part of a numbered set."""
+    """Return the folder if it holds all weights: every file of the index, or every part of a numbered set."""
     if (folder / _INDEX).is_file():
         names = _read_json(folder / _INDEX).get("weight_map")
         files = {str(name) for name in names.values()} if isinstance(names, Mapping) else set()
@@ -232,7 +232,7 @@ def _index_bytes(index: Mapping[str, Any] | None) -> int | None:
 
 
 def _whole(value: object) -> int | None:
-    """A whole number above 0, also where it was written as 1.0 or as a text; None for everything else."""
+    """Convert 1, 1.0 or "1" to a positive integer; None for everything else."""
     try:
         number = int(float(str(value)))
     except (ValueError, OverflowError):

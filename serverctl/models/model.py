@@ -1,4 +1,4 @@
-"""A model as the plan sees it: its dimensions, what it weighs at each precision, what an image costs it."""
+"""A model as the plan sees it: dimensions, memory of the weights by precision, tokens of an image."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -97,7 +97,7 @@ class Model:
         return self.shape.vision.parameters * 2 if self.shape.vision else 0
 
     def image_tokens(self, width: int, height: int, longest_edge: int | None = None) -> int:
-        """Tokens of one image of `width` x `height` pixels under a pixel budget (vLLM's size.longest_edge)."""
+        """Return the tokens of an image in pixels under a pixel budget (vLLM's size.longest_edge)."""
         budget = min(longest_edge or self.max_pixels, self.max_pixels)
         fitted_width, fitted_height = smart_resize(width, height, self.factor, self.min_pixels, budget)
         return (fitted_width // self.factor) * (fitted_height // self.factor)

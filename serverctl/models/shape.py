@@ -219,7 +219,7 @@ def _text_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> TextShape
         heads=heads,
         kv_heads=_size(text, "num_key_value_heads", heads),
         head_dim=_size(text, "head_dim", hidden // heads),
-        # Mixtures without a dense layer name none: a token then passes through so much of the experts.
+        # Mixtures without a dense layer name no size: count the experts that a token passes through.
         intermediate=_size(text, "intermediate_size", used * expert + shared if experts else None),
         vocabulary=_size(text, "vocab_size"),
         tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", False))),

@@ -16,7 +16,7 @@ _NAMED = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_e
 
 
 def check_tokenizer(place: Place, config: Mapping[str, Any], vocabulary: int) -> Iterator[Defect]:
-    """What is wrong with the tokenizer of a model with so many rows of embeddings; nothing where all is well."""
+    """Yield the defects of a tokenizer; `vocabulary` is the number of rows of the model's embeddings."""
     sets = load_config("files.toml")["tokenizers"]
     there = next((files for files in sets if all((place.folder / file).is_file() for file in files)), None)
     if there is None:
@@ -77,7 +77,7 @@ def _in_order(words: Mapping[str, int], merges: object) -> bool:
 
 
 def _is_special(words: Mapping[str, int] | list[Any], number: int) -> bool:
-    """Whether a token of the vocabulary itself is one that no text becomes: <|image_pad|>."""
+    """Whether a token of the vocabulary itself is a special token, such as <|image_pad|>."""
     return isinstance(words, dict) and any(each == number and word.startswith("<") for word, each in words.items())
 
 

@@ -1,4 +1,4 @@
-"""Looks at a model's weights before a start: are all files there and whole, and do they fit config.json.
+"""Checks a model's weights before a start: all files are there and complete, and fit config.json.
 
 Headers are read, and a few pieces of the numbers: of a hundred files in a few hundredths of a second.
 """
@@ -32,7 +32,7 @@ _MOST_NAMED = 3
 
 
 def check_weights(place: Place, config: Mapping[str, Any], shape: Shape) -> Iterator[Defect]:
-    """What is wrong with the weights; nothing where all is well. Raises nothing."""
+    """Yield the defects of the weights. Raises nothing."""
     try:
         index = _index(place)
     except (BrokenFileError, OSError) as error:
@@ -70,7 +70,7 @@ def check_weights(place: Place, config: Mapping[str, Any], shape: Shape) -> Iter
 
 
 def _index(place: Place) -> Mapping[str, str]:
-    """The file of each tensor, by the index; empty where there is none. Raises BrokenFileError, OSError."""
+    """Return the file of each tensor by the index; empty without an index. Raises BrokenFileError, OSError."""
     path = place.folder / INDEX
     if not path.is_file() and not path.is_symlink():
         return {}

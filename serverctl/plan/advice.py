@@ -1,4 +1,4 @@
-"""What a plan says to a person: why nothing fits, what to know before starting it, what else could be done."""
+"""Texts of a plan: why nothing fits, warnings before a start, and notes on alternatives."""
 
 from collections.abc import Collection, Iterator
 
@@ -162,7 +162,7 @@ def notes_for(found: Candidate, group: Group, replicas: tuple[tuple[Gpu, ...], .
 
 
 def several_servers(replicas: tuple[tuple[Gpu, ...], ...]) -> Iterator[str]:
-    """Why there are several servers, where there are."""
+    """Explain why there are several servers, if there are."""
     if len(replicas) > 1:
         yield (
             f"{len(replicas)} independent servers, each on its own cards: an agent stays with one, so its prefix and "

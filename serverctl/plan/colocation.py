@@ -29,7 +29,7 @@ _QUALITY: Mapping[Precision, float] = {"16-bit": 1.0, "fp8": 0.9, "w4": 0.7}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One model of several, with what it got."""
+    """One of several models, with its plan."""
 
     goal: Goal  # its share of the card among its adjustments
     plan: Plan  # on exactly these cards
@@ -125,7 +125,7 @@ def _sharing(
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """A share of a card, 0 to 1, with the plan that it makes, and how well off that is."""
+    """A share of a card, 0 to 1, with the plan that fits into it and the quality of that plan."""
 
     share: float
     room: float
@@ -133,7 +133,7 @@ class _Share:
 
 
 def _ways(fitting: Sequence[Sequence[_Share]], whole: float) -> Iterator[tuple[_Share, ...]]:
-    """Every way to give each model one of its shares, the smallest of which come first, that leaves nobody out."""
+    """Yield every way to give each model one of its shares, the smallest shares first."""
     if not fitting or not all(fitting):
         return
     first, *others = fitting
@@ -160,13 +160,13 @@ def _by_share(hardware: Hardware, goal: Goal, whole: float, make: MakePlan) -> l
 
 
 def _goodness(way: Sequence[_Share]) -> tuple[list[float], float, float]:
-    """The tightest model first, then the next; where all are well off, all of the card is given away, and evenly."""
+    """Sort key: the room of the tightest model, then of the next; then equal shares, and the whole card."""
     shares = [each.share for each in way]
     return sorted(each.room for each in way), min(shares), sum(shares)
 
 
 def _room(plan: Plan) -> float:
-    """How well a model is off: its screenshots and the precision of its weights first, then requests at a time."""
+    """Return the quality of a plan: screenshots and precision of the weights first, then requests at a time."""
     wanted = plan.model.history_images
     images = min(plan.settings.images or 0, wanted) / wanted if plan.model.shape.vision else 1.0
     return images * _QUALITY[plan.precision] + min(plan.max_concurrency, 4.0) / 100

@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 _LATENCY_TP_PARAMETERS = 6e9
 #: Published 8-bit checkpoints (fp8 in blocks) are half the download; older cards than these quantise while loading.
 _BLOCK_FP8_SM = 80
-#: A server for many agents should hold so many of their requests at once; else its batches stay small.
+#: Requests that a server for many agents should hold at once; else its batches stay small.
 _SERVED_AT_ONCE = 4
 
 
@@ -74,7 +74,7 @@ def _wanted_images(model: Model, task: Task) -> int:
 
 
 def _asked_images(goal: Goal) -> int:
-    """Screenshots in a request that a person or a repair named; 0 where nobody did."""
+    """Screenshots in a request that a person or a repair named; 0 if unset."""
     return int(goal.overrides.get("images") or goal.adjustments.get("images") or 0)
 
 
@@ -106,7 +106,7 @@ def _plan_on(group: Group, kinds: list[Group], model: Model, task: Task) -> Plan
 
 
 def _check_parallel(model: Model, group: Group, goal: Goal) -> None:
-    """Refuse a person's own numbers of cards where vLLM would: too many, or such that the heads cannot be shared."""
+    """Refuse a person's numbers of cards as vLLM would: too many, or no divisor of the heads."""
     sizes = [int(goal.overrides.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline", "data")]
     wanted = sizes[0] * sizes[1] * sizes[2]
     if wanted > len(group.cards):
@@ -146,7 +146,7 @@ def _search(model: Model, group: Group, task: Task) -> Candidate | None:
 
 
 def _best(ways: list[Candidate], group: Group, task: Task) -> Candidate:
-    """Of the ways that fit, in the order in which they are preferred, the one that the preset wants."""
+    """Return the preset's choice among the ways that fit, which are sorted by preference."""
     preset = task.preset
     if preset.longest_context:
         return max(ways, key=lambda way: way.context)
@@ -179,7 +179,7 @@ def _most_served(ways: list[Candidate], group: Group, hardware: Hardware) -> Can
 
 
 def _smaller(model: Model, group: Group, task: Task) -> str:
-    """The largest of our own models that is smaller and fits; "" where none does."""
+    """Return the largest of our own models that is smaller and fits; "" if none does."""
     smaller = (other for other in task.tables.models if other.shape.parameters < model.shape.parameters)
     return next((other.name for other in smaller if _search(other, group, task)), "")
 
@@ -229,7 +229,7 @@ def _layouts(model: Model, group: Group, task: Task) -> Iterator[Layout]:
 
 
 def _smallest(model: Model, group: Group, task: Task) -> Candidate:
-    """The try that takes the least memory of a card, for saying what it would have needed."""
+    """Return the try that takes the least memory of a card, for the numbers of the refusal."""
     own = task.goal.overrides
     size = int(own.get("tensor_parallel_size") or max(group.tensor_parallel_sizes(model)))
     eight = model.own_precision == "16-bit" and group.first.vendor == "nvidia" and "quantization" not in own

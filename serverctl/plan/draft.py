@@ -145,7 +145,7 @@ class Candidate:
 
     @property
     def roomy(self) -> bool:
-        """Whether the context is one that nobody would trade weights' accuracy for."""
+        """Whether the context is long enough to keep 16-bit weights."""
         return self.fits and self.context >= min(_GOOD_CONTEXT, self.cap)
 
     @property

@@ -21,7 +21,7 @@ _TAKES_NAMES = (0, 32)
 
 
 def takes_names(vllm: str) -> bool:
-    """Whether a vLLM takes cards' stable names where it is told which cards to use."""
+    """Whether a vLLM accepts UUIDs of cards in CUDA_VISIBLE_DEVICES."""
     found = re.match(r"(\d{1,4})\.(\d{1,4})", vllm)
     return found is None or (int(found[1]), int(found[2])) >= _TAKES_NAMES
 

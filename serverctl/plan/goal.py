@@ -1,4 +1,4 @@
-"""What is wanted, and what comes out: goals, adjustments, reasons and plans, as plain frozen values."""
+"""Goals, reasons and plans, as frozen values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from serverctl.plan.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a person wants of a server."""
+    """The server that a person wants."""
 
     model: str | None = None  # a known name, a repository or a folder; None to choose by memory
     preset: str | None = None  # one of `configs/presets/presets.toml`; None for the default
@@ -65,5 +65,5 @@ class Plan:
 
     @property
     def max_concurrency(self) -> float:
-        """Requests of the whole context at a time that the KV cache of one replica holds."""
+        """Requests of the full context that the KV cache of one replica holds at a time."""
         return self.budget.concurrency(self.context)

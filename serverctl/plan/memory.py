@@ -59,11 +59,11 @@ class Budget:
         return int(self.concurrency(max_model_len) * max_model_len) if self.states else self.kv_tokens
 
     def held(self, tokens: int) -> int:
-        """Whole requests of so many tokens that the KV cache holds at a time."""
+        """Return how many requests of some tokens the KV cache holds at a time."""
         return int(self.concurrency(tokens))
 
     def request_bytes(self, tokens: int) -> int:
-        """What one request of so many tokens takes of the KV cache, its states included."""
+        """Return the bytes that one request of some tokens takes of the KV cache, its states included."""
         return (max(1, math.ceil(tokens / self.block)) + self.states) * self.block * self.token
 
     def concurrency(self, max_model_len: int) -> float:
@@ -82,7 +82,7 @@ class Measured:
 
 
 def measurement_key(vllm: str, card: str, model: Model, precision: Precision, settings: Settings) -> str:
-    """What a measurement holds for: any of these changes the memory that a start takes."""
+    """Return the key of a measurement: any of its parts changes the memory that a start takes."""
     parts = (
         vllm,
         card,
@@ -192,7 +192,7 @@ def kv_element_bytes(kv_cache_dtype: str | None) -> int:
 
 
 def _weights_per_card(model: Model, precision: Precision, settings: Settings) -> int:
-    """Weights are split over the cards; a vision tower in data mode is whole on each of them."""
+    """Weights are split over the cards; in data mode, each card holds the whole vision tower."""
     parallel = (settings.tensor_parallel_size or 1) * (settings.pipeline_parallel_size or 1)
     whole = model.weight_bytes(precision)
     own = model.vision_bytes if parallel > 1 and settings.mm_encoder_tp_mode == "data" else 0

@@ -59,7 +59,7 @@ class Command:
         return [word for line in self.lines for word in line.words] + list(self.extra)
 
     def argv(self, python: Path | str | None = None) -> list[str]:
-        """The whole command line, by an environment's Python; a plain `vllm serve` to show where None."""
+        """Return the command line for an environment's Python; a plain `vllm serve` to show if None."""
         if self.module:
             return [
                 str(python or "python"), "-m", "vllm.entrypoints.openai.api_server", "--model", self.model, *self.flags

@@ -16,7 +16,7 @@ KnobKind: TypeAlias = Literal["int", "float", "text", "switch"]
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One setting: the kind of its value, what it does, the least and most it may be, and vLLM's flag for it."""
+    """One setting: the kind of its value, its effect, its limits, and vLLM's flag for it."""
 
     kind: KnobKind
     about: str
@@ -109,7 +109,7 @@ def _within(knob: Knob, value: Any) -> bool:
 
 
 def _convert(kind: KnobKind, value: Any) -> Any:
-    """The value in the knob's kind, None where it is not one."""
+    """Convert a value to the knob's kind; None if that is impossible."""
     if kind == "switch":
         if isinstance(value, bool):
             return value

@@ -21,7 +21,7 @@ from serverctl.plan.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A number that lies between two; equal where it was measured."""
+    """A range of a number; both ends are equal if it was measured."""
 
     low: float
     high: float
@@ -78,7 +78,7 @@ def bytes_a_token(model: Model, settings: Settings, budget: Budget, requests: in
 
 
 def most_tokens_a_second(model: Model, settings: Settings, budget: Budget, gpu: Gpu) -> float | None:
-    """What a card's bandwidth allows one request; None where it is not known, or tokens are guessed several at once."""
+    """Return the most tokens/s of one request by the card's bandwidth; None if unknown, or with speculation."""
     if gpu.bandwidth_gb_s is None or settings.spec_method is not None:
         return None
     return gpu.bandwidth_gb_s * 1e9 / bytes_a_token(model, settings, budget)

@@ -12,7 +12,7 @@ from serverctl.plan.goal import Goal
 from serverctl.plan.settings import KNOBS, check_value
 from serverctl.vllm.capabilities import Capabilities
 
-#: A person's own flags that would take from the controller what it must know, or from them what they rely on.
+#: Flags that are refused: the controller decides them, or they would weaken the server's protection.
 _REFUSED = {
     "--host": "the server listens on loopback only; a tunnel or reverse proxy is the way to share it",
     "--port": "use --port of `mai-server up`",
@@ -51,7 +51,7 @@ def absorbed(goal: Goal) -> Goal:
 
 
 def _setting(words: Sequence[str]) -> tuple[int, Mapping[str, Any]]:
-    """How many words at the beginning are settings of ours, and which; 0 where they are none."""
+    """Return how many of the first words make settings of ours, and these settings."""
     flag, sign, value = words[0].partition("=")
     flag = _SHORT.get(flag, flag)
     negated = "--" + flag.removeprefix("--no-") if flag.startswith("--no-") else ""
@@ -73,7 +73,7 @@ def _checked(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def _from_json(flag: str, value: str) -> Mapping[str, Any]:
-    """Images and pixels out of the JSON of their flags, where it says nothing else."""
+    """Read images and pixels from the JSON of their flags, if it holds nothing else."""
     try:
         document = json.loads(value)
     except (ValueError, RecursionError):
@@ -128,7 +128,7 @@ def _refuse_bare(flag: str, lacks: bool) -> None:
 
 
 def check_choice(flag: str, value: str, extra: Sequence[str], capabilities: Capabilities) -> None:
-    """Raises UsageError where a flag takes some values only and this is none; a plugin of `extra` may bring more."""
+    """Raise UsageError if a flag does not accept a value. A plugin in `extra` may accept more values."""
     option = capabilities.options.get(flag)
     if option is None or value.casefold() == "none":
         return
@@ -155,7 +155,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-#: How values of a kind are told, and what they are called. Whole numbers may be written as 32k (vLLM's own way).
+#: Test and name of each kind of values. Whole numbers may be written as 32k, as in vLLM.
 _KINDS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "int": (re.compile(r"-?\d+|\d+(?:\.\d+)?[kKmMgGtT]|auto").fullmatch, "a whole number"),
     "float": (re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?").fullmatch, "a number"),

@@ -87,7 +87,7 @@ class Child:
         assert self._process is not None
         if self.exit_status is None:  # the guardian was killed
             self.exit_status = -9
-        # Before the wait, which lasts until nobody holds the output any more: orphans of a killed guardian do.
+        # Before the wait, which lasts until all holders of the output have ended: orphans of a killed guardian hold it.
         await asyncio.to_thread(kill_marked, self.mark)
         await self._process.wait()
         self.exited.set()
@@ -112,7 +112,7 @@ class Child:
             self._take(pending)
 
     def _take(self, raw: bytes, keep: bool = True) -> None:
-        """One line of output: to the log, to the stages, to whoever listens."""
+        """Pass one line of output to the log, to the stages and to the listeners."""
         shown = raw.rstrip(b"\r").rpartition(b"\r")[2]
         text = shown[:MOST_LINE].decode("utf-8", "replace") + (" ... (cut)" if len(shown) > MOST_LINE else "")
         self.lines += 1
@@ -154,7 +154,7 @@ class Child:
             await asyncio.to_thread(kill_marked, self.mark)
 
     def failure(self) -> Failure:
-        """What its output and exit status show."""
+        """Classify its output and exit status."""
         return classify([parse_line(text) for text in self._tail], self.report, self.exit_status)
 
     def last_lines(self, count: int) -> list[str]:

@@ -34,7 +34,7 @@ ALREADY_RUNNING = 75
 DEFAULT_NAME = "default"
 #: A stage that only counts percents or bytes is told again at most this often, seconds.
 _AGAIN_EVERY = 10.0
-#: So much of an error is quoted in a sentence, characters; `status --json` has all of it.
+#: Characters of an error that are quoted; `status --json` has the full text.
 _MOST_QUOTED = 300
 #: What pydantic says before and after the words of vLLM's own checks.
 _PYDANTIC = re.compile(
@@ -75,7 +75,7 @@ def launch(name: str, request: "ServerRequest") -> bool:
 
 
 def _launch(folder: Folder, request: "ServerRequest") -> bool:
-    """Raises OSError where its files cannot be written."""
+    """Raises OSError if its files cannot be written."""
     if current_state(folder).phase in LIVE:
         return False
     ending = folder.owner()  # it has said how it went, and is about to go
@@ -100,7 +100,7 @@ _SUPERVISOR = (
 
 
 def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
-    """Waits until a new supervisor has begun; False where another was quicker. Raises MaiError where none has."""
+    """Wait until a new supervisor has begun; False if another one was quicker. Raises MaiError if none begins."""
     what, remedy = "The program that watches the server", f"Its output is in {folder.supervisor_log}."
     end = time.monotonic() + _BEGIN_SECONDS
     while time.monotonic() < end:
@@ -146,7 +146,7 @@ class Announcer:
         self._next = 0.0
 
     def events(self, state: State) -> list[str]:
-        """Return the new sentences. The failure of a start is left out: the waiting client is told in the end."""
+        """Return the new sentences, without the failure of a start: the waiting client reports that itself."""
         told = self._told.get(state.name, self._since)
         self._told[state.name] = max([told, *(when for when, _ in state.events)])
         last = state.message if state.phase == "failed" else None
@@ -168,7 +168,7 @@ class Announcer:
 
 
 def as_ready(state: State, started: bool = False) -> ReadyServer | None:
-    """A server as something to talk to; None where it is not ready."""
+    """Return a server's address, key and limits; None if it is not ready."""
     if not state.is_ready or state.url is None:
         return None
     limits = {name: state.limits.get(name) for name in ("images", "context", "max_pixels")}
@@ -177,7 +177,7 @@ def as_ready(state: State, started: bool = False) -> ReadyServer | None:
 
 
 def model_names(state: State) -> set[str]:
-    """What a server's model is called, in lower case; empty for one that still plans and may choose."""
+    """Return the names of a server's model, in lower case; empty while the server plans and may choose."""
     from serverctl.process.request import read_request
 
     names = {state.model, state.source}
@@ -192,14 +192,14 @@ def serves(state: State, model: str) -> bool:
 
 
 def live_servers(model: str | None = None) -> list[State]:
-    """The servers that run or are on their way, the default one first; of these, those with a model where named."""
+    """Return the servers that run or start, the default one first; only those with `model` if it is named."""
     states = [current_state(Folder(name)) for name in ordered_names()]
     live = [state for state in states if state.phase in LIVE and state.phase != "stopping"]
     return [state for state in live if model is None or serves(state, model)]
 
 
 def metrics_of(state: State) -> ServerMetrics | None:
-    """What a server that is ready says of itself now; None where it does not answer."""
+    """Return a ready server's metrics; None if it does not answer."""
     if not state.is_ready or state.port is None:
         return None
     return probe.read_metrics(state.port, Folder(state.name).key(), 1.0)

@@ -22,12 +22,12 @@ _FLAG = "--middleware"
 _WHY = Reason(
     "every path needs the key; requests that come while the server ends are asked to come again", "docs/serving.md"
 )
-#: How often it is looked who is inside, seconds.
+#: Interval between two looks at the requests inside, seconds.
 _LOOK_EVERY = 0.1
 
 
 def inside(port: int, key: str) -> int | None:
-    """How many requests of clients are inside, those whose images are still prepared included; None: it has no gate."""
+    """Return how many requests of clients are inside, also while images are prepared; None without a gate."""
     answer = probe.ask(port, INSIDE, key, seconds=2.0)
     try:
         found = json.loads(answer.body)["inside"] if answer.ok else None
@@ -37,7 +37,7 @@ def inside(port: int, key: str) -> int | None:
 
 
 async def emptied(folder: Folder, port: int, key: str, seconds: float) -> None:
-    """Lets nobody in any more, and waits for those who are inside, at most so many seconds."""
+    """Shut the gate, and wait at most `seconds` for the requests inside."""
     folder.shut_gate()
     end = time.monotonic() + seconds
     while await asyncio.to_thread(inside, port, key) and time.monotonic() < end:

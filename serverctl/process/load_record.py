@@ -1,4 +1,4 @@
-"""The last loads of a server, on disk: snapshots of its counters, taken while it works, for whoever asks later."""
+"""The last loads of a server, on disk: snapshots of its counters, taken while it works."""
 
 import contextlib
 import json
@@ -52,7 +52,7 @@ class LoadRecord:
         self._beats = 0
 
     def take(self, page: str | None, beats: int = 0) -> bool:
-        """Gives whether anybody has used the server since the last one, as far as is known, and keeps that.
+        """Return whether the server was used since the last snapshot, as far as is known.
 
         Keeps a /metrics page where anything has happened since the last one; nothing where there is none.
 

@@ -99,14 +99,14 @@ NOWHERE = Place(0, 0)
 
 
 def _whole_lines(file: BinaryIO, offset: int) -> tuple[list[bytes], int]:
-    """The lines after an offset that are whole, and the offset after them."""
+    """Return the complete lines after an offset, and the offset after them."""
     file.seek(offset)
     *lines, rest = file.read().split(b"\n")
     return lines, file.tell() - len(rest)
 
 
 def tail(path: Path, count: int) -> tuple[list[str], Place]:
-    """The last whole lines of a log, over its parts, and the place after them, for `follow`."""
+    """Return the last complete lines of a log, over its parts, and the place after them, for `follow`."""
     found: list[bytes] = []
     place = NOWHERE
     with _parts(path) as parts:

@@ -35,11 +35,11 @@ from serverctl.process.restart import back_off, deaths_lately, grace, memory_wan
 from serverctl.process.state import Download, Folder, State, cannot_write, failure_json, has_room
 from serverctl.process.watchdog import Pulse, StallWatch, Watchdog, timeouts
 
-#: How often the owner looks around, seconds: bounds how late a status file is.
+#: Interval of the owner's checks, seconds: bounds how late a status file is.
 _TICK = 0.05
 #: /health while starting (cheap: the port is refused until the end), and while serving.
 _POLL_STARTING, _POLL_SERVING = 0.1, 2.0
-#: Requests that are inside get so many seconds before vLLM is asked to end.
+#: Seconds that requests inside get before vLLM is asked to end.
 _FINISH = 5.0
 
 
@@ -235,7 +235,7 @@ class Owner:
                 return replace(child.failure(), kind=Kind.STALLED, evidence=silent)
 
     def _ended(self, child: Child) -> Failure:
-        """It ended and nobody asked it to: a failure whatever its exit status."""
+        """Return the failure of an unwanted end, whatever its exit status."""
         failure = child.failure()
         if failure.kind is Kind.NONE:
             failure = replace(failure, kind=Kind.EXITED, evidence="\n".join(child.last_lines(3)))

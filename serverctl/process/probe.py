@@ -52,7 +52,7 @@ def is_healthy(port: int, seconds: float = 5.0) -> bool:
 
 
 def served_context(port: int, key: str, model: str) -> int | None:
-    """The effective max_model_len in /v1/models; None where it does not say."""
+    """Return the effective max_model_len from /v1/models; None if it is missing."""
     with suppress(ValueError, TypeError, KeyError):  # no JSON, or of another shape
         for entry in json.loads(ask(port, "/v1/models", key).body)["data"]:
             if entry["id"] == model:
@@ -61,13 +61,13 @@ def served_context(port: int, key: str, model: str) -> int | None:
 
 
 def read_metrics(port: int, key: str = "", seconds: float = 3.0) -> ServerMetrics | None:
-    """A server's metrics; None where it does not answer."""
+    """Return a server's metrics; None if it does not answer."""
     page = metrics_page(port, key, seconds)
     return None if page is None else parse_metrics(page)
 
 
 def metrics_page(port: int, key: str = "", seconds: float = 3.0) -> str | None:
-    """A server's /metrics as they are, in Prometheus' text format; None where it does not answer."""
+    """Return a server's /metrics page in Prometheus' text format; None if it does not answer."""
     answer = ask(port, "/metrics", key, seconds=seconds)
     return answer.body if answer.ok else None
 
@@ -99,13 +99,13 @@ def _picture() -> str:
 
 
 def free_port() -> int:
-    """A port on loopback that nobody listens on now."""
+    """Return a free port on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as attempt:
         return int(attempt.getsockname()[1])
 
 
 def port_is_free(port: int) -> bool:
-    """Whether nobody listens on a port of loopback. vLLM itself may share a port silently, so this is asked first."""
+    """Whether a port on loopback is free. vLLM itself may share a port silently, so this is checked first."""
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError:

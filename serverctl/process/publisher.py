@@ -12,7 +12,7 @@ _LOOK_EVERY = 1.0
 
 
 class Publisher:
-    """Writes the state after its changes, and after somebody else wrote or removed it. `changed` gets it too."""
+    """Writes the state after its changes, and again if the file was changed or removed. `changed` gets it too."""
 
     def __init__(self, folder: Folder, state: State, log: LogWriter, changed: Callable[[State], None]) -> None:
         self._folder, self._state, self._log, self._changed = folder, state, log, changed
@@ -40,7 +40,7 @@ class Publisher:
             self._written_as = file_stamp(self._folder.state_file)
 
     def refresh(self) -> bool:
-        """Write the state if needed. Return False if the folder is gone: nobody could find the server again."""
+        """Write the state if needed. Return False if the folder is gone: no client could find the server again."""
         now, there = time.monotonic(), True
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY

@@ -23,7 +23,7 @@ from serverctl.process.probe import PROBE_SIDE, Answer
 WORDS = "open the window and read the words on the screen"
 #: What a chat template may put around a picture: Qwen's has a token before and one after it.
 _MOST_FRAME = 8
-#: So many of the likeliest tokens are asked for (vLLM's default allows 20); such as are as likely as this are alike.
+#: How many of the likeliest tokens are asked for (vLLM's default allows 20), and the difference that counts as none.
 _OTHERS, _SAME = 20, 1e-6
 #: Flags of a person's own with which the model's files do not say what the server reads.
 _OWN_WORDS, _OWN_PICTURES = ("--tokenizer", "--hf-overrides", "--tokenizer-mode"), ("--hf-overrides", "--chat-template")
@@ -69,7 +69,7 @@ def question(port: int, key: str, name: str, plan: Plan, seconds: float) -> Verd
 
 
 def _words(port: int, key: str, name: str, model: Model, flags: Sequence[str]) -> str:
-    """What is wrong with how it reads words; "" where nothing is, or it cannot be asked."""
+    """Return what is wrong with its tokens of words; "" if they are right, or it cannot be asked."""
     asked = {"model": name, "prompt": WORDS, "add_special_tokens": False}
     answer = probe.ask(port, "/tokenize", key, asked, 20.0)
     tokens = _of(answer, "tokens")
@@ -88,7 +88,7 @@ def _words(port: int, key: str, name: str, model: Model, flags: Sequence[str]) -
 
 
 def _choice(answer: Answer) -> str:
-    """What is wrong with how it chose the token; "" where nothing is, or it does not say."""
+    """Return what is wrong with its choice of the token; "" if it is right, or unknown."""
     with suppress(LookupError, TypeError):
         likely = [each["logprob"] for each in _of(answer, "choices")[0]["logprobs"]["content"][0]["top_logprobs"]]
         if len(likely) == _OTHERS and (None in likely or max(likely) - min(likely) < _SAME):
@@ -97,7 +97,7 @@ def _choice(answer: Answer) -> str:
 
 
 def _picture(port: int, key: str, name: str, plan: Plan, answer: Answer) -> str:
-    """What is wrong with how it reads pictures, by the tokens of the question that it has just answered."""
+    """Return what is wrong with its tokens of a picture, by the answer to the question before."""
     usage = _of(answer, "usage")
     seen = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     asked = {"model": name, "messages": [{"role": "user", "content": probe.text_of_question()}]}
@@ -124,7 +124,7 @@ def _is_known(model: Model) -> bool:
 
 
 def _of(answer: Answer, name: str) -> Any:
-    """An entry of an answer's JSON object; None where there is none."""
+    """Return an entry of an answer's JSON object; None if it is missing."""
     with suppress(ValueError, AttributeError):
         return json.loads(answer.body).get(name) if answer.ok else None
     return None

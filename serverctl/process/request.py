@@ -75,7 +75,7 @@ def server_request(
 
 
 def read_request(path: Path) -> ServerRequest:
-    """A request from its file. Raises MaiError where it cannot be read."""
+    """Read a request from its file. Raises MaiError if that fails."""
     try:
         request = _adapter().validate_json(path.read_bytes())
     except (OSError, ValueError) as error:

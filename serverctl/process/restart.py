@@ -26,12 +26,12 @@ _DEATHS_WINDOW = 600.0
 #: Idle workers of the CPU build ignore the signal until vLLM kills them itself after those 5 s.
 _GRACE_SERVING, _GRACE_IDLE, _GRACE_STARTING = 9.0, 2.0, 2.0
 
-#: Waits some seconds, or less when the end is asked for; gives whether it is.
+#: Waits some seconds, or less if the end is requested. Returns whether it is.
 Sleep = Callable[[float], Awaitable[bool]]
 
 
 def grace(state: State) -> float:
-    """How many seconds an asked server may take to end: as long as requests need, where there are any. Blocking."""
+    """Return the seconds that a server may take to end: as long as running requests need. Blocking."""
     if state.ready_at is None or state.port is None:
         return _GRACE_STARTING
     metrics = probe.read_metrics(state.port, "", 1.0)
@@ -49,7 +49,7 @@ def back_off(deaths: int) -> float:
 
 
 def memory_wanted(step: Step, failure: Failure, plan: Plan) -> Mapping[str, int]:
-    """The free bytes, by card, that the next start should find; empty where it need not wait."""
+    """Return the free bytes, by card, that the next start should find; empty if it need not wait."""
     if not step.wait_for_memory:
         return {}
     if failure.kind is Kind.FREE_MEM and step.action == "retry":  # what was free was too little: all that was asked for

@@ -98,7 +98,7 @@ class State(BaseModel):
 
     @property
     def downloading(self) -> str:
-        """How far a download is, in words; "" where there is none."""
+        """The progress of a download in words; "" without a download."""
         if self.download is None or self.download.bytes >= self.download.total:
             return ""
         return f"{self.download.bytes / _GIB:.1f} of {self.download.total / _GIB:.1f} GiB"
@@ -113,11 +113,11 @@ class State(BaseModel):
 
 
 def failure_json(kind: str, title: str, cause: str = "", remedy: str = "", evidence: str = "") -> dict[str, Any]:
-    """What went wrong, where it is no failure of vLLM's own."""
+    """Return a failure that is not vLLM's own as JSON values."""
     return {"kind": kind, "title": title, "cause": cause, "remedy": remedy, "evidence": evidence}
 
 
-#: What a state can do without where there is no room.
+#: Entries that a state leaves out on a full disk.
 _LEFT_OUT: dict[str, Any] = {"plan": {}, "report": {}, "stage_at": {}, "limits": {}}
 #: Below this a disk is as good as full, bytes: a start writes its log and its state.
 _ROOM = 2 * 1024**2
@@ -168,9 +168,9 @@ class Folder:
         self.request_file = self.path / "request.json"
         #: Held by the supervisor as long as it lives; says who it is.
         self.lock_file = self.path / "lock"
-        #: Held for a moment by whoever starts a supervisor, or cleans up after one.
+        #: Held for a moment while a supervisor is started, or cleaned up after.
         self.launch_file = self.path / "launch.lock"
-        #: Who ends the server only to start it again; such a start keeps the key.
+        #: Names the process that restarts the server; the new start keeps the key.
         self.restart_file = self.path / "restart.json"
         #: While it is there, clients' requests are asked to come again (`gate.py`).
         self.gate_file = self.path / "gate"
@@ -185,7 +185,7 @@ class Folder:
         self.path.chmod(0o700)
 
     def read(self) -> State | None:
-        """The state as it was last written; None where there is none or it cannot be read."""
+        """Return the state as it was last written; None if it is missing or cannot be read."""
         try:
             state = State.model_validate_json(self.state_file.read_bytes())
         except (OSError, ValueError):
@@ -194,9 +194,9 @@ class Folder:
         return state
 
     def owner(self) -> ProcessIdentity | None:
-        """The supervisor that lives, by its own word in the lock's file or in the state; None where none does.
+        """Return the living supervisor, by the lock's file or by the state; None if none lives.
 
-        A state that cannot be read must not hide the one who is there.
+        A state that cannot be read must not hide a living supervisor.
         """
         said = read_identity(read_json_object(self.lock_file))
         if is_alive(said):
@@ -205,7 +205,7 @@ class Folder:
         return state.supervisor if state is not None and is_alive(state.supervisor) else None
 
     def take(self) -> IO[str] | None:
-        """Takes the lock for this process's life, and says in it who we are; None where somebody has it."""
+        """Take the lock for this process's life and write our identity into it; None if another process has it."""
         lock = self.lock_file.open("a+", encoding="ascii")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -223,7 +223,7 @@ class Folder:
 
     @contextmanager
     def launching(self) -> Iterator[None]:
-        """One at a time starts a supervisor or cleans up after one: what it reads must hold until it has written."""
+        """Serialize starts and clean-ups: the state that was read must hold until the new one is written."""
         try:
             file = self.launch_file.open("a", encoding="ascii")
         except OSError:  # a folder that cannot be written: nobody can start one there, but what runs must end
@@ -247,7 +247,7 @@ class Folder:
             overwrite(self.state_file, short.model_dump_json().encode())
 
     def key(self) -> str:
-        """The key of the API; "" where there is none."""
+        """Return the key of the API; "" if there is none."""
         try:
             return self.key_file.read_text(encoding="ascii").strip()
         except (OSError, ValueError):
@@ -259,7 +259,7 @@ class Folder:
             write_atomically(self.gate_file, str(_AGAIN_S))
 
     def open_gate(self) -> None:
-        """Requests are let in again, unless somebody who lives is restarting the server."""
+        """Let requests in again, unless a living process is restarting the server."""
         if self.gate_file.exists() and not self.is_restarting:
             self.gate_file.unlink(missing_ok=True)
 
@@ -283,11 +283,11 @@ class Folder:
 
     @property
     def is_restarting(self) -> bool:
-        """Whether somebody who lives has ended the server only to start it again."""
+        """Whether a living process is restarting the server."""
         return is_alive(read_identity(read_json_object(self.restart_file)))
 
     def new_key(self) -> str:
-        """Makes a key for a new server; one that is restarted keeps its own."""
+        """Make a key for a new server; a restarted server keeps its key."""
         if self.is_restarting and (kept := self.key()):
             return kept
         key = secrets.token_urlsafe(24)
@@ -296,7 +296,7 @@ class Folder:
 
 
 def current_state(folder: Folder) -> State:
-    """The state as it is now: what a dead supervisor left behind is told from what is true."""
+    """Return the state as it is now; a live phase of a dead supervisor becomes a failure."""
     state = folder.read()
     if state is None:
         owner = folder.owner()
@@ -323,7 +323,7 @@ def current_state(folder: Folder) -> State:
 
 
 def file_stamp(path: Path) -> tuple[int, int] | None:
-    """Changes when a file is replaced or written; None where it is not there."""
+    """Return a value that changes with the file; None if it does not exist."""
     try:
         status = path.stat()
     except OSError:

@@ -201,7 +201,7 @@ class Pulse:
         return Beat(f"the engine gave no token within {took:.0f} s", asked=True)
 
     def _has_moved(self, metrics: ServerMetrics) -> bool:
-        """Whether the engine has done anything since the last look, by what it counts."""
+        """Whether the engine's counters have changed since the last look."""
         names = ("prompt_tokens", "generation_tokens", "finished", "kv_usage", "preemptions")
         seen = tuple(getattr(metrics, name) for name in names)
         moved = bool(self._seen) and seen != self._seen

@@ -101,7 +101,7 @@ def environment_folder(build: Build) -> Path:
 
 
 def read_mark(folder: Path) -> Mapping[str, Any] | None:
-    """What `install` wrote when it finished; None for an environment that is not whole."""
+    """Return the mark that `install` wrote when it finished; None for an unfinished environment."""
     document = read_json_object(folder / MARK)
     return document if document.get("ready") else None
 

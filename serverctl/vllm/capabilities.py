@@ -99,7 +99,7 @@ def snapshot_versions() -> list[str]:
 
 
 def snapshot(version: str) -> Capabilities:
-    """The snapshot of a version. Raises UsageError where there is none."""
+    """Return the snapshot of a version. Raises UsageError if there is none."""
     if version not in snapshot_versions():
         raise UsageError(
             f"There is no snapshot of vLLM {version}.",

@@ -42,7 +42,7 @@ if torch.version.cuda:
     found["devices"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
 print(json.dumps(found))
 """
-#: A vLLM for processors only warns where its compiled half does not load, and fails much later.
+#: A vLLM for processors only warns if its compiled half does not load, and fails much later.
 _PROCESSOR_CHECK = """
 import json, torch, vllm.entrypoints.openai.api_server
 from vllm.platforms import current_platform
@@ -54,7 +54,7 @@ print(json.dumps({"torch": torch.__version__, "cuda": None, "devices": []}))
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An environment that is whole."""
+    """A finished environment."""
 
     folder: Path  # of the environment
     python: Path  # its interpreter
@@ -192,7 +192,7 @@ def remove(build: Build) -> bool:
 
 
 def with_version(build: Build, version: str) -> Build:
-    """A build with another version of vLLM, which nobody has locked. Raises UsageError for text that is none."""
+    """Return a build with another version of vLLM, without a lock. Raises UsageError for text that is no version."""
     if not re.fullmatch(r"\d+\.\d+(\.\d+)?([a-z0-9.+-]*)?", version):
         raise UsageError(f"{version!r} is no version.", "It looks like 0.33.0.")
     packages = tuple(re.sub(r"==.*", f"=={version}", package) for package in build.packages)
@@ -206,7 +206,7 @@ def _locked(build: Build) -> str | None:
 
 
 def _log_for(folder: Path) -> Path:
-    """An empty log for an installation: kept where it fails, and only there."""
+    """Return an empty log for an installation, which is kept only if it fails."""
     log = state_root() / "install" / f"{folder.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("", encoding="utf-8")
@@ -214,7 +214,7 @@ def _log_for(folder: Path) -> Path:
 
 
 def _first_missing(folder: Path) -> Path | None:
-    """The uppermost folder on the way to one that is not there yet."""
+    """Return the uppermost missing folder of a path; None if the folder exists."""
     missing = None
     while not folder.exists():
         missing, folder = folder, folder.parent
@@ -222,7 +222,7 @@ def _first_missing(folder: Path) -> Path | None:
 
 
 def _remove_empty(folder: Path, uppermost: Path) -> None:
-    """Removes a folder and those above it, up to one that was made with it, as far as they are empty."""
+    """Remove a folder and its parents up to `uppermost`, as far as they are empty."""
     with contextlib.suppress(OSError):
         while folder.is_relative_to(uppermost):
             folder.rmdir()

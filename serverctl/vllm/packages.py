@@ -97,7 +97,7 @@ class Filling:
             )
 
     def _install_for_processors(self, *arguments: str) -> None:
-        """What needs a torch for processors, which pip finds only where it is told of a place; uv knows where it is."""
+        """Install packages that need a torch for processors. If pip does not find that torch, uv does."""
         self._report(Progress("looking up torch"))
         if self._run([*self._pip(), *self._pip_options(), "--no-compile", *arguments]) == 0:
             return
@@ -116,7 +116,7 @@ class Filling:
         )
 
     def _let_torchvision_load(self) -> None:
-        """Where the torchvision that came was built for CUDA, what its compiled half would declare is declared."""
+        """Declare the operators that a torchvision built for CUDA cannot declare on a processor."""
         tried = subprocess.run(
             [str(self._python), "-c", "import torchvision"], capture_output=True, text=True, check=False
         )
@@ -182,7 +182,7 @@ class Filling:
 
 
 def lock_of(build: Build) -> Path | None:
-    """The file of a build's locked packages; None for one that pip resolves itself."""
+    """Return the file of a build's locked packages; None if pip resolves them."""
     return None if build.lock is None else configs_dir() / build.lock
 
 

@@ -55,7 +55,7 @@ def only_ours_on_standard_output() -> Iterator[Callable[[str], None]]:
 
 
 def first(names: Iterable[str], attribute: str) -> Any:
-    """An attribute of the first of these modules that has it."""
+    """Return an attribute from the first of these modules that has it."""
     missing: list[str] = []
     for name in names:
         try:

@@ -26,7 +26,7 @@ from foundation.errors import EnvironmentLacksError
 _DUMP = Path(__file__).with_name("parser_dump.py")
 _WANTED = {".py", ".json", ".jinja", ".txt", ".typed", ".toml", ".yaml"}
 _FACTS = "requires.json"
-#: A new release may ask for packages that the environment lacks; more than so many are another world.
+#: Missing packages that are fetched for a new release at most.
 _MOST_MISSING = 8
 
 Say = Callable[[str], None]
@@ -47,7 +47,7 @@ class Releases:
         self._say = say
 
     def fetch(self, version: str) -> Path:
-        """The folder with the Python files of a release; fetched when it is not there yet, and then whole."""
+        """Return the folder with the Python files of a release, fetched if it is missing."""
         folder = self._cache / version
         if (folder / _FACTS).is_file():
             return folder
@@ -152,7 +152,7 @@ def _requirements(folder: Path) -> dict[str, str]:
     return found
 
 
-#: Parts of a dump that are names, and what they are called.
+#: The parts of a dump that are compared, and their names.
 NAMES = {
     "options": "flags",
     "env": "environment variables",

@@ -95,7 +95,7 @@ def _is_open(scope: Scope) -> bool:
 
 
 def _header(scope: Scope, name: str) -> bytes:
-    """The value of a header, b"" where it is missing. A header that is sent twice counts as missing."""
+    """Return the value of a header; b"" if it is missing. A header that is sent twice counts as missing."""
     found = [value for key, value in scope["headers"] if key.lower() == name.encode()]
     return bytes(found[0]) if len(found) == 1 else b""
 
