@@ -94,7 +94,7 @@ async def test_neither_once_nor_always_is_a_way_around_reading(bench: Bench, siz
         assert bench.answers == []
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[-1]])
 @pytest.mark.parametrize(
     "action",
     [
