@@ -18,8 +18,8 @@ from agent.core.geometry import CapturePoint, DesktopPoint, Size
 from agent.desktop.factory import asks_first, check_display, open_desktop
 from agent.desktop.portal.active import active_application
 from agent.desktop.portal.consent import RestoreToken
-from agent.desktop.portal.frames import GStreamerFrames
 from agent.desktop.portal.mutter import open_mutter
+from agent.desktop.portal.screen import GStreamerFrames
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.desktop import Desktop
 from agent.desktop.trees.switch import session_bus

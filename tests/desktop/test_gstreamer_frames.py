@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.core.geometry import Size
-from agent.desktop.portal import frames
-from agent.desktop.portal.frames import GStreamerFrames, NoFramesError
+from agent.desktop.portal import screen
+from agent.desktop.portal.screen import GStreamerFrames, NoFramesError
 
 pytestmark = pytest.mark.slow
 
@@ -28,8 +28,8 @@ Play = Callable[[str], None]
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     def program(text: str) -> None:
         (tmp_path / "program.py").write_text(text)
-        monkeypatch.setattr(frames, "_PROGRAM", tmp_path / "program.py")
-        monkeypatch.setattr(frames, "_PYTHONS", (sys.executable,))
+        monkeypatch.setattr(screen, "_PROGRAM", tmp_path / "program.py")
+        monkeypatch.setattr(screen, "_PYTHONS", (sys.executable,))
 
     return program
 

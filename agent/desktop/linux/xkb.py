@@ -1,4 +1,7 @@
-"""What keys mean, by libxkbcommon, which every Wayland desktop and every toolkit uses; as a library of C, by ctypes."""
+"""Keymaps by libxkbcommon, which every Wayland desktop and toolkit uses, through ctypes.
+
+The package xkbcommon has no wheels: it would need a compiler and headers at installation.
+"""
 
 import ctypes
 from collections.abc import Iterator
@@ -32,18 +35,18 @@ class Keymap:
         self._state = library.xkb_state_new(self._map)
 
     def set_modifiers(self, held: int, latched: int, locked: int, group: int) -> None:
-        """What the compositor tells of modifiers."""
+        """Take over the modifiers that the compositor tells."""
         self._library.xkb_state_update_mask(self._state, held, latched, locked, 0, 0, group)
 
     def name(self, code: int) -> str:
-        """What XKB calls a key of Linux now, such as Escape or Cyrillic_ya."""
+        """XKB's name of a key with the present modifiers, such as Escape or Cyrillic_ya; by Linux's code."""
         keysym = self._library.xkb_state_key_get_one_sym(self._state, code + _OFFSET)
         room = ctypes.create_string_buffer(64)
         self._library.xkb_keysym_get_name(keysym, room, len(room))
         return room.value.decode("ascii", "replace")
 
     def character(self, code: int) -> str:
-        """What a key of Linux types now; "" for nothing."""
+        """The text that a key types with the present modifiers; "" for none."""
         room = ctypes.create_string_buffer(64)
         self._library.xkb_state_key_get_utf8(self._state, code + _OFFSET, room, len(room))
         return room.value.decode("utf-8", "replace")
@@ -54,18 +57,18 @@ class Keymap:
         return [ours for theirs, ours in _MODIFIERS.items() if active(self._state, theirs, _EFFECTIVE) == 1]
 
     def layouts(self) -> list[str]:
-        """What its layouts are called, such as English (US)."""
+        """The names of its layouts, such as English (US)."""
         told = (self._library.xkb_keymap_layout_get_name(self._map, one) for one in range(self.count()))
         return [(name or b"without a name").decode("utf-8", "replace") for name in told]
 
     def count(self) -> int:
-        """How many layouts it has."""
+        """The number of its layouts."""
         return int(self._library.xkb_keymap_num_layouts(self._map))
 
     def levels(self, code: int, layout: int) -> Iterator[tuple[str, set[int]]]:
-        """What each level of a key of Linux types in a layout ("" for a key that makes no character by itself).
+        """The character of each level of a key in a layout ("" for a dead key or none), and how the level is reached.
 
-        With each come the sets of modifiers that reach it, as bits of XKB's real modifiers.
+        A level is reached by any of some sets of modifiers, as bits of XKB's real modifiers.
         """
         library, key = self._library, code + _OFFSET
         for level in range(library.xkb_keymap_num_levels_for_key(self._map, key, layout)):
@@ -77,20 +80,20 @@ class Keymap:
             yield chr(letter) if letter else "", set(masks[:ways])
 
     def close(self) -> None:
-        """Give it back."""
+        """Free it."""
         self._library.xkb_state_unref(self._state)
         self._library.xkb_keymap_unref(self._map)
         self._library.xkb_context_unref(self._context)
 
 
 def character_of(keysym: int) -> str:
-    """What a keysym types; "" for nothing. Raises EnvironmentLacksError."""
+    """The character of a keysym; "" for none. Raises EnvironmentLacksError."""
     number = _library().xkb_keysym_to_utf32(keysym)
     return chr(number) if number else ""
 
 
 def name_of(keysym: int) -> str:
-    """What a keysym is called. Raises EnvironmentLacksError."""
+    """The name of a keysym. Raises EnvironmentLacksError."""
     room = ctypes.create_string_buffer(64)
     _library().xkb_keysym_get_name(keysym, room, len(room))
     return room.value.decode("ascii", "replace")

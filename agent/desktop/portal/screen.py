@@ -1,16 +1,216 @@
-"""Captures of the monitor that a session shares."""
+"""Captures of the monitor that a session shares: frames of PipeWire, by pipewire-capture, else by GStreamer.
 
+A stream sends a frame when something changed, and none otherwise: the last one is how the screen looks now.
+"""
+
+import os
 import select
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from agent.core.geometry import DesktopPoint, Size, Viewport
 from agent.desktop.linux.bus import BusError
-from agent.desktop.portal.frames import NoFramesError, open_frames
 from agent.desktop.portal.session import Session
 from agent.screen.capture import Frame
 from agent.screen.encode import keep_freed_memory
 from foundation.errors import EnvironmentLacksError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+#: Seconds until the first frame; the slowest seen took 0.6.
+_FIRST = 5.0
+#: Seconds for a frame that is there already.
+_NEXT = 2.0
+_POLL = 0.005
+_PROGRAM = Path(__file__).with_name("gstreamer_process.py")
+_PYTHONS = (sys.executable, "/usr/bin/python3")
+#: Bytes of its error output that are looked at for the last line.
+_LAST_WORDS = 4096
+_HEAD = struct.Struct("=III")  # width, height, bytes of a line; all 0 for the frame that was handed over last
+
+
+class NoFramesError(Exception):
+    """This way gives no frames, or none any more; why, as a clause."""
+
+
+class Frames(ABC):
+    """One stream, used from one thread."""
+
+    @abstractmethod
+    def latest(self) -> "Image":
+        """The last frame that came, RGB. Raises NoFramesError."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it; never raises, safe to call twice."""
+
+
+class LibraryFrames(Frames):
+    """By pipewire-capture: frames in shared memory, of up to 4096 by 4096 pixels.
+
+    Args:
+        connection: to PipeWire; the caller closes it.
+        node: the stream.
+        size: how large its frames are about.
+    """
+
+    def __init__(self, connection: int, node: int, size: Size) -> None:
+        try:
+            from pipewire_capture import CaptureStream
+        except ImportError as error:
+            raise NoFramesError(f"the library pipewire-capture cannot be loaded ({error})") from error
+        self._stream: Any = CaptureStream(connection, node, size.width, size.height, 0.0)
+        try:
+            self._stream.start()
+            _wait_for(lambda: self._frame() is not None)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, RuntimeError | OSError):
+                raise NoFramesError(f"pipewire-capture: {error}") from error
+            raise
+
+    def _frame(self) -> Any:
+        if self._stream.window_invalid:
+            raise NoFramesError(f"the stream ended ({self._stream.error or 'without a reason'})")
+        return self._stream.get_frame()
+
+    @override
+    def latest(self) -> "Image":
+        from PIL.Image import frombytes
+
+        frame = self._frame()
+        if frame is None:
+            raise NoFramesError("no frame came")
+        height, width = frame.shape[:2]
+        return frombytes("RGB", (width, height), frame, "raw", "BGRX", 0, 1)
+
+    @override
+    def close(self) -> None:
+        with suppress(RuntimeError, OSError):
+            self._stream.stop()
+
+
+class GStreamerFrames(Frames):
+    """By GStreamer: also what lies in a graphics card's memory, and of any size. Arguments: see `LibraryFrames`.
+
+    GStreamer's library for Python belongs to the system's own Python, so a program of its own uses it, and hands the
+    last frame over when it is asked (`gstreamer_process.py`).
+    """
+
+    def __init__(self, connection: int, node: int, size: Size) -> None:  # noqa: ARG002 -- it is told by the stream
+        self._last: Image | None = None
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 -- a pipe that nobody reads would fill up, and hang it
+        why = "GStreamer's library for Python (gi) is missing"
+        for python in dict.fromkeys(_PYTHONS):
+            with suppress(OSError):
+                self._process = subprocess.Popen(
+                    [python, "-P", str(_PROGRAM), str(connection), str(node)], pass_fds=[connection],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, start_new_session=True,
+                )  # fmt: skip
+                try:
+                    self._last = self._asked(_FIRST)
+                    return
+                except NoFramesError:
+                    why = self._end() or why
+        self._said.close()
+        raise NoFramesError(f"GStreamer: {why}")
+
+    @override
+    def latest(self) -> "Image":
+        self._last = self._asked(_NEXT)
+        return self._last
+
+    @override
+    def close(self) -> None:
+        self._end()
+        self._said.close()
+
+    def _asked(self, seconds: float) -> "Image":
+        from PIL.Image import frombytes
+
+        assert self._process.stdin is not None
+        try:
+            os.write(self._process.stdin.fileno(), b"\n")
+        except OSError as error:
+            raise NoFramesError("GStreamer ended") from error
+        width, height, stride = _HEAD.unpack(self._read(_HEAD.size, seconds))
+        if not width:
+            if self._last is None:
+                raise NoFramesError("no frame came")
+            return self._last
+        return frombytes("RGB", (width, height), self._read(stride * height, seconds), "raw", "BGRX", stride, 1)
+
+    def _read(self, length: int, seconds: float) -> bytes:
+        assert self._process.stdout is not None
+        source, data = self._process.stdout.fileno(), bytearray()
+        while len(data) < length:
+            if not select.select([source], [], [], seconds)[0]:
+                raise NoFramesError("GStreamer hangs")
+            more = os.read(source, length - len(data))
+            if not more:
+                raise NoFramesError("GStreamer ended")
+            data += more
+        return bytes(data)
+
+    def _end(self) -> str:
+        """End it; its last words."""
+        self._process.kill()
+        self._process.communicate()
+        if self._said.closed:
+            return ""
+        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - _LAST_WORDS))
+        lines = self._said.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1][:200] if lines else ""
+
+
+def _open_frames(connect: Callable[[], int], node: int, size: Size) -> tuple[Frames, socket.socket]:
+    """The frames of a stream by the first way that gives any, and the connection on which they come.
+
+    Args:
+        connect: a new connection to PipeWire.
+        node: the stream.
+        size: how large its frames are about.
+
+    Raises:
+        EnvironmentLacksError: no way gives any.
+    """
+    why: list[str] = []
+    for way in (LibraryFrames, GStreamerFrames):
+        connection = socket.socket(fileno=connect())
+        try:
+            return way(connection.fileno(), node, size), connection
+        except NoFramesError as error:
+            connection.close()
+            why.append(str(error))
+        except BaseException:
+            connection.close()
+            raise
+    raise EnvironmentLacksError(
+        f"The screen cannot be captured: {'; '.join(why)}.",
+        "Install the extra: pip install 'mai-agent[wayland]', or GStreamer with its PipeWire source "
+        "(Debian: gstreamer1.0-pipewire python3-gi gir1.2-gst-plugins-base-1.0), and see that PipeWire runs.",
+    )
+
+
+def _wait_for(there: Callable[[], bool]) -> None:
+    """Wait for the first frame. Raises NoFramesError: none comes."""
+    deadline = time.monotonic() + _FIRST
+    while not there():
+        if time.monotonic() >= deadline:
+            raise NoFramesError("no frame came")
+        time.sleep(_POLL)
 
 
 class PortalScreen:
@@ -31,7 +231,7 @@ class PortalScreen:
         session.on_closed(self._end)
         stream = session.stream
         try:
-            self._frames, self._connection = open_frames(session.pipewire, stream.node, stream.region.size)
+            self._frames, self._connection = _open_frames(session.pipewire, stream.node, stream.region.size)
         except BusError as error:
             raise EnvironmentLacksError(f"PipeWire cannot be reached ({error}).", "Does pipewire run?") from error
         self._region = stream.region

@@ -15,8 +15,8 @@ _CURRENT = 1
 
 
 @dataclass(slots=True)
-class _Told:
-    """What an output says of itself."""
+class _OutputEvents:
+    """The events of one wl_output and its zxdg_output_v1."""
 
     at: tuple[int, int] = (0, 0)
     pixels: tuple[int, int] = (0, 0)
@@ -67,35 +67,35 @@ class Output:
 
 def read_outputs(connection: Connection) -> list[Output]:
     """All monitors that show something, in the compositor's order. Raises EnvironmentLacksError."""
-    found: list[_Told] = []
+    found: list[_OutputEvents] = []
     manager = connection.bind(_MANAGER, 3) if connection.has(_MANAGER) else None
     for which in range(len(connection.globals.get("wl_output", []))):
-        told = _Told()
-        found.append(told)
-        told.number = connection.bind("wl_output", 3, told.output, which)
+        events = _OutputEvents()
+        found.append(events)
+        events.number = connection.bind("wl_output", 3, events.output, which)
         if manager is not None:
-            connection.request(manager, _GET_OUTPUT, "no", connection.new(told.logical), told.number)
+            connection.request(manager, _GET_OUTPUT, "no", connection.new(events.logical), events.number)
     connection.roundtrip()
     return [
-        Output(told.number, region, told.transform, _turned(told))
-        for told in found
-        if (region := _region(told)) is not None
+        Output(events.number, region, events.transform, _turned(events))
+        for events in found
+        if (region := _region(events)) is not None
     ]
 
 
-def _turned(told: _Told) -> tuple[int, int]:
+def _turned(events: _OutputEvents) -> tuple[int, int]:
     """Its pixels across and down, as a person sees them."""
-    width, height = told.pixels
-    return (height, width) if told.transform % 2 else (width, height)
+    width, height = events.pixels
+    return (height, width) if events.transform % 2 else (width, height)
 
 
-def _region(told: _Told) -> Region | None:
+def _region(events: _OutputEvents) -> Region | None:
     """Where it lies; None where it is switched off."""
-    size = told.logical_size
+    size = events.logical_size
     if size is None:
-        width, height = _turned(told)
-        size = width // told.scale, height // told.scale
-    return Region(*(told.logical_at or told.at), *size) if min(size) > 0 else None
+        width, height = _turned(events)
+        size = width // events.scale, height // events.scale
+    return Region(*(events.logical_at or events.at), *size) if min(size) > 0 else None
 
 
 def around(outputs: list[Output]) -> Region:

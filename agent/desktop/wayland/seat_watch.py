@@ -1,7 +1,7 @@
 """Watches the compositor while a run lasts: whether it is there, and whether the person uses mouse or keyboard.
 
-Wayland tells nobody where the pointer is or which keys are down, only when a seat was idle and is not any more. Our own
-events count there too, so what counts is what comes while the hand rests.
+Wayland tells no client where the pointer is or which keys are down, only that a seat was idle and is not any more. Our
+own events count there too, so only activity while the hand rests counts as the person's.
 """
 
 import threading
@@ -31,7 +31,7 @@ class SeatWatch:
     Args:
         path: of the compositor's socket.
         stop: is set when the compositor goes away.
-        takeover: whom to tell; None for nobody.
+        takeover: is told of the person's activity; None for a run that cannot be paused.
 
     Raises:
         EnvironmentLacksError: there is no such compositor.

@@ -7,8 +7,10 @@ import pytest
 
 from agent.core.changes import Change
 from agent.desktop.evidence import witness as witnesses
-from agent.desktop.evidence.witness import LinuxWitness
+from agent.desktop.evidence.witness import LinuxWitness, WindowChanges
 from agent.desktop.linux import bus
+from agent.desktop.protocol.windows import Windows
+from foundation.errors import EnvironmentLacksError
 
 
 class Silent:
@@ -103,3 +105,13 @@ def test_it_does_not_wait_for_a_program_that_never_stops_writing(home: Path, mon
     monkeypatch.setattr(witness._monitor, "mark", object)
     witness.settle(0.1)
     witness.close()
+
+
+def test_windows_of_a_compositor_that_went_away_are_not_known_and_that_is_all_that_is_said() -> None:
+    def gone() -> Windows:
+        raise EnvironmentLacksError("sway tells no more of its windows.", "")
+
+    shown = WindowChanges(gone)
+    shown.begin()
+    assert shown.changes() == []
+    assert shown.remark.startswith("Windows are not known here")
