@@ -569,6 +569,17 @@ def test_what_it_cannot_do_instead_ends_the_run(engine):
     assert "I cannot follow what you say" in reply.arguments["text"]
 
 
+def test_an_answer_that_was_not_carried_out_is_decided_anew_on_the_screen_of_then(engine):
+    there, elsewhere = screen(element("push button", "Apply")), screen(element("push button", "Apply", y=400))
+    assert call_of(engine.reply(talk("press f5 and click Apply", there))) == {"action": "key", "keys": "f5"}
+    pressed = past({"action": "key", "keys": "f5"}, there)
+    after = screen(element("push button", "Apply"), element("check box", "New", y=500, states={"checked"}))
+    assert call_of(engine.reply(talk("press f5 and click Apply", after, pressed)))["coordinate"] == [250, 210]
+    late = replace(elsewhere, outline=outline(*elsewhere.outline.elements, element("check box", "New", y=500)))
+    assert call_of(engine.reply(talk("press f5 and click Apply", late, pressed)))["coordinate"] == [250, 410]
+    assert call_of(engine.reply(talk("press f5 and click Apply", there))) == {"action": "key", "keys": "f5"}
+
+
 # Looking further
 
 

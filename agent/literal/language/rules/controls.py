@@ -34,7 +34,6 @@ _MACHINES = re.compile(
     r"(?:computer|pc|laptop|machine|system|internet|network|connection|wifi|desktop|it all|life|work|day)",
     re.IGNORECASE,
 )
-_GROUPS = re.compile(r"\b(?:page tab|menu|menu bar|tool bar|push button|dialog)\b")
 
 
 def _toggle(part: Part, match: Groups) -> list[Goal]:
