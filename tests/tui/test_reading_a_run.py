@@ -105,7 +105,7 @@ async def test_a_run_that_is_done_says_so_in_green_and_how_long_it_took(bench: B
         stage = run_screen(pilot).query_one("#stage", Static)
         assert "done in 1 min 15 s: Dark mode is on." in shown(pilot)
         assert "$text-success" in str(stage.content.spans)  # type: ignore[union-attr]
-        assert "t: what is next" in shown(pilot)
+        assert "what is next" in shown(pilot)  # in other words once the line has the focus, within a second
 
 
 @pytest.mark.parametrize("size", [(140, 40), (40, 12)])
