@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
-from typing_extensions import override
-
 from foundation import printing
 from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.printing import put_text
@@ -53,8 +51,8 @@ class Parser(argparse.ArgumentParser):
         hint = f"Did you mean {meant}? " if meant else ""
         raise UsageError(f"Unrecognized arguments: {' '.join(rest)}.", f"{hint}See {self.prog} --help.")
 
-    @override
     def error(self, message: str) -> NoReturn:
+        """Raise UsageError in place of printing the usage and leaving."""
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
 
 

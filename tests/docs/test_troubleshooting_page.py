@@ -62,11 +62,12 @@ def test_the_page_has_commands_for_each_of_its_four_troubles() -> None:
 def test_the_command_is_taken(line: str) -> None:
     program, *words = shlex.split(line, comments=True)
     room = PROGRAMS[program]
-    commands = importlib.import_module(f"{room}.commands").COMMANDS
-    name = words.pop(0) if words and words[0] in commands else "run"
-    assert name in commands, f"{program} has no {name}"
+    commands = importlib.import_module(f"{room}.commands")
+    name = words.pop(0) if words and words[0] in commands.COMMANDS else "run"
+    assert name in commands.COMMANDS, f"{program} has no {name}"
+    module, _, function = getattr(commands, "ELSEWHERE", {}).get(name, name).partition(":")
     with pytest.raises(WordsReadError) as ended:
-        importlib.import_module(f"{room}.commands.{name}").main(words)
+        getattr(importlib.import_module(f"{room}.commands.{module}"), function or "main")(words)
     check_values(ended.value.options)
 
 
