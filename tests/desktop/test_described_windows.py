@@ -30,7 +30,7 @@ from agent.desktop.protocol.hand import Rest
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
 
 #: As KWin 6.3 told it, of two windows and a menu; shortened.
 TOLD = {

@@ -26,7 +26,7 @@ from agent.desktop.trees.switch import session_bus
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
 
 ENTRY = DesktopPoint(400, 30)
 LONG = "Приветствие, 你好, and some more of it; " * 3

@@ -148,7 +148,6 @@ def test_an_application_is_judged_by_what_would_be_started(desk):
         "the terminal app",
         "Xfce Terminal",
         "xfce4-terminal",
-        "Vim",
         "command line",
     ):
         question = policy.question(OpenApp(name), desk.around.of(OpenApp(name)))
