@@ -1,7 +1,7 @@
 """Values of GVariant, in which dconf keeps settings: from bytes, to bytes, and as text, by GLib itself.
 
 Every machine with dconf has GLib, so its library is called by ctypes: PyGObject has no wheels, and the command
-`gsettings get` takes a process of 40 ms for each key and knows no key without a schema.
+`gsettings get` takes a process of 29 ms for each key and knows no key without a schema.
 """
 
 import ctypes
