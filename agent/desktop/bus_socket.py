@@ -1,22 +1,22 @@
-"""Sockets on which a D-Bus has let us in."""
+"""Connects to a D-Bus socket and authenticates."""
 
 import socket
 import time
 
 
 def open_bus_socket(path: str, seconds: float, *, files: bool = False) -> socket.socket:
-    """A socket of a bus, blocking, on which messages can be sent.
+    """Return an authenticated, blocking socket on which D-Bus messages can be sent.
 
-    The bus is told no user: it reads from the kernel who we are, by the number that we have where the bus is. Root is
-    somebody else in a sandbox whose compositor refuses root, and a bus refuses who calls himself by another number.
+    Authenticates with EXTERNAL, but states no uid: the bus then takes the uid from the socket credentials. A bus
+    rejects a client whose stated uid differs from those, and in a sandbox's user namespace our uid may be another.
 
     Args:
-        path: of the bus's socket; a zero as its first character for one without a file.
-        seconds: for all of it.
-        files: whether messages can bring files.
+        path: of the bus's socket; an abstract socket begins with a NUL character.
+        seconds: timeout for connecting and authenticating together.
+        files: whether messages can carry file descriptors.
 
     Raises:
-        OSError: there is no bus, it does not let us in, or not in time.
+        OSError: there is no bus, it rejects us, or it does not answer in time.
     """
     deadline = time.monotonic() + seconds
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -39,14 +39,14 @@ def open_bus_socket(path: str, seconds: float, *, files: bool = False) -> socket
 
 
 def _expect(opened: socket.socket, word: bytes, deadline: float) -> None:
-    """Read a line that begins with a word. Raises OSError: it is another one, or late."""
+    """Read a line and check its first word. Raises OSError for another word, or on timeout."""
     line = b""
     while not line.endswith(b"\r\n"):
         left = deadline - time.monotonic()
         if left <= 0 or len(line) > 1000:
             raise TimeoutError("the bus did not answer in time")
         opened.settimeout(left)
-        more = opened.recv(1)  # nothing of what follows is taken
+        more = opened.recv(1)  # byte by byte: what follows the line must stay in the socket
         if not more:
             raise ConnectionResetError("the bus hung up")
         line += more

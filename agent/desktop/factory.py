@@ -1,7 +1,7 @@
-"""Chooses the desktop of this session: by what it offers, Wayland before X11.
+"""Chooses the desktop of this session by what the session offers, Wayland before X11.
 
-On a Wayland session X11's tools see X clients alone, and the rest of the screen black: they are used there only by who
-asks for them by name.
+On a Wayland session, X11's tools see only X clients, and the rest of the screen black. They are used there only if the
+person asks for X11 explicitly.
 """
 
 import os
@@ -34,7 +34,7 @@ def open_desktop(
     environ: Mapping[str, str] | None = None,
     kind: DesktopKind = "auto",
 ) -> Desktop:
-    """Open the desktop that this process's own environment names; see `OpenDesktop`."""
+    """Open the desktop that this process's own environment names. See `OpenDesktop` for the arguments."""
     session = os.environ if environ is None else environ
     match _chosen(os.environ, kind, session):
         case "wlroots":
@@ -55,10 +55,10 @@ def open_desktop(
 
 
 def open_windows(session: Mapping[str, str] | None = None) -> Windows | None:
-    """A connection to that desktop's windows, for the thread that calls; None where windows are not known.
+    """Open a connection to that desktop's windows for the calling thread; None if windows are unknown.
 
     Args:
-        session: names the session bus; this process's own environment, for None.
+        session: the environment that names the session bus; None for this process's own.
     """
     session = os.environ if session is None else session
     with suppress(EnvironmentLacksError):
@@ -84,7 +84,7 @@ def self_test_window(environ: Mapping[str, str]) -> str:
 
 
 def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> tuple[list[str], list[str]]:
-    """Its monitors and the layouts of the keyboard in words, as far as they are told. Raises EnvironmentLacksError."""
+    """Describe the monitors and the keyboard layouts, as far as they are known. Raises EnvironmentLacksError."""
     if not _has_displays():
         return [], []
     if environ.get("WAYLAND_DISPLAY") and kind != "x11":
@@ -100,7 +100,7 @@ def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> 
 def asks_consent(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool:
     """Whether the desktop portal asks the person before the desktop can be seen and used.
 
-    Never raises; opening the desktop tells why it cannot be used.
+    Never raises: `open_desktop` raises if the desktop cannot be used.
     """
     if MARK in environ or not environ.get("WAYLAND_DISPLAY"):
         return False
@@ -110,7 +110,7 @@ def asks_consent(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool
 
 
 def wants_portal(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool:
-    """Whether the desktop portal is the way in, whether or not there is one. Never raises."""
+    """Whether this desktop needs the portal, even if no portal is running. Never raises."""
     if MARK in environ or not _has_displays() or not environ.get("WAYLAND_DISPLAY"):
         return False
     if kind != "auto":
@@ -124,12 +124,12 @@ def wants_portal(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool
 
 
 def check_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> None:
-    """Raise EnvironmentLacksError where it is known without opening it that no desktop can be used."""
+    """Check, without opening it, whether a desktop can be used. Raises EnvironmentLacksError if none can."""
     _chosen(environ, kind)
 
 
 def asks_first(environ: Mapping[str, str], kind: DesktopKind = "auto") -> str:
-    """Return what a person has to do on the screen before the desktop opens; "" for nothing, as far as known."""
+    """Return what a person must do on the screen before the desktop opens; "" if nothing as far as known."""
     if not asks_consent(environ, kind):
         return ""
     from agent.desktop.portal.consent import RestoreToken
@@ -143,22 +143,22 @@ def has_stop_key(environ: Mapping[str, str]) -> bool:
 
 
 def needed_programs() -> dict[str, str]:
-    """Programs that entering text needs on this system, and the packages that they come in."""
+    """Return the programs that text entry needs on this system, with the names of their packages."""
     return {"xclip": "xclip"} if _has_displays() and not os.environ.get("WAYLAND_DISPLAY") else {}
 
 
 def _chosen(
     environ: Mapping[str, str], kind: DesktopKind = "auto", session: Mapping[str, str] | None = None
 ) -> Literal["x11", "wlroots", "portal", "portable"]:
-    """Which desktop it is.
+    """Return which kind of desktop to open.
 
     Args:
-        environ: names the display.
-        kind: what the person wants.
-        session: names the session bus; that of the display, for None.
+        environ: the environment that names the display.
+        kind: what the person asked for.
+        session: the environment that names the session bus; None for `environ`.
 
     Raises:
-        EnvironmentLacksError: none that can be used.
+        EnvironmentLacksError: no desktop can be used.
     """
     if not _has_displays():
         return "portable"
@@ -197,7 +197,7 @@ def _on_wayland(
 
 
 def _kept_from(missing: Sequence[str]) -> str:
-    """What a compositor does not let programs do that lacks these interfaces."""
+    """Say what programs cannot do on a compositor that lacks these interfaces."""
     from agent.desktop.wlroots.desktop import FOR_TOUCHING
 
     untouched = FOR_TOUCHING & set(missing)
@@ -207,7 +207,7 @@ def _kept_from(missing: Sequence[str]) -> str:
 
 
 def _portal_lacks(session: Mapping[str, str]) -> str:
-    """What is missing for the way through the portal, as a sentence; "" for nothing."""
+    """Say why the portal cannot be used, as a sentence; "" if it can."""
     from agent.desktop.portal import consent, mutter
 
     try:
@@ -217,7 +217,10 @@ def _portal_lacks(session: Mapping[str, str]) -> str:
 
 
 def _session_opener(session: Mapping[str, str]) -> "OpenSession":
-    """Who opens the session: the person, by the portal's dialog; nobody, in a sandbox of ours, where nobody sits."""
+    """Return the function that opens the session.
+
+    The portal's dialog asks the person. In our own sandbox there is nobody to ask, so Mutter is used directly.
+    """
     from agent.desktop.portal.consent import open_portal
     from agent.desktop.portal.mutter import open_mutter
 
@@ -227,5 +230,5 @@ def _session_opener(session: Mapping[str, str]) -> "OpenSession":
 
 
 def _has_displays() -> bool:
-    """Whether desktops are named by the environment here; elsewhere there is only one."""
+    """Whether the environment selects the display, as on Linux. Other systems have only one desktop."""
     return sys.platform.startswith("linux")

@@ -1,4 +1,4 @@
-"""What the desktops of Linux share under any display system: the witness, the elements, and numbers of processes."""
+"""What Linux desktops share under every display system: the witness, the elements, and the translation of PIDs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,10 @@ class LinuxDesktop(ABC):
 
     @abstractmethod
     def _open_clipboard(self) -> Clipboard:
-        """The clipboard, for the witness."""
+        """Open the clipboard for the witness."""
 
     def _accessibility_bus(self, windows: Windows) -> str:  # noqa: ARG002 -- only X11 has one
-        """The address of the accessibility bus that the display announces; "" where it announces none."""
+        """Return the address of the accessibility bus that the display announces; "" if it announces none."""
         return ""
 
     def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
@@ -40,7 +40,7 @@ class LinuxDesktop(ABC):
         return LinuxWitness(environ, self.open_windows, ClipboardWatch(self._open_clipboard()), without)
 
     def open_elements(self) -> Elements | None:
-        """See `Desktop.open_elements`: unknown where windows are."""
+        """See `Desktop.open_elements`. Without windows, elements are unknown too."""
         windows = self.open_windows()
         if windows is None:
             return None
@@ -48,5 +48,5 @@ class LinuxDesktop(ABC):
         return AtspiElements(find_bus, windows, self.monitors, self._number_outside)
 
     def _number_outside(self, pid: int) -> int:
-        """Translate a PID that a window or the bus of a sandbox tells into ours."""
+        """Translate a PID from a window or the bus of a sandbox into our PID namespace."""
         return number_outside(pid, self._environ)

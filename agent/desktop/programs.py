@@ -1,6 +1,7 @@
-"""Starts programs, also inside a sandbox: there, the sandbox's launcher starts them on request.
+"""Starts programs, directly or inside a sandbox.
 
-The environment of a sandbox names the launcher's socket. In any other environment, a program is simply started.
+The environment of a sandbox names the socket of the sandbox's launcher, which starts programs on request. In any other
+environment, a program is a normal subprocess.
 """
 
 import json
@@ -17,15 +18,15 @@ from foundation.processes import number_here
 
 #: The variable that names the sandbox that a process belongs to.
 MARK = "MAI_AGENT_SANDBOX"
-#: The variable that names the launcher's socket. No program inside the sandbox has the variable, or could use it.
+#: The variable that names the launcher's socket. Programs inside the sandbox do not get it, and could not use it.
 LAUNCHER_SOCKET = "MAI_AGENT_SANDBOX_DOOR"
-#: Seconds for the launcher to start a program: some milliseconds, unless the machine has no time for it.
+#: Seconds for the launcher to start a program. It takes a few milliseconds, unless the machine is overloaded.
 _PATIENCE = 20.0
 _FILES = ("stdin", "stdout", "stderr")
 
 
 def number_outside(pid: int, environ: Mapping[str, str]) -> int:
-    """Translate a PID that programs of an environment tell into ours: a sandbox has a PID namespace of its own."""
+    """Translate a PID from the PID namespace of an environment's sandbox into ours."""
     return number_here(pid, MARK, environ.get(MARK))
 
 
@@ -35,11 +36,11 @@ class Started(Protocol):
     pid: int
 
     def poll(self) -> int | None:
-        """Its exit status, negative for a signal; None while it runs."""
+        """Return the exit status, negative for a signal; None while the program runs."""
 
 
 def start_program(command: Sequence[str], environ: Mapping[str, str], folder: str | None = None) -> Started:
-    """Start a program that outlives this one, silent, in a session of its own, and in the sandbox of its environment.
+    """Start a detached program without input or output, in the sandbox that its environment names.
 
     Raises:
         OSError: it cannot be started.
@@ -61,10 +62,10 @@ def start_inside(
     stdout: int = subprocess.DEVNULL,
     stderr: int = subprocess.DEVNULL,
 ) -> "Inside":
-    """Start a program in the sandbox of its environment.
+    """Start a program in the sandbox that its environment names.
 
-    The program is searched in the PATH inside. It works in `folder`, or in its home for None. The files are file
-    descriptors, DEVNULL or PIPE.
+    The program is looked up in the sandbox's PATH. Its working directory is `folder`, or its home for None. `stdin`,
+    `stdout` and `stderr` are file descriptors, DEVNULL or PIPE.
 
     Raises:
         OSError: it cannot be started, or the sandbox has ended.
@@ -99,7 +100,7 @@ def start_inside(
 
 
 def _file(name: str, wanted: int, ours: dict[str, IO[bytes]]) -> int:
-    """Open a file for the program; `ours` gets our end of a pipe."""
+    """Open a standard stream of the program and return its descriptor; our end of a pipe is added to `ours`."""
     if wanted == subprocess.DEVNULL:
         return os.open(os.devnull, os.O_RDWR)
     if wanted != subprocess.PIPE:
@@ -113,10 +114,10 @@ def _file(name: str, wanted: int, ours: dict[str, IO[bytes]]) -> int:
 
 
 def _line(channel: socket.socket) -> dict[str, Any]:
-    """The next answer of the launcher; empty if it has ended. Raises OSError."""
+    """Read the launcher's next answer; empty if the launcher has ended. Raises OSError."""
     text = b""
     while not text.endswith(b"\n"):
-        piece = channel.recv(1)  # not more: the next line may be there already
+        piece = channel.recv(1)  # byte by byte: the next line may be in the socket already
         if not piece:
             return {}
         text += piece
@@ -135,11 +136,11 @@ class Inside:
         self._channel = channel
 
     def poll(self) -> int | None:
-        """Return its exit status; None while it runs, and -9 if the sandbox has ended."""
+        """Return the exit status; None while the program runs, -9 if the sandbox has ended."""
         return self._status(0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return its status once it has ended. Raises subprocess.TimeoutExpired."""
+        """Wait until the program ends and return its exit status. Raises subprocess.TimeoutExpired."""
         status = self._status(timeout)
         if status is None:
             raise subprocess.TimeoutExpired(self.args, timeout or 0)
@@ -169,13 +170,13 @@ class Inside:
 def run_inside(
     command: Sequence[str], environ: Mapping[str, str], timeout: float, folder: str | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a program in the sandbox of its environment to its end.
+    """Run a program in the sandbox that its environment names, and wait until it ends.
 
     Raises:
         OSError: it cannot be started.
-        subprocess.TimeoutExpired: it was killed after so many seconds.
+        subprocess.TimeoutExpired: it was killed after `timeout` seconds.
     """
-    # Files, not pipes: what it leaves in the background may hold them open.
+    # Files, not pipes: a background process that the program leaves behind may keep a pipe open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         program = start_inside(command, environ, folder, stdout=out.fileno(), stderr=err.fileno())
         try:

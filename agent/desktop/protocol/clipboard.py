@@ -1,4 +1,4 @@
-"""The clipboard, and whether its contents changed; receipts show only the beginning of a text."""
+"""The clipboard, and whether its contents changed. Receipts show only the beginning of a text."""
 
 import hashlib
 import re
@@ -7,11 +7,11 @@ from typing import Protocol
 
 from agent.core.changes import Change
 
-#: Characters of a text that are told.
+#: Characters of a text that receipts show.
 _TOLD = 40
-#: By this kind, password managers say that the clipboard holds a secret.
+#: Password managers offer this type to mark the clipboard's contents as a secret.
 _SECRET = "x-kde-passwordManagerHint"  # noqa: S105 -- the name of a clipboard target
-#: Kinds of plain text, the best first: Wayland's and X11's names.
+#: Types of plain text on Wayland and X11, the best first.
 TEXTS = ("text/plain;charset=utf-8", "UTF8_STRING", "STRING", "text/plain")
 
 
@@ -24,18 +24,18 @@ class Clipboard(Protocol):
 
     @property
     def lacks(self) -> str:
-        """Why it cannot be read, as a sentence; "" if it can."""
+        """Why the clipboard cannot be read, as a sentence; "" if it can."""
 
     def kinds(self) -> list[str]:
-        """Return the content types that it offers; empty if it holds nothing."""
+        """Return the content types that the clipboard offers; empty if it holds nothing."""
 
     def read(self, kind: str) -> bytes | None:
-        """Return its contents as one of these types; None if it does not offer that type."""
+        """Return the contents as this type; None if the clipboard does not offer it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    words: str  # what is told of it
+    words: str  # the description for receipts
     digest: bytes = field(repr=False)
 
 
@@ -58,7 +58,10 @@ class ClipboardWatch:
             self.remark = "The clipboard is not watched: whoever holds it did not answer."
 
     def changes(self) -> list[Change]:
-        """Return the change since the beginning, by the last known contents if the owner does not answer."""
+        """Return the change since the beginning.
+
+        If the clipboard's owner does not answer, compare with the last known contents.
+        """
         if not self._known:
             return []
         try:
@@ -73,7 +76,7 @@ class ClipboardWatch:
 
 
 def _look(clipboard: Clipboard) -> _Held | None:
-    """What it holds; None for nothing. Raises HungError."""
+    """Return the clipboard's contents; None if it is empty. Raises HungError."""
     kinds = clipboard.kinds()
     if not kinds:
         return None
@@ -88,7 +91,10 @@ def _look(clipboard: Clipboard) -> _Held | None:
 
 
 def in_words(text: str) -> str:
-    """Return length and beginning of a text, in whole words: half of a secret would not be recognised and masked."""
+    """Return the length and the beginning of a text.
+
+    Cut only between words: half of a secret would not be recognised and masked later.
+    """
     length = f"{len(text)} character{'' if len(text) == 1 else 's'}"
     if len(text) <= _TOLD:
         return f"{length}: {text}"

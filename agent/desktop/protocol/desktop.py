@@ -1,7 +1,7 @@
 """What a desktop is: the protocol that every display system implements.
 
-A new display system is a folder beside `x11/` with a class of this shape, and a line in `factory.py`. What follows from
-its parts is the same everywhere: `guard/` puts it together.
+A new display system needs a folder beside `x11/` with a class that implements it, and a line in `factory.py`. `guard/`
+combines its parts in the same way for every display system.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +19,8 @@ from agent.safety.stop import StopSwitch
 from agent.screen.capture import Screen
 from foundation.errors import UsageError
 
-#: The default stop key. It is free in XFCE and KDE, which use ctrl+alt+escape, ctrl+shift+escape and super+escape
-#: themselves. (GNOME has a use for it.)
+#: The default stop key. XFCE and KDE do not use it (they use ctrl+alt+escape, ctrl+shift+escape and super+escape), but
+#: GNOME does.
 DEFAULT_CHORD = "ctrl+alt+shift+escape"
 _MODIFIERS = frozenset({"shift", "ctrl", "alt", "super"})
 
@@ -35,24 +35,24 @@ _LACKS = {
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a desktop can do besides being seen and touched."""
+    """What a desktop can do besides screen capture and input."""
 
-    windows: bool = True  # tells which window is where
-    names: bool = False  # without `windows`: tells at least which windows exist, and which has the keyboard
-    takeover: bool = True  # tells when the person uses mouse or keyboard
-    stop_key: bool = True  # a chord of keys stops a run wherever the focus is
-    stops: str = ""  # the desktop's own way to stop a run, where there is no stop key
+    windows: bool = True  # knows where each window is
+    names: bool = False  # without `windows`: knows at least which windows exist, and which has the keyboard focus
+    takeover: bool = True  # detects when the person uses mouse or keyboard
+    stop_key: bool = True  # has a global hotkey that stops a run
+    stops: str = ""  # the desktop's own way to stop a run if there is no stop key
     remarks: tuple[str, ...] = ()  # other limits, as sentences
 
     @property
     def untold(self) -> frozenset[Sense]:
-        """What rules need and this desktop never tells."""
+        """What rules need to know and this desktop never provides."""
         if self.windows:
             return frozenset()
         return frozenset({"places"}) if self.names else frozenset({"places", "windows"})
 
     def lacks(self) -> list[str]:
-        """Return what it cannot do, as sentences for the person."""
+        """Return what the desktop cannot do, as sentences for the person."""
         stops = f"{self.stops}, " if self.stops else ""
         has = {"names": self.windows or self.names}
         lacking = [sentence for name, sentence in _LACKS.items() if not has.get(name, getattr(self, name))]
@@ -61,13 +61,13 @@ class Abilities:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check of `doctor` and its result."""
+    """The result of one check of `doctor`."""
 
     name: str
     ok: bool | None  # None: not tried
     detail: str  # a sentence
     remedy: str = ""  # what to do, as a sentence
-    needed: bool = False  # nothing works without it
+    needed: bool = False  # nothing works if this check fails
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class Opens:
     """What an `OpenApp` would start.
 
     Args:
-        names: name, identifier and program of the application that starts or opens the file; only the path, for a file
-            that may start something itself.
-        foreign: the system did not install it, or it came after the run began.
+        names: name, identifier and program of the application that starts or opens the file; only the path if the file
+            may run something itself.
+        foreign: whether the system did not install the application, or it appeared after the run began.
     """
 
     names: tuple[str, ...] = ()
@@ -88,54 +88,57 @@ class Applications(Protocol):
     """The installed applications."""
 
     def names(self) -> list[str]:
-        """Return their names, sorted, each once."""
+        """Return the applications' names, sorted, without duplicates."""
 
     def identify(self, name: str, application: str = "") -> Opens | None:
-        """Return what would be opened; no names if nothing would be, None if that is unknown."""
+        """Return what `open` would open; without names if nothing, None if unknown."""
 
     def may_start(self, name: str) -> bool:
-        """Whether a file of that name in the usual folders is a program, or starts one."""
+        """Whether a file of this name in the usual folders is a program or starts one."""
 
     def may_start_in(self, title: str, names: Sequence[str]) -> bool:
-        """Whether an icon with these captions may be a program, in the folder of a window title, or "" the desktop."""
+        """Whether an icon with these captions may be a program.
+
+        `title` is the title of the window that shows the icon's folder; "" for the desktop.
+        """
 
     def lists_foreign(self, name: str) -> bool:
-        """Whether the system did not install the menu entry of that name."""
+        """Whether the menu entry of this name was not installed by the system."""
 
     def browser(self) -> Opens | None:
-        """Return what would show a web page; no names if nothing would, None if that is unknown."""
+        """Return the browser that would show a web page; without names if there is none, None if unknown."""
 
     def visit(self, url: str, stop: StopSwitch) -> str:
-        """Show a web page in the browser, in a new tab if it runs already, and describe what happened.
+        """Show a web page in the browser, in a new tab if the browser already runs, and describe what happened.
 
         Raises:
-            ActionFailedError: no web address, no browser, or the browser ended with an error.
+            ActionFailedError: this is no web address, there is no browser, or the browser exited with an error.
             StoppedError: the stop switch was set.
         """
 
     def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
-        """Open an application, or a file or folder of the home; wait for the window, and describe what happened.
+        """Open an application, or a file or folder in the home; wait for its window, and describe what happened.
 
         Raises:
-            ActionFailedError: no such application or file, several files of that name, a file that is a program, or
-                the application ended with an error.
+            ActionFailedError: there is no such application or file, several files have this name, the file is a
+                program, or the application exited with an error.
             StoppedError: the stop switch was set.
         """
 
 
 class TextEntry(Protocol):
-    """Enters text where the keyboard focus is, by the clipboard where there is one, and restores the clipboard."""
+    """Enters text where the keyboard focus is. Uses the clipboard if there is one, and restores it."""
 
     def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
-        """Enter the text, then press Enter for each line end at its end: shells hold back what is pasted.
+        """Enter the text, then press Enter for each newline at its end, because shells do not run pasted lines.
 
         Args:
             text: what to enter.
-            press: presses a chord, by names of `agent.core.keys`.
+            press: presses a chord, by the key names of `agent.core.keys`.
             check_stop: called before every event; may raise.
 
         Raises:
-            ActionFailedError: nothing takes it, or not all of it.
+            ActionFailedError: no application took the text, or only a part of it.
         """
 
 
@@ -147,16 +150,16 @@ class Steered(Protocol):
         """Why the run is paused; "" if it is not."""
 
     def user_acted(self, what: str) -> None:
-        """Note that the person did something."""
+        """Note what the person did with mouse or keyboard."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakeoverWatch:
-    """What a desktop needs to notice that the person takes over."""
+    """What a desktop needs to detect that the person takes over."""
 
     steering: Steered
-    rest: Rest  # of the hand, whose own events do not count
-    #: Whether a point, or the focused window for None, is our own: there, the person talks to us.
+    rest: Rest  # of the hand, whose own events are ignored
+    #: Whether a point (None: the keyboard focus) is on our own window. There the person uses mai-agent itself.
     is_ours: Callable[[tuple[int, int] | None], bool]
 
 
@@ -165,11 +168,11 @@ class Desktop(Protocol):
 
     @property
     def abilities(self) -> Abilities:
-        """What it can do."""
+        """What this desktop can do."""
 
     @property
     def name(self) -> str:
-        """Its name on this machine, such as :0; "" where there is only one."""
+        """The desktop's name on this machine, such as :0; "" if there can be only one."""
 
     @property
     def monitors(self) -> list[Region]:
@@ -181,14 +184,14 @@ class Desktop(Protocol):
 
     @property
     def screen(self) -> Screen:
-        """The watched monitor. Its user closes it, on the thread that captures."""
+        """The captured monitor. The caller closes it, on the thread that captures."""
 
     @property
     def hand(self) -> Hand:
-        """The hand, made at first use. Its user closes it, on the thread that acts.
+        """The hand, created at first use. The caller closes it, on the thread that acts.
 
         Raises:
-            EnvironmentLacksError: this desktop takes no input, or a program for entering text is missing.
+            EnvironmentLacksError: this desktop accepts no input, or a program for text entry is missing.
         """
 
     @property
@@ -200,16 +203,16 @@ class Desktop(Protocol):
         """The installed applications."""
 
     def open_windows(self) -> Windows | None:
-        """Open a connection to the windows for the calling thread; None where windows are unknown."""
+        """Open a connection to the windows for the calling thread; None if windows are unknown."""
 
     def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
-        """Begin to watch what changes for applications with this environment; None where nothing can tell.
+        """Start to watch for changes that applications with this environment make; None if nothing can be watched.
 
-        Returns at once. Files in the folders of `without`, such as the run's own record, do not count.
+        Returns at once. Files in the folders of `without`, such as the run's own record, are ignored.
         """
 
     def open_elements(self) -> Elements | None:
-        """Open a connection to the screen's elements for the calling thread; None where they are unknown."""
+        """Open a connection to the screen's elements for the calling thread; None if elements are unknown."""
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         """Whether windows of a program with this environment appear on this desktop."""
@@ -218,31 +221,31 @@ class Desktop(Protocol):
         """Watch for the stop key, the pointer in a corner, a lost display and a takeover, until `close`.
 
         Args:
-            stop_key: the chord, such as ctrl+alt+shift+escape; "none" for none.
+            stop_key: the chord, such as ctrl+alt+shift+escape; "none" for no stop key.
             takeover: None if nobody could resume the run.
 
         Returns:
             A remark for the person, or "".
 
         Raises:
-            UsageError: that is no chord.
+            UsageError: `stop_key` is not a chord.
         """
 
     def check_input(self) -> str:
-        """Describe what takes input here, without using it. Raises EnvironmentLacksError."""
+        """Describe how input works on this desktop, without sending any. Raises EnvironmentLacksError."""
 
     def close(self) -> None:
-        """End the watches; does not wait, because a dead display may hang."""
+        """End the watches. Does not wait for them, because a dead display may hang."""
 
 
 #: Opens a desktop for a run. Gets the stop switch; the monitor (1, 2, ..., or None for the primary one); and the
 #: environment in which applications start (None for this process's own). Raises EnvironmentLacksError if the desktop
-#: cannot be used, and UsageError if there is no such monitor.
+#: cannot be used, and UsageError if the monitor does not exist.
 OpenDesktop: TypeAlias = Callable[[StopSwitch, int | None, Mapping[str, str] | None], Desktop]
 
 
 def parse_chord(chord: str) -> tuple[list[str], str]:
-    """Return modifiers and key of a stop key as a person writes it; no key for none. Raises UsageError."""
+    """Parse a stop key into its modifiers and its key; the key is "" for no stop key. Raises UsageError."""
     if chord.strip().lower() in ("", "none"):
         return [], ""
     *modifiers, key = [part.strip().lower() for part in chord.split("+")]

@@ -1,4 +1,4 @@
-"""What a desktop tells of the elements on its screen, by its accessibility tree."""
+"""The elements on the screen, as the desktop's accessibility tree describes them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,42 +10,42 @@ from agent.screen.outline import Element, Outline
 
 @dataclass(frozen=True, slots=True)
 class FieldText:
-    """The text of a field, and its selected part; an empty selection is the caret."""
+    """The text of a field and its selection; an empty selection is the caret."""
 
     text: str
     start: int  # characters from the beginning
     end: int
 
     def after(self, typed: str) -> str:
-        """Return the text as it will be once something is typed."""
+        """Return the text of the field after `typed` has been entered."""
         return self.text[: self.start] + typed + self.text[self.end :]
 
 
 class Elements(Protocol):
     """A connection to the elements, used from one thread. No call waits long for a hung application.
 
-    Names and values are text of strangers: cut, cleaned, and data only. `at`, `focused` and `field_text` take 50 ms at
-    most and raise EnvironmentLacksError if nobody tells elements any more.
+    Names and values are untrusted text: truncated, sanitized, and only data. `at`, `focused` and `field_text` take at
+    most 50 ms, and raise EnvironmentLacksError if the accessibility tree is gone.
     """
 
     def outline(self) -> Outline:
-        """Return what is visible now of the windows on top; only `lacks` if no elements are told."""
+        """Return the visible elements of the top windows; only `lacks` if the elements are unknown."""
 
     def at(self, point: DesktopPoint) -> Element | None:
-        """Return what a click at a point would hit; None if unknown."""
+        """Return the element that a click at a point would hit; None if unknown."""
 
     def focused(self) -> Element | None:
-        """Return what gets the keys in the active window, without its value; None if unknown."""
+        """Return the element with the keyboard focus in the active window, without its value; None if unknown."""
 
     def field_text(self) -> FieldText | None:
-        """Return the current text of the field that gets the keys in the active window.
+        """Return the current text of the field with the keyboard focus in the active window.
 
-        None if no field has the focus, for a password, and if the text is not told or very long.
+        Return None if no field has the focus, for a password field, and if the text is unknown or very long.
         """
 
     def close(self) -> None:
         """Close the connection; never raises."""
 
 
-#: Opens a connection for the calling thread; None where elements are unknown.
+#: Opens a connection for the calling thread; None if elements are unknown.
 OpenElements: TypeAlias = Callable[[], Elements | None]

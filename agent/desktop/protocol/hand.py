@@ -1,4 +1,4 @@
-"""The hand carries out actions on a desktop; an input device is what it works with: single events of mouse and keys."""
+"""The hand, which carries out actions on a desktop, and the input device through which it sends single events."""
 
 import time
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class CornerError(Exception):
 
 @dataclass(slots=True)
 class Rest:
-    """Whether the hand is busy, and since when it rests (monotonic seconds); the hand's thread writes it."""
+    """Whether the hand is busy, and since when it rests (monotonic seconds). Written by the hand's thread."""
 
     busy: bool = False
     since: float = field(default_factory=time.monotonic)
@@ -34,13 +34,13 @@ class Hand(Protocol):
 
     @property
     def rest(self) -> Rest:
-        """Whether it is busy; the takeover watch needs this."""
+        """Whether the hand is busy; the takeover watch needs this."""
 
     def perform(self, action: Action[DesktopPoint]) -> str:
         """Carry the action out and describe what was done.
 
-        `KeyDown` and `ButtonDown` stay down until they are released or lifted, or an action fails. The action names all
-        keys that are down meanwhile (`agent.safety.held_input`).
+        Keys of `KeyDown` and buttons of `ButtonDown` stay down until they are released or lifted, or an action fails.
+        Meanwhile, every action names all keys that are down (`agent.safety.held_input`).
 
         Raises:
             ActionFailedError: it could not be done; nothing stays pressed.
@@ -49,13 +49,13 @@ class Hand(Protocol):
         """
 
     def lift(self) -> None:
-        """Release held keys; modifiers are pressed again for actions that name them. Never raises."""
+        """Release held keys. Modifiers are pressed again for later actions that name them. Never raises."""
 
     def release_all(self) -> None:
-        """Release everything that is held down, and forget it. Never raises."""
+        """Release and forget everything that is held down. Never raises."""
 
     def close(self) -> None:
-        """Release everything and close what is open."""
+        """Release everything and close the connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Press:
 class Input(Protocol):
     """Mouse and keyboard of a desktop, used from the hand's thread; coordinates are desktop units.
 
-    Every method but `close` may raise CornerError, and any error of the system that takes no more input.
+    Every method but `close` may raise CornerError, and any error of the system if it accepts no more input.
     """
 
     def position(self) -> tuple[int, int]:
@@ -79,7 +79,7 @@ class Input(Protocol):
         """Move the pointer."""
 
     def held(self) -> list[str]:
-        """Return the names of modifiers and buttons that anybody holds down; empty where that is unknown."""
+        """Return the names of all modifiers and buttons that are down, ours and the person's; empty if unknown."""
 
     def has_key(self, name: str) -> bool:
         """Whether this keyboard has a key."""
@@ -88,16 +88,16 @@ class Input(Protocol):
         """Press a key or button down."""
 
     def release(self, presses: Sequence[Press]) -> None:
-        """Release all of these, wherever the pointer is."""
+        """Release all of these, even if the pointer is in a corner."""
 
     def scroll(self, dx: int, dy: int) -> None:
-        """Turn the wheel by one notch: `dy` 1 is towards the end of the document, `dx` 1 to the right."""
+        """Turn the wheel by one notch: `dy` 1 scrolls towards the end of the document, `dx` 1 to the right."""
 
     def set_busy(self, busy: bool) -> None:
         """Note that an action begins or ends."""
 
     def lost(self, error: Exception) -> Exception:
-        """Translate an error to EnvironmentLacksError, or to StoppedError where a stop caused it."""
+        """Translate an error to EnvironmentLacksError, or to StoppedError if a stop caused it."""
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the connection."""

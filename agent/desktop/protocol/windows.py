@@ -1,4 +1,4 @@
-"""The windows of a desktop, as far as it tells them."""
+"""The windows of a desktop, as far as the desktop exposes them."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from agent.core.geometry import Region
 from agent.screen.outline import ShownWindow
 from foundation.errors import EnvironmentLacksError
 
-#: How a desktop identifies a window; means nothing elsewhere.
+#: The desktop's identifier of a window; opaque to everything else.
 WindowId: TypeAlias = Hashable
 #: The purpose of a window: a dialog of another window, or the desktop itself below all others.
 WindowKind: TypeAlias = Literal["dialog", "backdrop", ""]
@@ -21,22 +21,22 @@ class Window:
     id: WindowId
     title: str
     app: str  # the name of the application's class, such as Firefox
-    pid: int | None  # the process that shows it; None if unknown
+    pid: int | None  # the process that owns it; None if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Something shown on the desktop: a top-level window, or a helper of one (a menu, a tool tip)."""
+    """A top-level window on the desktop, or one of its helpers (a menu, a tooltip)."""
 
     window: Window
-    box: Region  # its contents, without the frame around it and without the shadow that it draws itself
-    outer: Region  # with that frame
-    helper: bool = False  # no window manager cares for it
+    box: Region  # the contents, without the frame and without a shadow that the window draws itself
+    outer: Region  # the contents with the frame
+    helper: bool = False  # not managed by the window manager
     backdrop: bool = False  # the desktop itself, below everything
-    passing: bool = False  # a tool tip: it is gone before a click arrives
-    client: Hashable = None  # the program that shows it; a program's windows have it in common
-    kinds: frozenset[str] = frozenset()  # its types in EWMH's words: MENU, DOCK, NOTIFICATION and so on
-    surface: tuple[int, int] | None = None  # where its own coordinates begin, where it knows no others (Wayland)
+    passing: bool = False  # a tooltip, which disappears before a click arrives
+    client: Hashable = None  # the program that shows it, the same for all windows of the program
+    kinds: frozenset[str] = frozenset()  # its EWMH window types: MENU, DOCK, NOTIFICATION and so on
+    surface: tuple[int, int] | None = None  # the origin of its own coordinates, if it knows no others (Wayland)
 
 
 class Windows(Protocol):
@@ -46,7 +46,7 @@ class Windows(Protocol):
     """
 
     def windows(self) -> list[Window]:
-        """Return all top-level windows, in the order in which they appeared."""
+        """Return all top-level windows, oldest first."""
 
     def window(self, identifier: WindowId) -> Window | None:
         """Return a window; None if it is gone."""
@@ -55,28 +55,28 @@ class Windows(Protocol):
         """Return the window that has the focus."""
 
     def stacking(self) -> list[WindowId]:
-        """Return all top-level windows, the lowest first."""
+        """Return all top-level windows in stacking order, the lowest first."""
 
     def at(self, x: int, y: int) -> Window | None:
-        """Return the top-most window at a point of the desktop; for a menu or other helper, its owner."""
+        """Return the topmost window at a point of the desktop; for a menu or other helper, its owner."""
 
     def region(self, identifier: WindowId) -> Region | None:
-        """Return where a window is, without its frame; None if it is gone."""
+        """Return a window's region without its frame; None if the window is gone."""
 
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
-        """Return the parts of these windows that nothing covers. Asked often, and always for the same windows."""
+        """Return the parts of these windows that nothing covers. Called often, always for the same windows."""
 
     def layers(self) -> list[Layer]:
-        """Return what is shown, the top-most first."""
+        """Return the visible layers, the topmost first."""
 
     def layers_at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
-        """Return the layers, by their windows, that get a click at these points; None for none."""
+        """Return, for each point, the window whose layer gets a click there; None if there is none."""
 
     def is_ordinary(self, identifier: WindowId) -> bool:
-        """Whether a window is there to be worked with: shown, and neither a panel nor the desktop itself."""
+        """Whether a window is shown, and neither a panel nor the desktop itself."""
 
     def kind(self, identifier: WindowId) -> WindowKind:
-        """Return the purpose of a window; "" for any other, and if it is gone."""
+        """Return the kind of a window; "" for a normal window, and if it is gone."""
 
     def pointer(self) -> tuple[int, int]:
         """Return where the pointer is."""
@@ -85,25 +85,25 @@ class Windows(Protocol):
         """Bring a window to the front; False if it is gone."""
 
     def of_terminal(self, environ: Mapping[str, str]) -> Window | None:
-        """Return the window that a terminal names in the environment of its programs; None if it names none."""
+        """Return the terminal window that the environment names (as in WINDOWID); None if it names none."""
 
     def close(self) -> None:
         """Close the connection; never raises."""
 
 
-#: Opens a connection for the calling thread; None where windows are unknown.
+#: Opens a connection for the calling thread; None if windows are unknown.
 OpenWindows: TypeAlias = Callable[[], Windows | None]
 
 
 class Connection:
-    """One thread's connection to the windows, opened at first use, and again after `close`."""
+    """One thread's connection to the windows, opened at first use and reopened after `close`."""
 
     def __init__(self, open_windows: OpenWindows) -> None:
         self._open = open_windows
         self._windows: Windows | None = None
 
     def get(self) -> Windows | None:
-        """Return the connection; None where windows are unknown."""
+        """Return the connection; None if windows are unknown."""
         self._windows = self._windows or self._open()
         return self._windows
 
@@ -115,14 +115,14 @@ class Connection:
         return windows
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         windows, self._windows = self._windows, None
         if windows is not None:
             windows.close()
 
 
 def shown(windows: Windows) -> list[ShownWindow]:
-    """Return the windows that are there to be worked with, the top-most first. Raises EnvironmentLacksError."""
+    """Return the ordinary windows (see `is_ordinary`), the topmost first. Raises EnvironmentLacksError."""
     active = windows.active()
     found = []
     for identifier in reversed(windows.stacking()):

@@ -1,4 +1,4 @@
-"""What really changed on a desktop during a run, from its own state and not from pictures."""
+"""What changed on a desktop during a run, found in the desktop's own state and not in screenshots."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
@@ -7,21 +7,21 @@ from agent.core.changes import Change
 
 
 class Witness(Protocol):
-    """Watches settings, files of the home, windows, applications and the clipboard from when it was opened."""
+    """Watches settings, files of the home, windows, applications and the clipboard, from the moment it is opened."""
 
     @property
     def remarks(self) -> list[str]:
-        """What it cannot watch here, as sentences for the person."""
+        """What cannot be watched on this desktop, as sentences for the person."""
 
     def changes(self) -> list[Change]:
-        """Return what differs now from the beginning. Blocks for some milliseconds; call it on a worker."""
+        """Return what differs from the beginning. Blocks for some milliseconds; call it in a worker thread."""
 
     def settle(self, within: float) -> None:
-        """Wait until settings are written: about 0.3 s without news, at most `within` seconds. Call it on a worker."""
+        """Wait until no setting has changed for about 0.3 s, at most `within` seconds. Call it in a worker thread."""
 
     def close(self) -> None:
         """End the watch; never raises."""
 
 
-#: Begins a watch, which takes some milliseconds; None where nothing can be watched.
+#: Starts a watch, which takes some milliseconds; None if nothing can be watched.
 OpenWitness: TypeAlias = Callable[[], Witness | None]
