@@ -1,4 +1,4 @@
-"""The literal engine behind the interface of a model's client, so that a run needs to know nothing of it."""
+"""The literal engine behind the `ModelClient` interface, so that a run uses it like any other model."""
 
 import asyncio
 import time
@@ -16,15 +16,15 @@ from agent.model.request import ChatRequest
 from agent.screen.ocr import data_folder
 from foundation.chat_stream import Answer
 
-#: The engine in this process. It reads words best on a screen that is as sharp as it is: no pixel budget.
+#: The engine in this process. OCR works best on the full resolution: no pixel budget.
 _ENDPOINT = Endpoint("literal", "", "mai-agent-literal", "literal", Limits(max_pixels=16_777_216))
 
 
 class LiteralClient:
-    """See `ModelClient`. Raises EnvironmentLacksError where tesseract's data is missing."""
+    """See `ModelClient`. Raises EnvironmentLacksError if tesseract's data is missing."""
 
     def __init__(self) -> None:
-        data_folder(WHO)  # say at once what is missing
+        data_folder(WHO)  # fail at once if tesseract's data is missing
         self._engine = Engine()
 
     @property
@@ -39,7 +39,7 @@ class LiteralClient:
     async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
         """See `ModelClient.complete`."""
         began = time.monotonic()
-        text = await asyncio.to_thread(self._answer, request)  # reading words takes up to a second
+        text = await asyncio.to_thread(self._answer, request)  # OCR takes up to a second
         on_progress(Delta(text))
         took = (time.monotonic() - began) * 1000
         return Completion(Answer(text, finish_reason="stop"), took, took, len(request.images()))
@@ -59,5 +59,5 @@ class LiteralClient:
 
 
 def literal_engine() -> model_engine.Engine:
-    """The literal engine. Raises EnvironmentLacksError as `LiteralClient` does."""
+    """Return the literal engine. Raises EnvironmentLacksError if tesseract's data is missing."""
     return model_engine.Engine("literal", _ENDPOINT, family="literal", client=LiteralClient())

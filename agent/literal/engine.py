@@ -1,8 +1,7 @@
-"""The engine: decides the next action from what the instruction says and what the screen tells of its elements.
+"""The engine: decides the next action from the instruction and the elements on the screen.
 
-It pursues the goals one by one (`do`). A goal is reached only when a control, a setting, a file, a window or the typed
-text itself says so; what cannot be found is looked for where such things live, and then it says what it could not
-find. It never clicks something else instead, and what it did without seeing an effect it does not call done.
+It pursues the goals one by one (`do`). A goal counts as reached only if a control, a setting, a file, a window or the
+typed text proves it. If a target is not found, the engine says so and never clicks something else.
 """
 
 import io
@@ -36,8 +35,8 @@ _INSTEAD = re.compile(r"[,;]?\s*\binstead\b[.!]?\s*$|^\s*instead,?\s+", re.IGNOR
 _SKIP = re.compile(r"\s*(?:please )?skip\b", re.IGNORECASE)
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 40
-#: A busy window tells nothing of what is in it. It is waited for so many times, so many seconds each: its tree is asked
-#: again after ten seconds.
+#: Waits for a busy window, which reports no elements, and seconds of each wait. Its accessibility tree is read again
+#: after ten seconds.
 _MOST_BUSY, _BUSY = 14, 1.2
 
 
@@ -47,18 +46,18 @@ class BadRequestError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The engine's next answer: a thought, and the arguments of one call."""
+    """The engine's next answer: a thought and the arguments of one call."""
 
     thought: str
     arguments: dict[str, Any]
 
 
 class Engine:
-    """Decides the steps of one run after the other.
+    """Decides the steps of runs, one run at a time.
 
     Args:
-        read: makes an outline of the words of a screenshot, for screens of which nothing else is told.
-        understand: the goals of an instruction.
+        read: returns an outline of the words in a screenshot, for screens without an accessibility tree.
+        understand: returns the goals of an instruction.
     """
 
     def __init__(
@@ -69,10 +68,10 @@ class Engine:
         self._read = read or Reader().outline
         self._understand = understand
         self._run: _Run | None = None
-        self._lock = Lock()  # an answer that nobody waits for any more may still be in the making
+        self._lock = Lock()  # a cancelled request may still be running in its thread
 
     def reply(self, prompt: PromptRequest) -> Reply:
-        """The next answer. Raises BadRequestError."""
+        """Return the next answer. Raises BadRequestError."""
         picture = prompt.images[-1] if prompt.images else None
         if not without_notes(prompt.instruction):
             raise BadRequestError("there is no instruction")
@@ -86,10 +85,9 @@ class Engine:
             return run.decide(self._scene(prompt.outline, picture), prompt.changes, picture.size)
 
     def _go_on(self, prompt: PromptRequest) -> "_Run":
-        """The run of a request, up to its last step.
+        """Return the run of a request, advanced to its last step.
 
-        A run begins with the first request. If the last answer was not carried out (the person stepped in), or the
-        run is not known here, its steps are gone through again.
+        Replays all steps if the run is not known, or if its last answer was not carried out (the person stepped in).
         """
         if self._run is not None and self._run.awaits(prompt):
             self._run.take(prompt.steps[-1])
@@ -119,29 +117,29 @@ class Engine:
 
 
 class _Run:
-    """One run: its goals, and the one that is pursued."""
+    """One run: its goals, and the steps of the current goal."""
 
     def __init__(self, instruction: str, goals: list[Goal], names: Names) -> None:
         self.now = Now(Scene(Outline(Size(1, 1), ())), names=names)
         self._instruction, self._goals = instruction, goals
-        self._unclear: list[str] = []  # what the person said that cannot be understood
-        self._said: list[str] = []  # since the last answer
+        self._unclear: list[str] = []  # messages of the person that were not understood
+        self._said: list[str] = []  # sentences for the next answer's thought
         self._reached: list[Done] = []
-        self._skipped: set[int] = set()  # the goals that the person did not want
-        self._dry = False  # whether steps are only told, not carried out
+        self._skipped: set[int] = set()  # indices of the goals that the person did not want
+        self._dry = False  # a dry run: steps are reported, not carried out
         self._steps = self._follow()
         self._step: Step | None = None  # the last answer, until it is carried out
-        self._move: Move | None = None  # the same, once it is
+        self._move: Move | None = None  # the last answer after it was carried out
         self._end: Reply | None = None
 
     def awaits(self, prompt: PromptRequest) -> bool:
-        """Whether a request comes after the last answer was carried out."""
+        """Return whether a request follows directly on the last answer, which was carried out."""
         if self._step is None or self._instruction != prompt.instruction:
             return False
         return len(prompt.steps) == len(self.now.moves) + 1
 
     def take(self, past: PastStep) -> None:
-        """Take in that the last answer was carried out, and what was said of it."""
+        """Record that the last answer was carried out, with its replies and notes."""
         if self._step is None:
             return
         notes = [note for text in past.replies for note in read_notes(text)]
@@ -153,7 +151,7 @@ class _Run:
             self.hear(note)
 
     def hear(self, note: Note) -> None:
-        """Take in what the person says during the run: goals that come after all others."""
+        """Append the goals that the person states during the run."""
         if note.kind != "said" or _SKIP.match(note.detail):
             return
         try:
@@ -162,7 +160,7 @@ class _Run:
             self._unclear.append(note.detail)
 
     def decide(self, scene: Scene, changes: Sequence[Change], image: Size) -> Reply:
-        """The next answer for a screen."""
+        """Return the next answer for a screen."""
         if self._end is not None:
             return self._end
         self.now.scene, self.now.changes, self.now.image = scene, changes, image
@@ -181,9 +179,9 @@ class _Run:
         return any(note.kind == "said" and note.detail in self._unclear for note in move.notes)
 
     def _follow(self) -> Generator[Step, Move, Reply]:
-        """The steps of the run; returns its end."""
+        """Yield the steps of the run; return its final answer."""
         part = 0
-        while part < len(self._goals):  # the person may add to them
+        while part < len(self._goals):  # the person may add goals meanwhile
             verdict = yield from self._pursue(part)
             if isinstance(verdict, Stuck):
                 return self._fail(verdict.words)
@@ -197,7 +195,7 @@ class _Run:
         return self._finish()
 
     def _pursue(self, part: int) -> Steps[Verdict | None]:
-        """The steps for a goal, within their limits; returns None if the person does not want it."""
+        """Yield the steps for a goal, within the limits; return None if the person does not want it."""
         now, goal = self.now, self._goals[part]
         now.begun, now.answer = len(now.moves), None
         steps: Pursuit | None = None
@@ -238,16 +236,16 @@ class _Run:
                 return self._interrupted(goal, move)
 
     def _interrupted(self, goal: Goal, move: Move) -> Verdict | None:
-        """What a goal comes to whose step was not carried out."""
+        """Return the verdict on a goal whose step was not carried out."""
         if move.denied:
             return Stuck(f"You did not allow this: {describe_goal(goal)}.")
-        if move.skipped:  # it must not go on as if nothing had been said
+        if move.skipped:  # if the person's message was not understood, the run must not continue
             return Stuck("So I stop, as you did not allow what I would do.") if self._is_unclear(move) else None
-        self._dry = True  # nothing more can be known of the goal: the effect of the step is not to be seen
+        self._dry = True  # a dry run shows no effect, so the rest of the goal is unknown
         return Done(f"what follows to {describe_goal(goal)} depends on what that shows", verified=False)
 
     def _is_known(self, part: int, verdict: Step | Verdict) -> bool:
-        """Whether the start of a later goal of a dry run does not depend on what was only told before it."""
+        """Return whether a later goal of a dry run starts independently of the steps that were only reported."""
         goal = self._goals[part]
         if isinstance(goal, Open | Press | Wait) or (isinstance(goal, Type) and goal.into is None):
             return True
@@ -255,7 +253,7 @@ class _Run:
         return untouched and isinstance(verdict, Step) and verdict.main
 
     def _is_busy(self, goal: Goal) -> bool:
-        """Whether what is in front may only be late: what is not known of a window is not touched."""
+        """Return whether the front window may still report its elements, so that the engine must wait for them."""
         scene = self.now.scene
         if not scene.is_late or isinstance(goal, Open | Press | Wait | Close | ArrangeWindow):
             return False
@@ -280,7 +278,7 @@ class _Run:
         return _end("success", " ".join(self._said), self._reached, verified=verified)
 
     def _unverified(self, goals: Sequence[Goal]) -> list[Done]:
-        """What nothing shows of these goals, which were reached; what only leads to the next is shown by that one."""
+        """Return the reached goals that nothing proves. A goal that only leads to the next is proved by the next."""
         parts = list(zip(goals, self._reached, strict=False))
         summed = shown_by_sum(goals, self._reached)
         return [
@@ -293,7 +291,7 @@ class _Run:
 
 
 def _told_then(scene: Scene, before: Scene) -> bool:
-    """Whether the window that is in front told its elements before."""
+    """Return whether the front window reported its elements before."""
     front, then = scene.front, before.front
     if front is None or then is None or (front.app, front.title) != (then.app, then.title):
         return False

@@ -1,4 +1,4 @@
-"""What a part of an instruction comes to: the goals that the engine pursues one after the other."""
+"""The goals of an instruction, which the engine pursues one after the other."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -8,16 +8,16 @@ from agent.core.actions import Button
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Something on the screen as the person names it; what they did not say is empty."""
+    """A thing on the screen as the person describes it. A property that they did not mention is empty."""
 
-    name: str = ""  # its text or name; "" where only its kind is said ("the third icon")
-    #: what kind of thing, as AT-SPI names roles: "push button", "check box", "switch", "radio button", "page tab",
-    #: "combo box", "menu", "menu item", "icon", "link", "list item", "slider", "spin button", "entry", ...
+    name: str = ""  # its text or name; "" if only its kind is given ("the third icon")
+    #: AT-SPI role: "push button", "check box", "switch", "radio button", "page tab", "combo box", "menu",
+    #: "menu item", "icon", "link", "list item", "slider", "spin button", "entry", ...
     role: str = ""
-    ordinal: int = 0  # 1 for the first, 2 for the second, -1 for the last; 0 where none is said
-    inside: str = ""  # the window, application, page or tab it is said to be in ("X in Y", "the X tab of Y")
-    under: str = ""  # the heading, group or label it is said to belong to ("X under Y")
-    whole: str = ""  # everything as it was written, should that be one name ("Show images in menus")
+    ordinal: int = 0  # 1 for the first, 2 for the second, -1 for the last; 0 for none
+    inside: str = ""  # the window, application, page or tab around it ("X in Y", "the X tab of Y")
+    under: str = ""  # its heading, group or label ("X under Y")
+    whole: str = ""  # the full text, in case all of it is one name ("Show images in menus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +25,20 @@ class Open:
     """Start an application, open a settings panel, or open a file or folder by its name or path."""
 
     name: str
-    kind: Literal["", "application", "file", "folder", "settings"] = ""  # as the person said
+    kind: Literal["", "application", "file", "folder", "settings"] = ""  # "" if the person gave none
     inside: str = ""  # "open report.txt in the text editor", "open the display settings in X"
 
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """Press a chord."""
+    """Press a key combination."""
 
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """Click something that is shown."""
+    """Click something on the screen."""
 
     target: Target
     button: Button = "left"
@@ -48,7 +48,7 @@ class Click:
 
 @dataclass(frozen=True, slots=True)
 class Toggle:
-    """Have something switched on or off; nothing is touched where it is so already."""
+    """Switch something on or off; no click if it is in that state already."""
 
     target: Target
     on: bool
@@ -56,7 +56,7 @@ class Toggle:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """Have a control show one of its choices: "set the theme to Adwaita-dark", "choose Daloa in Style"."""
+    """Select one of a control's choices: "set the theme to Adwaita-dark", "choose Daloa in Style"."""
 
     value: str
     control: Target
@@ -64,26 +64,26 @@ class Choose:
 
 @dataclass(frozen=True, slots=True)
 class SetValue:
-    """Have a slider, spin button or number field hold a number, or more or less than now."""
+    """Set a slider, spin button or number field to a number, or change it up or down."""
 
     target: Target
-    value: float | None = None  # None: only the direction is said
-    unit: str = ""  # "%" or what was written after the number
-    direction: Literal["", "up", "down"] = ""  # "make X bigger", "turn X down"; with a value: by so much
+    value: float | None = None  # None if only the direction is given
+    unit: str = ""  # "%" or the word after the number
+    direction: Literal["", "up", "down"] = ""  # "make X bigger", "turn X down"; with a value, change by that amount
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """Type text, where the focus is or into a named field."""
+    """Type text into the focused element or a named field."""
 
     text: str
     into: Target | None = None
-    replace: bool = False  # what stands there is replaced ("set the name to X"), not added to
+    replace: bool = False  # replace the present text ("set the name to X") instead of adding to it
 
 
 @dataclass(frozen=True, slots=True)
 class Scroll:
-    """Scroll; `to_end` until nothing moves any more."""
+    """Scroll by some notches, or `to_end`."""
 
     direction: str
     notches: int = 5
@@ -93,24 +93,24 @@ class Scroll:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let time pass."""
+    """Wait."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close the window in front, or the one of that name."""
+    """Close the front window, or the window of that name."""
 
     target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrangeWindow:
-    """Bring a window to the front, or change how it is shown."""
+    """Bring a window to the front, or change its state."""
 
     how: Literal["focus", "maximize", "unmaximize", "minimize", "fullscreen"]
-    target: str = ""  # "" for the window in front
+    target: str = ""  # "" for the front window
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class MakeFolder:
     """Create a folder in the file manager."""
 
     name: str
-    where: str = ""  # a folder's name; "" for the one that is open, or the home
+    where: str = ""  # a folder's name; "" for the open folder, or the home folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,26 +140,26 @@ class Trash:
 
 @dataclass(frozen=True, slots=True)
 class WriteFile:
-    """Write a text in an editor, and save it where a name is given."""
+    """Write a text in an editor, and save it if a name is given."""
 
     text: str
-    save_as: str = ""  # a file name or path; "" for not saving
+    save_as: str = ""  # a file name or path; "" to leave it unsaved
     editor: str = ""  # the application; "" for the text editor
 
 
 @dataclass(frozen=True, slots=True)
 class SaveAs:
-    """Save what is open in front under a name; `name` "" for its own name."""
+    """Save the document in the front window, under its own name if `name` is empty."""
 
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Calculate:
-    """Have the calculator work something out, and say the result."""
+    """Calculate an expression in the calculator, and report the result."""
 
-    expression: str  # with the signs of a calculator: "12*12"
-    calculator: str = ""  # the application; "" for the desktop's own
+    expression: str  # in a calculator's notation: "12*12"
+    calculator: str = ""  # the application; "" for the desktop's default
 
 
 Goal: TypeAlias = (

@@ -1,1 +1,1 @@
-"""The built-in literal engine as a family: it is asked and answers in a form of our own."""
+"""The model family of the built-in literal engine, with a request and answer format of our own."""

@@ -1,4 +1,4 @@
-"""The literal engine as a `Family`: it is asked with the typed request, and its answers come as one call."""
+"""The `Family` of the literal engine: it receives the typed request and answers with one call."""
 
 import json
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from agent.families.shared.points import grid_of
 from agent.model.request import ChatRequest, ImagePart, Message
 from foundation.chat_stream import Answer
 
-#: The name under which the engine calls actions.
+#: Function name in the engine's calls.
 FUNCTION = "computer_use"
 
 
 class LiteralFamily(Family):
-    """How the built-in engine is asked: it gets the typed request itself, beside a chat for people to read.
+    """The format of the literal engine: the typed request itself, with a chat that only people read.
 
-    Its option "environ" is what the environment of the applications says of desktop and language.
+    Its option "environ" has the environment variables that name the applications' desktop and language.
     """
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the engine is asked; the chat has of all screens the last one's picture."""
+        """Return the request; its chat contains only the last screenshot."""
         messages = [Message.text("user", prompt.instruction)]
         for step in prompt.steps:
             messages.append(Message.text("assistant", render(step.thought, step.calls[0])))
@@ -35,11 +35,11 @@ class LiteralFamily(Family):
         return ChatRequest(messages, self.facts.sampling, native={"prompt": prompt})
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer of the engine."""
+        """Return the call as the engine writes it."""
         return render(thought, calls[0])
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The decision in an answer: one action."""
+        """Parse an answer of one action."""
         words = Vocabulary(grid_of(self.data["grid"]["navigation"], sent))
         thought, rest = split_thought(clean_text(as_text(answer)))
         if rest is None:
@@ -48,14 +48,14 @@ class LiteralFamily(Family):
 
 
 def render(thought: str, call: Call) -> str:
-    """An answer of the engine as text."""
+    """Return an answer of the engine as text."""
     written = json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)
-    shown = thought.replace("<", "‹").replace(">", "›")  # read text must not close the tag
+    shown = thought.replace("<", "‹").replace(">", "›")  # text from the screen must not close the tag
     return f"<thinking>\n{shown}\n</thinking>\n<tool_call>\n{written}\n</tool_call>"
 
 
 def _read(call: Call, words: Vocabulary) -> Action[GridPoint]:
-    """The action of a call; the end of a run brings what proves it."""
+    """Return the action of a call; a `Finish` with its evidence."""
     action = read_call(call, words)
     if not isinstance(action, Finish):
         return action

@@ -1,1 +1,1 @@
-"""From a name to the element that has it."""
+"""Finds elements on the screen by the names that a person uses."""

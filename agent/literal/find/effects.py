@@ -1,6 +1,6 @@
-"""What became of an action: how the elements, windows and settings differ from what they were before it.
+"""The effects of an action: the differences in elements, windows and settings before and after it.
 
-That the picture changed is no effect; neither is a tool tip, a highlight, or the clock in a panel.
+Changed pixels, tooltips, highlights and the clock in a panel are no effects.
 """
 
 from collections import Counter
@@ -12,34 +12,34 @@ from agent.literal.find.scene import CLICKABLE, MENU_ITEMS, TEXTS, Scene
 from agent.literal.vocabulary.labels import plain
 from agent.screen.outline import Element, ShownWindow
 
-#: States that are about how something stands, not about where pointer or keyboard are.
+#: States of the control itself, as opposed to focus or hover.
 _TELLING = frozenset({"checked", "selected", "expanded", "pressed", "disabled", "indeterminate"})
-#: What is selected rather than switched on.
+#: Roles that are selected rather than switched on.
 _CHOSEN = frozenset({"list item", "table cell", "tree item", "page tab", "icon", "table row"})
-#: A cell with a box to tick is at most so wide, in pixels.
+#: Largest width of a table cell with a check box, in pixels.
 _TICK = 40
-#: So many new texts of some length are a new page, where only words are known.
+#: If only OCR words are known, this many new texts mean a new page.
 _PAGE_OF_WORDS = 3
-#: Names told as evidence at most.
+#: Most names listed as evidence.
 _TOLD = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What is different; empty where nothing is."""
+    """The differences between two observations; falsy if there are none."""
 
-    changes: tuple[str, ...] = ()  # settings, files, and whatever else is told of the computer itself
-    windows: tuple[str, ...] = ()  # that came or went
-    altered: tuple[str, ...] = ()  # controls that stand otherwise
-    came: tuple[str, ...] = ()  # names of what appeared
-    gone: tuple[str, ...] = ()  # and of what went away
+    changes: tuple[str, ...] = ()  # settings, files, clipboard
+    windows: tuple[str, ...] = ()  # that opened or closed
+    altered: tuple[str, ...] = ()  # controls with another state or value
+    came: tuple[str, ...] = ()  # names of elements that appeared
+    gone: tuple[str, ...] = ()  # names of elements that disappeared
 
     def __bool__(self) -> bool:
         return bool(self.changes or self.windows or self.altered or self.came or self.gone)
 
     @property
     def words(self) -> str:
-        """What tells most, in words."""
+        """Return the strongest evidence in words."""
         if self.changes:
             return "; ".join(self.changes[:_TOLD])
         if self.windows:
@@ -55,23 +55,23 @@ class Effects:
 
 
 def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed_now: Sequence[Change]) -> Effects:
-    """What differs between two looks."""
+    """Return the differences between two observations."""
     changes = _new_changes(changed_before, changed_now)
     windows = _windows(before.windows, now.windows)
     old, new = _concerned(before, now), _concerned(now, before)
     altered = _altered(old, new)
     came, gone = _difference(_told_by_trees(old), _told_by_trees(new))
     items = {" ".join(element.name.split())[:60] for element in old if element.role in MENU_ITEMS}
-    gone = tuple(name for name in gone if name not in items)  # a menu that shuts tells nothing
+    gone = tuple(name for name in gone if name not in items)  # a closing menu is no effect
     if not came and not gone:
         came, gone = _difference(old, new)
-        if len(came) < _PAGE_OF_WORDS:  # a word or two may be read differently at any time
+        if len(came) < _PAGE_OF_WORDS:  # OCR may read a word or two differently at any time
             came, gone = (), ()
     return Effects(changes, windows, altered, came, gone)
 
 
 def _new_changes(before: Sequence[Change], now: Sequence[Change]) -> tuple[str, ...]:
-    """What changed on the computer between two looks, in words; windows are told by the screen itself."""
+    """Return the new changes of settings, files and the clipboard, in words. Windows are compared separately."""
     known = {(change.kind, change.what): change.after for change in before}
     told = [
         str(change)
@@ -99,7 +99,7 @@ def _named(window: ShownWindow) -> str:
 
 
 def _concerned(scene: Scene, other: Scene) -> list[Element]:
-    """What belongs to windows of this look: a panel's clock and the like is left out."""
+    """Return the elements in windows; a panel's clock and the like are left out."""
     titles = {(window.title, window.app) for window in (*scene.windows, *other.windows)}
     apps = {app for _, app in titles}
     return [
@@ -116,7 +116,7 @@ def _key(element: Element) -> tuple[str, str, str]:
 
 
 def _altered(old: Sequence[Element], new: Sequence[Element]) -> tuple[str, ...]:
-    """Controls that are in both looks, once each, and stand otherwise now."""
+    """Describe controls that occur once in both observations and changed their state or value."""
     counted = Counter(map(_key, old)), Counter(map(_key, new))
     known = {_key(element): element for element in old if counted[0][_key(element)] == 1}
     told = []
@@ -126,7 +126,7 @@ def _altered(old: Sequence[Element], new: Sequence[Element]) -> tuple[str, ...]:
         if was is None or counted[1][key] != 1 or element.role in TEXTS:
             continue
         if element.role in MENU_ITEMS and is_on(element) == is_on(was):
-            continue  # that a menu shuts tells nothing
+            continue  # a closing menu is no effect
         if element.states & _TELLING != was.states & _TELLING:
             told.append(state_of(element))
         elif element.value != was.value:
@@ -139,7 +139,7 @@ def _told_by_trees(elements: Sequence[Element]) -> list[Element]:
 
 
 def _difference(old: Sequence[Element], new: Sequence[Element]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names that appeared and that went away."""
+    """Return the names that appeared and the names that disappeared."""
     before, now = _names(old), _names(new)
     return tuple((now - before).keys()), tuple((before - now).keys())
 
@@ -156,7 +156,7 @@ def _names(elements: Sequence[Element]) -> "Counter[str]":
 
 
 def state_of(element: Element) -> str:
-    """How a control stands, in words."""
+    """Describe a control and its state."""
     on = is_on(element)
     states = sorted(element.states & _TELLING - ({"disabled"} if on is not None else set()))
     if on is False and not states:
@@ -165,16 +165,16 @@ def state_of(element: Element) -> str:
 
 
 def called(element: Element) -> str:
-    """What it is and what it is called."""
+    """Return an element's role and name in words."""
     name = " ".join((element.name or element.label).split())
     return f"the {element.role or 'text'} “{name[:60]}”" if name else f"the {element.role or 'text'}"
 
 
 def is_on(element: Element) -> bool | None:
-    """Whether a control is on; None where it does not tell."""
+    """Return whether a control is on; None if it does not report that."""
     if element.role in ("toggle button", "check box", "switch", "radio button", "check menu item", "radio menu item"):
         return bool(element.states & {"checked", "pressed"})
-    if element.role == "push button" and "pressed" in element.states:  # GTK 4 tells its toggle buttons so
+    if element.role == "push button" and "pressed" in element.states:  # GTK 4 reports toggle buttons this way
         return True
     if is_tick(element):
         return "checked" in element.states
@@ -184,7 +184,7 @@ def is_on(element: Element) -> bool | None:
 
 
 def is_tick(element: Element) -> bool:
-    """Whether it may be the box to tick in a row of a list: a small cell without a name."""
+    """Return whether an element may be the check box in a row: a small cell without a name."""
     return element.role == "table cell" and not element.name.strip() and element.box.width <= _TICK
 
 

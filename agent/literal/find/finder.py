@@ -1,6 +1,6 @@
-"""Finds what a person names among the elements of a screen: what stands written first, then names, then labels.
+"""Finds the element that a person means: by visible text first, then by accessible name, then by label.
 
-Nothing that is merely similar is ever taken: what differs by more than a misread letter is not found.
+A name that differs by more than a misread letter is never accepted.
 """
 
 import re
@@ -31,37 +31,37 @@ from agent.literal.vocabulary.places import find_page
 from agent.screen.outline import Element
 from foundation.configs import load_config
 
-#: A name that is a part of a longer one counts for at least this much of it.
+#: A single word must make up at least this share of the name that contains it.
 _LEAST_SHARE = 0.45
-#: Names in an outline are cut at about so many characters.
+#: Outlines truncate names at about this many characters.
 _CUT = 58
-#: Read words this long may differ by a letter from what is wanted.
+#: OCR text of this length may differ from the wanted name by a letter, and the least similarity then.
 _LONG = 5
 _ALIKE = 0.88
-#: Areas of a window that are no page or window of their own, and the role of what holds them ("" for its left side).
+#: Areas of a window by name, and the role of their container ("" for the window's left side).
 AREAS = {"sidebar": "", "toolbar": "tool bar", "tool bar": "tool bar", "menu bar": "menu bar", "menubar": "menu bar"}
-#: How much of a window's width a side bar takes at most.
+#: Largest share of a window's width that a sidebar takes.
 _SIDE = 0.38
-#: Elements whose middles are nearer than this, in pixels, are one thing that is told twice.
+#: Elements whose centres are nearer than this, in pixels, are one thing that is reported twice.
 _SAME_PLACE = 12
 _ROWS = frozenset({"list item", "table row", "tree item"})
-#: What may be called by its group and its label together.
+#: Roles that may be named by their group and label together.
 _GROUPED = AMOUNTS | COMBOS | FIELDS | SWITCHES
-#: How well a name must fit: as a whole, or as a part of a longer one.
+#: Least fit of a whole name, and of a part of a longer name.
 WHOLE, PART = 0.9, 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An element that fits, and how well: 1 for exactly the wanted name."""
+    """A matching element and its fit: 1 for exactly the wanted name."""
 
     element: Element
     fit: float
-    text: str  # by which it was found
+    text: str  # the name that matched
 
 
 def fit_of(text: str, wanted: str, *, read: bool = False) -> float:
-    """How well a name fits a wanted one, 0 to 1; `read`: it was read in a picture, and a letter may be wrong."""
+    """Return how well a name fits a wanted name, 0 to 1. `read`: it comes from OCR, so a letter may be wrong."""
     if not text.strip() or not wanted.strip():
         return 0.0
     if "*" in wanted and any(char.isalnum() for char in wanted):
@@ -87,18 +87,18 @@ def fit_of(text: str, wanted: str, *, read: bool = False) -> float:
 
 
 def _is_cut(text: str) -> bool:
-    """Whether an outline told only the beginning of a long name."""
+    """Return whether an outline truncated a long name."""
     bare = text.strip()
     return bare.endswith("…") and len(bare) >= _CUT
 
 
 def plain_star(text: str) -> str:
-    """A pattern with stars as it is compared."""
+    """Return a pattern with stars in the form in which it is compared."""
     return text.casefold().strip()
 
 
 def _bare(text: str) -> str:
-    """Without what people leave out: spaces, hyphens, "and" for "&"."""
+    """Return a text without spaces and punctuation, and with "and" for "&"."""
     return re.sub(r"[\W_]+", "", text.replace("&", "and")) or text.replace(" ", "")
 
 
@@ -107,7 +107,7 @@ def _digits(text: str) -> list[str]:
 
 
 def _part(have: Sequence[str], want: Sequence[str], share: float) -> float:
-    """How well a name fits that holds the wanted words in a row, among others."""
+    """Return the fit of a longer name that contains the wanted words in sequence; 0 if it does not."""
     rows = range(len(have) - len(want) + 1)
     if not want or not any(list(have[at : at + len(want)]) == list(want) for at in rows):
         return 0.0
@@ -117,10 +117,10 @@ def _part(have: Sequence[str], want: Sequence[str], share: float) -> float:
 
 
 class Finder:
-    """Looks for things on one screen.
+    """Finds things on one screen.
 
     Args:
-        names: other names of a thing, such as what it is called in the desktop's own language; its own comes first.
+        names: the names of things in the desktop's language.
     """
 
     def __init__(self, scene: Scene, names: Names | None = None) -> None:
@@ -128,7 +128,7 @@ class Finder:
         self._names = names or Names()
 
     def all(self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE) -> list[Found]:
-        """What fits, best first: in the window that is meant, of the kind that is meant."""
+        """Return the matching elements in the target's window and of its role, best first."""
         among = self._among(target)
         if among is None:
             return []
@@ -154,7 +154,7 @@ class Finder:
         return []
 
     def _signs(self, name: str) -> Sequence[str]:
-        """What else the key of a calculator may be called, where the window in front has a key for every digit."""
+        """Return other names of a calculator's key, if the front window has a key for every digit."""
         group = next((keys for keys in load_config("signs.toml")["keys"] if name.casefold() in keys), ())
         if not group:
             return ()
@@ -162,7 +162,7 @@ class Finder:
         return group if keys >= set("0123456789") else ()
 
     def best(self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE) -> Found | None:
-        """The best of what fits; None for nothing, or for two of which neither is better as parts of longer names."""
+        """Return the best match; None without a match, or if two parts of longer names fit equally."""
         found = self.all(target, roles, least=least)
         if len(found) > 1 and found[0].fit < WHOLE and abs(found[0].fit - found[1].fit) < 0.02:
             return None
@@ -171,7 +171,7 @@ class Finder:
     def rivals(
         self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE
     ) -> list[Found]:
-        """Those of what fits best that nothing tells apart, in reading order; what is alone is alone here, too."""
+        """Return the best matches that cannot be told apart, in reading order; a single match alone."""
         found = self.all(target, roles, least=least)
         alike = [one for one in found if self._rank(one) == self._rank(found[0])]
         alike = [one for one in alike if one.element.role == found[0].element.role and one.fit >= WHOLE]
@@ -182,13 +182,13 @@ class Finder:
         return apart
 
     def where(self, element: Element) -> str:
-        """Where an element is, in words that tell it from others of its name."""
+        """Describe where an element is, to tell it from others of the same name."""
         parent = next((up.name for up in self.scene.parents(element) if up.name and up.name != element.name), "")
         x, y = map(round, middle(element.box))
         return f"the {element.role} at {x},{y}" + (f" in “{parent[:40]}”" if parent else "")
 
     def doubted(self, target: Target) -> Element | None:
-        """What fits as a whole and lies in the window in front, but has not answered yet that it is where it says."""
+        """Return a matching element in the front window whose position has not been confirmed yet."""
         names = [*self._names.of(target.whole), *self._names.of(target.name)]
         for element in self.scene.elements:
             if self.believes(element) or "offscreen" in element.states or not self.scene.in_front(element):
@@ -200,7 +200,7 @@ class Finder:
         return None
 
     def hidden(self, target: Target, roles: Collection[str] = ()) -> Element | None:
-        """What fits as a whole, but must be scrolled to; of any kind where no `roles` are named."""
+        """Return a matching element that is scrolled out of view; of any role if `roles` is empty."""
         names = [*self._names.of(target.whole), *self._names.of(target.name)]
         for element in self.scene.elements:
             if "offscreen" not in element.states or not self.scene.in_front(element):
@@ -216,11 +216,11 @@ class Finder:
             return roles
         wanted = kinds_of(target.role) & set(roles)
         if wanted and target.role == "push button" and self.scene.menu_is_open:
-            wanted |= MENU_ITEMS & set(roles)  # what people call a button may be an entry of a menu
+            wanted |= MENU_ITEMS & set(roles)  # people call a menu item a button too
         return wanted or roles
 
     def _among(self, target: Target) -> list[Element] | None:
-        """The elements of the window or group that is meant, or of all; None where it is not there."""
+        """Return the elements in the target's window or group, or all; None if that is not shown."""
         elements = [element for element in self.scene.elements if "offscreen" not in element.states]
         if not target.inside:
             return elements
@@ -236,7 +236,7 @@ class Finder:
         return [one for one in elements if self.scene.in_front(one)] if is_page else None
 
     def _area(self, name: str) -> list[Element] | None:
-        """What lies in an area of the window in front that people name by where it is; None for any other name."""
+        """Return the elements in an area of the front window ("sidebar"); None for any other name."""
         front = self.scene.front
         if front is None or name.casefold() not in AREAS:
             return None
@@ -248,14 +248,14 @@ class Finder:
         return [one for one in shown if one.role not in MENU_ITEMS and middle(one.box)[0] < edge]
 
     def group(self, name: str) -> list[Element] | None:
-        """What lies in the group, page or list of that name; None where there is none, or it is not open."""
+        """Return the elements in the group, page or list of that name; None if there is none or it is not open."""
         for element in self.scene.elements:
             fits = max(fit_of(self.scene.text_of(element), one) for one in self._names.of(name))
             if fits >= WHOLE and element.role in ("page tab", "tab", "list item", "menu", "panel", "frame", "grouping"):
                 inside = self.scene.within(element)
                 if inside:
                     return inside
-                if "selected" in element.states:  # its page lies beside it
+                if "selected" in element.states:  # its page is beside it, not inside
                     return [other for other in self.scene.elements if self.scene.in_front(other)]
         return None
 
@@ -274,7 +274,7 @@ class Finder:
         return self._ranked(_without_twins(found))
 
     def _titles_of(self, element: Element) -> list[str]:
-        """What an element may be called, also with the name of its group before: "Double Click", "Time:"."""
+        """Return an element's possible names, also with its group's name first: "Double Click", "Time:"."""
         titles = self.scene.titles_of(element)
         if element.role not in _GROUPED:
             return titles
@@ -288,9 +288,9 @@ class Finder:
         return [*titles, *(f"{group.name} {title}" for group in groups for title in titles), *alone]
 
     def believes(self, element: Element) -> bool:
-        """Whether its name and box can be believed: by itself, by the words on it, or by its row.
+        """Return whether an element's name and box are confirmed by itself, the words on it or its row.
 
-        GTK 4 answers for some switches that something else is in their middle.
+        For some switches, a hit test in GTK 4 returns another element.
         """
         if element.trusted or element.source in ("words", "both"):
             return True
@@ -301,7 +301,7 @@ class Finder:
         )  # fmt: skip
 
     def _ranked(self, found: list[Found]) -> list[Found]:
-        """Best fits first; in the window in front before others, what is enabled and can be clicked before texts."""
+        """Sort by fit; the front window before others, enabled and clickable elements before texts."""
 
         return sorted(found, key=self._rank)
 
@@ -314,18 +314,18 @@ class Finder:
             "disabled" in element.states,
             -round(one.fit, 2),
             element.role in TEXTS,
-            element.source != "both",  # what is written there comes before the name of a picture
+            element.source != "both",  # visible text before the name of an image
             element.role not in CLICKABLE,
         )
 
     def _behind_menu(self, element: Element) -> bool:
-        """Whether an open menu takes the click before it."""
+        """Return whether an open menu would receive the click instead."""
         if not self.scene.menu_is_open:
             return False
         return element.role not in ("menu item", "check menu item", "radio menu item", "menu", "list item")
 
     def _ordinal(self, found: list[Found], ordinal: int) -> list[Found]:
-        """The one of that number in reading order."""
+        """Return the match of that number in reading order."""
         if not ordinal:
             return found
         front = [one for one in found if self.scene.in_front(one.element)] or found
@@ -335,7 +335,7 @@ class Finder:
         return [rows[at]] if -len(rows) <= at < len(rows) else []
 
     def _under(self, found: list[Found], under: str) -> list[Found]:
-        """Those that belong to a heading, group or label: inside it, on its row, or next below it."""
+        """Return the matches that belong to a heading, group or label: inside it, in its row, or next below it."""
         heads = [
             element
             for element in self.scene.elements
@@ -355,7 +355,7 @@ class Finder:
 
 
 def _distance(heads: Iterable[Element], element: Element) -> float | None:
-    """How far below or beside a heading something stands; None where it is not."""
+    """Return how far an element is below or beside the nearest heading; None if there is none."""
     best: float | None = None
     for head in heads:
         if head.id == element.id:
@@ -373,14 +373,14 @@ def _distance(heads: Iterable[Element], element: Element) -> float | None:
 
 
 def _is_at(one: Element, other: Element) -> bool:
-    """Whether a click on either element does the same: they lie in the same place, or are cells of one row."""
+    """Return whether a click on either element does the same: same place, or cells of one row."""
     (x, y), (left, top) = middle(one.box), middle(other.box)
     cells = one.role == other.role == "table cell"
     return abs(y - top) <= _SAME_PLACE and (cells or abs(x - left) <= _SAME_PLACE)
 
 
 def _without_twins(found: list[Found]) -> list[Found]:
-    """One of those that lie in the same place: a word and the button it stands on, a button in a button."""
+    """Keep one of several matches in the same place, such as a word and its button, or a button in a button."""
     kept: list[Found] = []
     for one in sorted(found, key=lambda item: (item.element.role in TEXTS, item.element.role not in CLICKABLE)):
         twin = any(
@@ -395,7 +395,7 @@ def _without_twins(found: list[Found]) -> list[Found]:
 
 
 def kinds_of(role: str) -> frozenset[str]:
-    """The roles that people mean by one: what they call a button may be any of several."""
+    """Return the roles that people mean by a role: a "button" may be any of several."""
     return _KINDS.get(role, frozenset({role}))
 
 

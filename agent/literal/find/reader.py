@@ -1,8 +1,7 @@
-"""Reads one screenshot of which nothing else is told: two looks at once.
+"""OCR for screenshots without an accessibility tree, in two passes that run in parallel.
 
-The first look takes the image as it is. The second takes every pixel's difference from its surroundings, so that light
-text on dark, dark on light and text on a selected row all look the same: a page with several windows has no one
-threshold that suits all of them. Together they find nearly every word of the desktops they were tried on.
+The first pass reads the image itself. The second reads every pixel's difference from its surroundings, because no
+single threshold suits light text on dark, dark text on light and selected rows at once.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -17,21 +16,21 @@ from agent.screen.words import merge
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: What needs tesseract, for the error.
+#: The part that needs tesseract, for the error message.
 WHO = "The literal engine"
-#: Wider screenshots (4K, HiDPI) have text large enough to be read without enlarging.
+#: Wider screenshots (4K, HiDPI) have text that is large enough for OCR without enlarging.
 _LARGE_WIDTH = 2600
 
 
 class Reader:
-    """Two tesseracts, one for each look; loaded when first used."""
+    """Two tesseract instances, one for each pass; loaded on first use."""
 
     def __init__(self) -> None:
         self._plain = Ocr(WHO)
         self._relief = Ocr(WHO)
 
     def outline(self, image: "Image") -> Outline:
-        """The labels of a screenshot as elements, their boxes in its pixels."""
+        """Return the labels of a screenshot as elements; boxes are in image pixels."""
         labels = labels_of(self._words(image))
         boxes = [Region(one.box.left, one.box.top, one.box.width, one.box.height) for one in labels]
         elements = (
@@ -41,7 +40,7 @@ class Reader:
         return Outline(Size(*image.size), tuple(elements), lacks="Only the words on the screen are known.")
 
     def _words(self, image: "Image") -> list[Word]:
-        """Its words; about 0.5 s at 1080p on two cores."""
+        """Return the words of an image; takes about 0.5 s at 1080p on two cores."""
         scale = 1.0 if image.width > _LARGE_WIDTH else 2.0
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(self._plain.words, image, scale)

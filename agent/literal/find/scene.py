@@ -1,4 +1,4 @@
-"""The screen as the engine sees it: elements with their windows, labels and neighbours, one source or several."""
+"""The screen as the engine sees it: elements with their windows, labels and neighbours."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -9,43 +9,43 @@ from agent.literal.vocabulary.labels import plain
 from agent.literal.vocabulary.lexicon import letters_of, programs_of_kind
 from agent.screen.outline import Element, Outline, ShownWindow
 
-#: What can be switched on and off.
+#: Roles that can be switched on and off.
 SWITCHES = frozenset(
     {"check box", "switch", "toggle button", "radio button", "check menu item", "radio menu item", "toggle"}
 )
-#: What holds a number.
+#: Roles with a number as value.
 AMOUNTS = frozenset({"slider", "spin button", "dial"})
-#: What takes text.
+#: Roles that take text.
 FIELDS = frozenset({"entry", "text", "password text", "editbar", "document text", "terminal", "paragraph", "edit bar"})
-#: What shows one of several choices when it is opened.
+#: Roles that open a list of choices.
 COMBOS = frozenset({"combo box", "push button menu", "menu button", "autocomplete"})
-#: One of several that stand in a row or list.
+#: Roles of one choice among several.
 CHOICES = frozenset(
     {
         "list item", "table cell", "table row", "tree item", "radio button", "menu item", "radio menu item",
         "check menu item", "icon", "page tab", "desktop icon", "list box row",
     }
 )  # fmt: skip
-#: What holds others on a line of a list.
+#: Roles of rows in a list, which contain other elements.
 _ROWS = frozenset({"list item", "table cell", "table row", "tree item", "list box row"})
 MENU_ITEMS = frozenset({"menu", "menu item", "check menu item", "radio menu item", "tearoff menu item"})
-#: What a click is meant for.
+#: Roles that are meant to be clicked.
 BUTTONS = frozenset({"push button", "button", "toggle button", "push button menu", "link", "menu button"})
 CLICKABLE = SWITCHES | AMOUNTS | FIELDS | COMBOS | CHOICES | MENU_ITEMS | BUTTONS
-#: What only says something.
+#: Roles of plain text.
 TEXTS = frozenset({"label", "heading", "static", "caption", "section", "word", "words", ""})
-#: What comes and goes by itself, or says nothing.
+#: Roles that come and go by themselves, or carry no information.
 _FLEETING = frozenset({"tool tip", "notification", "alert", "scroll bar", "separator", "progress bar", "status bar"})
-#: A label stands at most this many of its heights from the control beside it.
+#: Largest distance of a label from its control, in heights of the label.
 _FAR = 34
 
 
 class Scene:
-    """One outline, with what follows from it.
+    """An outline, with the lookups that the engine needs.
 
     Args:
-        outline: as it was told.
-        read: reads the words of the screenshot, for an outline without elements; called only if they are looked at.
+        outline: the elements and windows from the desktop.
+        read: returns an outline of OCR words, for an outline without elements; called on first access only.
     """
 
     def __init__(self, outline: Outline, read: Callable[[], Outline] | None = None) -> None:
@@ -55,38 +55,38 @@ class Scene:
 
     @cached_property
     def elements(self) -> Sequence[Element]:
-        """The elements, or the words that were read."""
+        """The elements, or the OCR words if there are none."""
         told = self.outline.elements
         return self._read().elements if self._read is not None and not told else told
 
     @property
     def is_blank(self) -> bool:
-        """Whether neither windows nor elements are told: to open something, no words need to be read."""
+        """Whether neither windows nor elements are known. Needs no OCR."""
         return not self.windows and not self.outline.elements
 
     @cached_property
     def by_id(self) -> dict[int, Element]:
-        """The elements by their numbers."""
+        """The elements by their ids."""
         return {element.id: element for element in self.elements}
 
     @cached_property
     def front(self) -> ShownWindow | None:
-        """The window that has the focus, or the top-most one."""
+        """The focused window, or else the topmost."""
         return next((window for window in self.windows if window.active), next(iter(self.windows), None))
 
     @property
     def has_tree(self) -> bool:
-        """Whether anything tells elements besides the words that were read."""
+        """Whether there are elements from another source than OCR."""
         return any(element.source != "words" for element in self.outline.elements)
 
     @property
     def is_late(self) -> bool:
-        """Whether the window in front has not told its elements yet, and may: it is busy, or was just opened."""
+        """Whether the front window may still report its elements, because it is busy or was just opened."""
         told = any(element.source != "words" and self.in_front(element) for element in self.outline.elements)
         return (bool(self.outline.lacks) or self.has_tree) and not told and self.front is not None
 
     def in_front(self, element: Element) -> bool:
-        """Whether it belongs to the window in front, or to a menu of it."""
+        """Return whether an element belongs to the front window or one of its menus."""
         front = self.front
         if front is None:
             return True
@@ -95,13 +95,13 @@ class Scene:
         return element.window == front.title and (not element.app or not front.app or element.app == front.app)
 
     def in_window(self, element: Element, window: ShownWindow) -> bool:
-        """Whether it belongs to that window."""
+        """Return whether an element belongs to a window."""
         if element.window:
             return element.window == window.title and element.app in ("", window.app)
         return contains(window.box, element.box)
 
     def parents(self, element: Element) -> Iterable[Element]:
-        """What it lies in, the innermost first."""
+        """Yield the ancestors of an element, the innermost first."""
         seen = {element.id}
         while element.parent is not None and element.parent not in seen and element.parent in self.by_id:
             element = self.by_id[element.parent]
@@ -117,7 +117,7 @@ class Scene:
         return found
 
     def within(self, element: Element) -> list[Element]:
-        """What lies in it, in reading order."""
+        """Return the descendants of an element in tree order."""
         inside: list[Element] = []
         for child in self._children.get(element.id, ()):
             inside += [child, *self.within(child)] if child.id != element.id else []
@@ -125,37 +125,37 @@ class Scene:
 
     @cached_property
     def texts(self) -> list[Element]:
-        """What only says something, and has words."""
+        """Plain texts that are not empty."""
         return [element for element in self.elements if element.role in TEXTS and element.name.strip()]
 
     @cached_property
     def _marked(self) -> list[Element]:
-        """What is ticked so that the control beside it counts: "Custom DPI setting:"."""
+        """Check boxes and radio buttons that may label the control beside them: "Custom DPI setting:"."""
         return [one for one in self.elements if one.role in ("check box", "radio button") and one.name.strip()]
 
     def text_of(self, element: Element) -> str:
-        """What it is called: its own name, its label, or the text beside it on its row."""
+        """Return an element's name, else its label, else the text beside it in its row."""
         return element.name.strip() or element.label.strip() or self._beside(element)
 
     def titles_of(self, element: Element) -> list[str]:
-        """All that it may be called: what shows a value, or has no name, also by what stands beside it."""
+        """Return an element's possible names. The text beside it counts if it shows a value or has no name."""
         titles = [title for title in (element.name.strip(), element.label.strip()) if title]
         if element.role in AMOUNTS | FIELDS | COMBOS or not titles:
             titles.append(self._beside(element))
         return [title for title in titles if title]
 
     def _beside(self, element: Element) -> str:
-        """The text that stands on the same row, the nearest one left of it, else right of it; "" for none."""
+        """Return the nearest text in the same row, preferably on the left; "" for none."""
         best: tuple[float, str] | None = None
         beside = [*self.texts, *self._marked] if element.role in AMOUNTS | COMBOS | FIELDS else self.texts
         rows = element.role in _ROWS and next((up for up in self.parents(element) if up.role not in _ROWS), None)
         for text in beside:
             if rows and not contains(rows.box, text.box):
-                continue  # what stands in the pane beside a list is no name of a row of it
+                continue  # text in the pane beside a list does not name a row of the list
             if not self._same_place(text, element) or not same_row(text.box, element.box):
                 continue
             if element.role in _ROWS and contains(element.box, text.box):
-                continue  # one of several texts in it, which are not its name
+                continue  # one of several texts inside the row, none of which is its name
             gap = gap_between(text.box, element.box)
             cost = gap if text.box.left < element.box.left else gap + 40
             near = gap <= _FAR * max(text.box.height, 12)
@@ -164,7 +164,7 @@ class Scene:
         return best[1].strip() if best else ""
 
     def _between(self, text: Element, element: Element) -> bool:
-        """Whether another control stands between a text and a control: then the text is that one's."""
+        """Return whether another control is between a text and a control, so that the text belongs to that one."""
         left, right = sorted((text.box, element.box), key=lambda box: box.left)
         return any(
             other.role in CLICKABLE
@@ -179,11 +179,11 @@ class Scene:
         return not one.window or not other.window or (one.window, one.app) == (other.window, other.app)
 
     def named_window(self, name: str, *, kinds: bool = True) -> ShownWindow | None:
-        """The window of that title or application, or of that kind of application, the top-most first; None for none.
+        """Return the topmost window with that title or application, or of that kind of application; None for none.
 
         Args:
-            name: what the person calls it.
-            kinds: whether "text editor" is any text editor's window.
+            name: the person's name for the window.
+            kinds: whether "text editor" matches the window of any text editor.
         """
         wanted = plain(name)
         if not wanted:
@@ -196,7 +196,7 @@ class Scene:
 
     @cached_property
     def menu_is_open(self) -> bool:
-        """Whether a menu hangs open: its items are there."""
+        """Whether a menu is open and shows its items."""
         return any(
             element.role in MENU_ITEMS
             and "offscreen" not in element.states
@@ -205,13 +205,13 @@ class Scene:
         )
 
     def readable(self, limit: int = 12) -> list[str]:
-        """What stands in the window in front, for telling a person what is there instead."""
+        """Return texts in the front window, for the message that the target is not there."""
         named = (element for element in self.elements if self.in_front(element) and "offscreen" not in element.states)
         texts = (" ".join(element.name.split())[:40] for element in named if element.role in CLICKABLE | TEXTS)
         return list(dict.fromkeys(text for text in texts if sum(map(str.isalnum, text)) >= 2))[:limit]
 
     def lasting(self) -> list[Element]:
-        """The elements that do not come and go by themselves."""
+        """Return the elements that do not come and go by themselves."""
         return [
             element
             for element in self.elements
@@ -228,7 +228,7 @@ def _has_in_title(window: ShownWindow, wanted: str) -> bool:
 
 
 def _names_in_title(window: ShownWindow, wanted: str) -> bool:
-    """As `_has_in_title`, where the name stands behind a path or a mark of changes: "*~/Notes/a.txt - Mousepad"."""
+    """As `_has_in_title`, for a name after a path or a modification mark: "*~/Notes/a.txt - Mousepad"."""
     return _holds(re.sub(r"[*/\\]+", " ", window.title), wanted)
 
 
@@ -237,7 +237,7 @@ def _is_of_application(window: ShownWindow, wanted: str) -> bool:
 
 
 def _is_of_kind(window: ShownWindow, wanted: str) -> bool:
-    """Whether it is a text editor's, a file manager's, where that is all that was said."""
+    """Return whether the window's application is of the wanted kind, such as "text editor"."""
     programs = programs_of_kind(wanted)
     return bool(window.app) and letters_of(window.app).endswith(programs) if programs else False
 
@@ -248,37 +248,37 @@ def _holds(text: str, wanted: str) -> bool:
 
 
 def right_of(box: Region) -> int:
-    """The first column right of a box."""
+    """Return the first column right of a box."""
     return box.left + box.width
 
 
 def below(box: Region) -> int:
-    """The first row below a box."""
+    """Return the first row below a box."""
     return box.top + box.height
 
 
 def middle(box: Region) -> tuple[float, float]:
-    """The middle of a box."""
+    """Return the centre of a box."""
     return box.left + box.width / 2, box.top + box.height / 2
 
 
 def contains(outer: Region, inner: Region) -> bool:
-    """Whether the middle of a box lies in another."""
+    """Return whether the centre of the inner box is in the outer box."""
     x, y = middle(inner)
     return outer.left <= x < right_of(outer) and outer.top <= y < below(outer)
 
 
 def same_row(one: Region, other: Region) -> bool:
-    """Whether two boxes stand beside each other: the lower one's middle is within the higher one's height."""
+    """Return whether two boxes are side by side: the smaller one's centre is within the taller one's height."""
     low, high = sorted((one, other), key=lambda box: box.height)
     return high.top <= middle(low)[1] < below(high)
 
 
 def gap_between(one: Region, other: Region) -> int:
-    """The columns between two boxes, 0 where they overlap."""
+    """Return the columns between two boxes, 0 if they overlap horizontally."""
     return max(0, max(one.left, other.left) - min(right_of(one), right_of(other)))
 
 
 def reading_order(elements: Iterable[Element]) -> Sequence[Element]:
-    """From top to bottom, then from left to right."""
+    """Sort elements from top to bottom, then from left to right."""
     return sorted(elements, key=lambda element: (element.box.top, element.box.left))

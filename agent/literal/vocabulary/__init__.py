@@ -1,1 +1,1 @@
-"""What words mean: verbs and programs, numbers, quotations, and what desktops call things in which language."""
+"""The meaning of words: verbs, programs, numbers, quotations, and the names of things on each desktop and language."""

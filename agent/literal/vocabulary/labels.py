@@ -1,7 +1,7 @@
-"""Words become labels: pieces of text as a person sees them.
+"""Joins OCR words to labels: pieces of text as a person sees them.
 
-Labels are runs of words with ordinary spaces between them; words in the next column are another label. Labels that
-stand under each other in the middle or flush left are also joined, because icon captions break over lines.
+A label is a run of words with ordinary spaces between them; a word in the next column starts another label. Labels
+below each other, centred or flush left, are joined too, because icon captions wrap.
 """
 
 import itertools
@@ -20,11 +20,11 @@ class Label:
     text: str
     box: Box
     words: tuple[Word, ...]
-    part: bool = False  # one line of a caption that goes on above or below
+    part: bool = False  # one line of a caption of several lines
 
 
 def plain(text: str) -> str:
-    """Lower case, no accents, no punctuation around words, single spaces; symbols alone stay."""
+    """Return a text in lower case, without accents and punctuation around words; a text of symbols alone is kept."""
     decomposed = unicodedata.normalize("NFKD", text).casefold()
     letters = "".join(char for char in decomposed if not unicodedata.combining(char))
     words = [re.sub(r"^[^\w+\-=/*%]+|[^\w+\-=/*%]+$", "", word) for word in letters.split()]
@@ -33,7 +33,7 @@ def plain(text: str) -> str:
 
 
 def labels_of(words: Iterable[Word]) -> list[Label]:
-    """The labels that the words form, single lines first, then joined ones."""
+    """Return the labels that the words form: single lines first, then captions of two lines."""
     lines = [_label(_without_icons(run)) for run in lines_of(word for word in words if _is_text(word))]
     captions = _captions(lines)
     parts = {line.box for caption in captions for line in lines if Box.around((line.box, caption.box)) == caption.box}
@@ -41,7 +41,7 @@ def labels_of(words: Iterable[Word]) -> list[Label]:
 
 
 def _is_text(word: Word) -> bool:
-    """Whether a word is text rather than an icon misread as text."""
+    """Return whether a word is text rather than an icon misread as text."""
     if any(char.isalnum() for char in word.text):
         return word.confidence >= 40 or len(word.text) > 3
     return word.confidence >= 70
@@ -52,7 +52,7 @@ def _label(words: Sequence[Word]) -> Label:
 
 
 def _captions(labels: Sequence[Label]) -> list[Label]:
-    """Labels of two lines: one under the other, centred or flush left, closer than a line apart."""
+    """Return labels of two lines: centred or flush left, less than a line apart."""
     return [
         _label((*upper.words, *lower.words))
         for upper, lower in itertools.product(labels, repeat=2)
@@ -61,14 +61,14 @@ def _captions(labels: Sequence[Label]) -> list[Label]:
     ]
 
 
-#: Words of one or two letters that are words.
+#: Real words of one or two letters, which are no misread icons.
 _SHORT_WORDS = frozenset(
     "a i of on to in at by no ok go up my is it as or an do if we am pm os cd tv id ip pc us".split()  # noqa: SIM905
 )
 
 
 def _is_icon(word: Word) -> bool:
-    """Whether a word is probably an icon that was read as letters: one or two characters that are no word."""
+    """Return whether a word is probably an icon read as letters: one or two characters that are no real word."""
     text = plain(word.text)
     if len(text) > 2 or word.text.isdigit() or text in _SHORT_WORDS:
         return False
@@ -76,5 +76,5 @@ def _is_icon(word: Word) -> bool:
 
 
 def _without_icons(line: Sequence[Word]) -> Sequence[Word]:
-    """The words without icons before them; all of them when nothing else is left."""
+    """Return the words after leading icons, or all of them if only icons are left."""
     return list(itertools.dropwhile(_is_icon, line)) or line

@@ -1,4 +1,4 @@
-"""The grammar's words, from `configs/sentences.toml`, made ready for comparing."""
+"""The grammar's words from `configs/sentences.toml`, compiled for matching."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,25 +7,25 @@ from typing import Any
 
 from foundation.configs import config_names, load_config
 
-#: Words of the grammar: a name that holds one of them must be hidden before the sentence is read.
+#: Words of the grammar. A name that contains one must be hidden before the sentence is parsed.
 _RISKY = re.compile(
     r"\b(?:and|then|if|when|while|until|without|not|don't|never|all|every|any|in|on|to|or|of|from|with|before)\b", re.I
 )
 
 _FIRST_TO_LAST = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-#: The position that a word names, counted from 1, or from the end: -1 is the last.
+#: Ordinal word to position, counted from 1, or from the end: -1 is the last.
 ORDINALS = {word: at for at, word in enumerate(_FIRST_TO_LAST, 1)} | {
     **{"last": -1, "final": -1, "second last": -2, "second to last": -2, "penultimate": -2},
 }
 
 
 def config() -> Mapping[str, Any]:
-    """The table itself."""
+    """Return the table of `configs/sentences.toml`."""
     return load_config("sentences.toml")
 
 
 def either(words: Iterable[str]) -> str:
-    """An expression for one of the words, the longest first; an apostrophe may be curled or left out."""
+    """Return a regular expression for any of the words, the longest first; apostrophes may be curly or missing."""
     escaped = (
         re.escape(word).replace("'", "['’]?") for word in sorted(set(words), key=lambda word: (-len(word), word))
     )
@@ -34,38 +34,38 @@ def either(words: Iterable[str]) -> str:
 
 @cache
 def verbs() -> str:
-    """An expression for a verb that begins a part."""
+    """Return a regular expression for a verb that begins a part of an instruction."""
     return either(verb_list())
 
 
 @cache
 def verb_list() -> tuple[str, ...]:
-    """The verbs that begin a part."""
+    """Return the verbs that begin a part of an instruction."""
     extra = ("double click", "right click", "middle click", "get rid of", "work out", "figure out")
     return (*config()["verbs"].split(), *extra)
 
 
 @cache
 def beginnings() -> re.Pattern[str]:
-    """Words with which an instruction begins, those that say what not to do among them."""
+    """Match the first words of an instruction, also of a negative one ("don't")."""
     return re.compile(rf"(?:{verbs()}|do not|don['’]?t|never)(?![\w’'-])", re.IGNORECASE)
 
 
 def is_risky(name: str) -> bool:
-    """Whether a name holds words of the grammar."""
+    """Return whether a name contains words of the grammar."""
     return _RISKY.search(name) is not None
 
 
 @cache
 def label_verbs() -> str:
-    """An expression for the verbs after which a label stands."""
+    """Return a regular expression for the verbs that are followed by a label."""
     extra = ["double click", "right click", "middle click", "turn on", "turn off", "switch on", "switch off"]
     return either([*config()["label_verbs"].split(), *extra])
 
 
 @cache
 def names() -> re.Pattern[str]:
-    """Known names that hold words of the grammar, as they may be written in a sentence."""
+    """Match known names that contain words of the grammar."""
     known = set(config()["names"])
     for entry in load_config("places/things.toml").values():
         known.update(entry["names"], entry.get("opposites", ()))
@@ -86,42 +86,42 @@ def _labels(table: Mapping[str, Any]) -> Iterable[str]:
 
 @cache
 def roles() -> Mapping[str, str]:
-    """AT-SPI's role for what people call a kind of control."""
+    """Map what people call a kind of control to its AT-SPI role."""
     table: Mapping[str, str] = config()["roles"]
     return table
 
 
 @cache
 def applications() -> frozenset[str]:
-    """Words that surely mean an application."""
+    """Return words that always mean an application."""
     kinds = load_config("applications.toml")["kinds"].values()
     return frozenset([*config()["applications"]["words"], *(word for kind in kinds for word in kind["words"])])
 
 
 @cache
 def programs_of_kind(word: str) -> tuple[str, ...]:
-    """What the windows of a kind of application ("text editor") call their application, as `letters_of` has it."""
+    """Return the application names of a kind ("text editor") as windows report them, reduced by `letters_of`."""
     kinds = load_config("applications.toml")["kinds"].values()
     files = [name for kind in kinds if word in kind["words"] for name in kind["desktop_files"]]
     own = [name for kind in kinds if word in kind["words"] for names in kind.get("own", {}).values() for name in names]
     letters = (letters_of(name.rpartition(".")[2]) for name in (*own, *files))
-    return tuple(dict.fromkeys(name for name in letters if name != "settings"))  # as other programs' are called too
+    return tuple(dict.fromkeys(name for name in letters if name != "settings"))  # other programs end in it too
 
 
 def letters_of(name: str) -> str:
-    """The letters of an application's name: what desktop files and windows write of it with other marks and numbers."""
+    """Return the letters of an application's name; desktop files and windows differ in punctuation and numbers."""
     return re.sub(r"[\W\d_]+", "", name).casefold()
 
 
 @cache
 def shortcuts() -> Mapping[str, str]:
-    """Chords for what people say."""
+    """Map what people say to key combinations."""
     return {words: keys for keys, said in config()["shortcuts"].items() for words in said}
 
 
 @cache
 def programs() -> frozenset[str]:
-    """Names of applications and settings dialogs, lower case: none of their words says what kind of thing it is."""
+    """Return names of applications and settings dialogs in lower case. No word of such a name is a control's kind."""
     tables = (load_config(f"places/{desktop}.toml") for desktop in config_names("places") if desktop != "things")
     return applications() | {page["app"].casefold() for table in tables for page in table["pages"].values()}
 
@@ -131,7 +131,7 @@ _DOUBLED = ("set", "put", "run", "tap", "hit", "get", "stop", "shut", "wrap", "d
 
 
 def gerund(verb: str) -> str:
-    """The -ing form of a verb."""
+    """Return the -ing form of a verb."""
     first, space, rest = verb.partition(" ")
     if first in _DOUBLED:
         return f"{first}{first[-1]}ing{space}{rest}"
@@ -139,5 +139,5 @@ def gerund(verb: str) -> str:
 
 
 def ordinal_word(position: int) -> str:
-    """The usual word for a position: "second", "12th"."""
+    """Return the usual word for a position: "second", "12th"."""
     return next((word for word, at in ORDINALS.items() if at == position), f"{position}th")

@@ -1,4 +1,4 @@
-"""What else a thing may be called on the desktop at hand: its name there, in the desktop's own language."""
+"""Other names of a thing on the current desktop, in the desktop's language."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ from agent.literal.vocabulary.translations import application_names, labels_in, 
 class Names:
     """The names of things on one desktop."""
 
-    desktop: Desktop | None = None  # None for one that no table knows
-    languages: tuple[str, ...] = ()  # that its applications speak, best first; empty for English
+    desktop: Desktop | None = None  # None if there is no table for it
+    languages: tuple[str, ...] = ()  # of its applications, best first; empty for English
     _known: dict[str, Sequence[str]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def told(cls, environ: Mapping[str, str]) -> "Names":
-        """Those of the desktop that an environment tells."""
+        """Return the names for the desktop and language in environment variables."""
         return cls(desktop_named(environ.get("XDG_CURRENT_DESKTOP", "")), languages_of(environ))
 
     def of(self, name: str) -> Sequence[str]:
-        """The name, then what it is called there."""
+        """Return the name, then its translations."""
         if not self.languages or self.desktop is None or not name:
             return (name,)
         if name not in self._known:
@@ -29,5 +29,5 @@ class Names:
         return self._known[name]
 
     def of_window(self, place: Place) -> Sequence[str]:
-        """What the window of a place may be called."""
+        """Return the possible titles of a place's window."""
         return tuple(dict.fromkeys([*self.of(place.window), *application_names(place.desktop_file, self.languages)]))

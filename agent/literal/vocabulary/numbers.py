@@ -1,4 +1,4 @@
-"""Numbers as people write them: digits and words, with a unit; and what is to be calculated."""
+"""Parses numbers as people write them (digits or words, with a unit), and expressions to calculate."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _ONES = either(word for word, value in _WORDS.items() if value < 20)
 _BELOW_HUNDRED = rf"(?:{_TENS}(?:[ -]{_ONES})?|{_ONES})"
 _IN_WORDS = rf"(?:(?:{_ONES}|{_TENS}|a|one) hundred(?: (?:and )?{_BELOW_HUNDRED})?|{_BELOW_HUNDRED})"
 _DIGITS = r"[+-]?\d{1,15}(?:[.,]\d{1,10})?"
-#: An expression for a number.
+#: A regular expression for a number.
 NUMBER = rf"(?:{_DIGITS}|{_IN_WORDS})(?![\w])"
 _NUMBER = re.compile(rf"(?P<number>{_DIGITS}|{_IN_WORDS})(?P<unit>\s?%|\s?[a-zA-Zµ°]{{1,14}})?", re.IGNORECASE)
 _ENDS = {
@@ -50,7 +50,7 @@ _TOKEN = re.compile(
 
 
 def number_of(text: str) -> float | None:
-    """The number that a text is, in digits or words; None for anything else."""
+    """Parse a number in digits or words; None for anything else."""
     text = " ".join(text.split()).casefold()
     if re.fullmatch(_DIGITS, text):
         return float(text.replace(",", "."))
@@ -58,7 +58,7 @@ def number_of(text: str) -> float | None:
 
 
 def amount_of(text: str) -> tuple[float, str] | None:
-    """A number and its unit ("50 %", "ten minutes", "12pt", "maximum"); None where the text is something else."""
+    """Parse a number and its unit ("50 %", "ten minutes", "12pt", "maximum"); None for anything else."""
     text = " ".join(text.split()).casefold()
     if text in _ENDS:
         return float(_ENDS[text]), "%"
@@ -83,7 +83,7 @@ def _in_words(text: str) -> float:
 
 
 def expression_of(text: str) -> str | None:
-    """What is to be calculated, with a calculator's signs ("12 times 12" as "12*12"); None where it is nothing such."""
+    """Translate a calculation into a calculator's notation ("12 times 12": "12*12"); None for anything else."""
     text = re.sub(r"(?<=\d)x(?=\d)", " x ", " ".join(text.split()).strip(" ?.="))
     if (match := _PART_OF.fullmatch(text)) and (whole := number_of(match["whole"])) is not None:
         return f"{whole:.15g}{_PARTS[match['part'].casefold()]}"

@@ -1,7 +1,7 @@
-"""Where things live on each desktop: what to open, which page, which control, and the setting that proves it.
+"""Where each desktop has a setting: the application, the page, the control, and the setting that proves a change.
 
-The tables are in `configs/places`: `things.toml` has the names that people use, and a file a desktop has the places.
-All labels there are English; `translations.py` has what they are called on a desktop in another language.
+The tables are in `configs/places`: `things.toml` has the names that people use, and one file per desktop has the
+places. All labels are English; `translations.py` translates them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,21 +16,21 @@ from foundation.configs import load_config
 Desktop: TypeAlias = Literal["xfce", "gnome", "kde", "cinnamon", "mate"]
 
 _SWITCHES = ("switch", "check box", "check menu item")
-#: Words that people put around the name of a thing without meaning anything else by it.
+#: Words around a name that do not change its meaning.
 _AROUND = ("the ", "my ", "your ", "this ", "a ")
 _AFTER = (" setting", " settings", " option", " feature", " function", " mode")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting that tells whether it was done."""
+    """A setting of the desktop whose value proves that a thing is on or off."""
 
-    what: str  # as a `Change` names it: "dconf /org/gnome/desktop/interface/color-scheme"
-    on: tuple[str, ...] = ()  # values when it is on, as patterns ("*-dark"); empty: any value may be asked for
-    off: tuple[str, ...] = ()  # and when it is off; empty: any other
+    what: str  # `Change.what`: "dconf /org/gnome/desktop/interface/color-scheme"
+    on: tuple[str, ...] = ()  # patterns of values for on ("*-dark"); empty: any value can be asked for
+    off: tuple[str, ...] = ()  # patterns of values for off; empty: all other values
 
     def holds(self, value: str | None, *, on: bool) -> bool | None:
-        """Whether a value of it means on (or off); None where the table does not say."""
+        """Return whether a value means on (or off); None if the table does not say."""
         if value is None or not self.on:
             return None
         bare = value.strip().strip("'\"").casefold()
@@ -41,33 +41,31 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one thing is switched, chosen or set on one desktop."""
+    """Where a thing is switched, chosen or set on one desktop."""
 
     thing: str  # its name in the tables: "dark-mode"
-    on: bool  # how the control must stand for what was asked: "light theme on" is "dark-mode off"
-    app: str  # what to open, by the name that its desktop file shows in English; "" where any window may hold it
+    on: bool  # the state that the control must have: "light theme on" is "dark-mode off"
+    app: str  # application to open, by its desktop file's English name; "" if any window may contain the control
     desktop_file: str  # of that application or settings panel, without ".desktop"; "" for none
-    window: str  # the title of the window that shows it then, in English
-    path: tuple[str, ...]  # tabs, rows and menus on the way to the control, outermost first
-    control: str  # the control's label; "" where it has none of its own and is known by role and `under`
-    role: str  # the control's kind, as AT-SPI names it
+    window: str  # English title of the window that opens
+    path: tuple[str, ...]  # tabs, rows and menus that lead to the control, outermost first
+    control: str  # the control's label; "" if it has none and is identified by role and `under`
+    role: str  # the control's AT-SPI role
     under: str  # the heading above or label beside it
-    choices: tuple[str, ...]  # where the control is no switch: what to choose for what was asked, best first ("*-dark")
-    above: (
-        int  # a choice's text stands this many pixels under its picture's middle, at least; 0 where it can be clicked
-    )
-    keys: str  # a chord that does the same; "" for none
-    settings: tuple[Setting, ...]  # any of these tells
+    choices: tuple[str, ...]  # for a control that is no switch: patterns of the choice, best first ("*-dark")
+    above: int  # least pixels from a choice's picture down to its text; 0 if the text can be clicked
+    keys: str  # a key combination that does the same; "" for none
+    settings: tuple[Setting, ...]  # any of them proves the change
 
 
 def desktop_named(current: str) -> Desktop | None:
-    """The desktop of an `XDG_CURRENT_DESKTOP` ("X-Cinnamon", "ubuntu:GNOME", "XFCE"); None for one not known."""
+    """Parse `XDG_CURRENT_DESKTOP` ("X-Cinnamon", "ubuntu:GNOME", "XFCE"); None for an unknown desktop."""
     words = [word.removeprefix("x-") for word in current.casefold().split(":")]
     return next((desktop for desktop in get_args(Desktop) for word in words if word == desktop), None)
 
 
 def known_thing(name: str) -> tuple[str, bool] | None:
-    """The thing that people mean by a name, and whether the name means it on (False: "light theme" is no dark one)."""
+    """Return the thing that a name means; False if the name is its opposite ("light theme" for dark mode)."""
     names = _names()
     wanted = plain(name)
     for prefix in _AROUND:
@@ -77,7 +75,7 @@ def known_thing(name: str) -> tuple[str, bool] | None:
 
 
 def find_place(name: str, desktop: Desktop, *, on: bool = True) -> Place | None:
-    """Where the thing of that name is switched on (or off) or set; None where the tables do not know it."""
+    """Return the place where a thing is switched on (or off) or set; None if the tables do not have it."""
     if (known := known_thing(name)) is None:
         return None
     thing, same = known
@@ -89,16 +87,16 @@ def find_place(name: str, desktop: Desktop, *, on: bool = True) -> Place | None:
 def find_page(
     name: str, desktop: Desktop, labels: Callable[[str], Iterable[str]] = lambda label: (label,)
 ) -> Place | None:
-    """The page or settings panel of that name ("privacy", "the mouse settings"), as a place with no control; or None.
+    """Return a page or settings panel ("privacy", "the mouse settings") as a place without a control; or None.
 
     Args:
-        name: what the person calls it.
-        desktop: where it is.
-        labels: what a label of the tables may be called there.
+        name: the person's name for it.
+        desktop: the desktop whose table to search.
+        labels: returns the label and its translations.
     """
     wanted = _bare(name)
     pages = load_config(f"places/{desktop}.toml")["pages"].values()
-    for depth in (-1, 0):  # panels by their own names, then the page that leads to several
+    for depth in (-1, 0):  # panels by their own names first, then pages that contain several panels
         for page in pages:
             path = page.get("path", ())
             shown = [label for part in path[depth:][:1] for label in labels(part)]
@@ -115,7 +113,7 @@ def find_page(
 
 
 def _bare(name: str) -> str:
-    """A name without what people put around it, and in the singular."""
+    """Return a name in the singular, without the words around it."""
     bare = plain(name.replace("&", "and"))
     for prefix in _AROUND:
         bare = bare.removeprefix(prefix)
@@ -125,7 +123,7 @@ def _bare(name: str) -> str:
 
 
 def is_switch(name: str) -> bool:
-    """Whether the thing of that name is switched on and off, as far as any desktop tells."""
+    """Return whether a thing is a switch on any desktop, or not described by the tables."""
     if (known := known_thing(name)) is None:
         return False
     tables = (load_config(f"places/{desktop}.toml")["things"] for desktop in get_args(Desktop))
@@ -134,7 +132,7 @@ def is_switch(name: str) -> bool:
 
 
 def is_choice(name: str) -> bool:
-    """Whether the thing of that name is chosen from a list, wherever a desktop has it: "hinting full" is no number."""
+    """Return whether a thing is a choice from a list on all desktops that have it: "hinting full" is no number."""
     if (known := known_thing(name)) is None:
         return False
     tables = (load_config(f"places/{desktop}.toml")["things"] for desktop in get_args(Desktop))
@@ -143,7 +141,7 @@ def is_choice(name: str) -> bool:
 
 
 def names_of_things() -> frozenset[str]:
-    """All names that people use for things the tables know, as they are compared."""
+    """Return all names of things in the tables, normalized by `plain`."""
     return frozenset(_names())
 
 

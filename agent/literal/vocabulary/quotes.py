@@ -1,25 +1,25 @@
-"""What stands in quotation marks: hidden from the grammar, so that no word of it is read as an instruction."""
+"""Hides quotations and known names from the grammar, so that none of their words is parsed as an instruction."""
 
 import re
 
-#: Opening marks and what closes them: English, German, French, Swedish, code.
+#: Opening quotation marks and their closing marks: English, German, French, Swedish, code.
 _PAIRS = {
     "'": "'", '"': '"', "“": "”", "‘": "’", "`": "`",
     "«": "»", "»": "«", "„": "“”", "‚": "‘’", "‹": "›", "›": "‹", "”": "”",
 }  # fmt: skip
 _MARK = re.compile("[\x00\x01](\\d+)[\x00\x01]")
-#: What stands before a part of an instruction.
+#: The text before a part of an instruction.
 _BEGINS = re.compile(r"(?:^|[,.;:!?\n]|\b(?:and|then|but|please|to))\s*$", re.IGNORECASE)
 _SWITCHES = re.compile(r"\b(?:turn|switch|toggle|put|flip)\s*$", re.IGNORECASE)
 _ON_OFF = re.compile(r"(?:on|off)\b", re.IGNORECASE)
-#: A text that is one quotation, or one name that was hidden.
+#: A text of one hidden quotation or name and nothing else.
 _ONE = re.compile("\\s*([\x00\x01])(\\d+)\\1\\s*")
 
 
 def hide_quotes(text: str, quoted: list[str]) -> str:
-    """The text with a mark in place of each quotation; they are added to `quoted`. Takes time linear in the text.
+    """Replace each quotation by a placeholder and append it to `quoted`, in linear time.
 
-    An apostrophe within a word neither opens nor closes a quotation; a mark without its partner stays as it is.
+    An apostrophe within a word neither opens nor closes a quotation. An unpaired mark is kept.
     """
     closing = _next_closing(text)
     kept: list[str] = []
@@ -37,9 +37,9 @@ def hide_quotes(text: str, quoted: list[str]) -> str:
 
 
 def hide_names(text: str, names: re.Pattern[str], verbs: re.Pattern[str], quoted: list[str]) -> str:
-    """The text with a mark in place of each known name; the names are added to `quoted` as they were written.
+    """Replace each known name by a placeholder and append it to `quoted` as written.
 
-    A name that begins with a verb is none where an instruction begins: "and don't save" says what to do.
+    A name that begins with a verb is not hidden at the start of an instruction: "and don't save" is a command.
     """
 
     def hide(found: re.Match[str]) -> str:
@@ -61,23 +61,23 @@ def hide_names(text: str, names: re.Pattern[str], verbs: re.Pattern[str], quoted
 
 
 def show(text: str, quoted: list[str]) -> str:
-    """A text with its quotations and names put back, without the quotation marks."""
+    """Return a text with its quotations and names restored, without the quotation marks."""
     return _MARK.sub(lambda match: quoted[int(match[1])], text)
 
 
 def show_names(text: str, quoted: list[str]) -> str:
-    """A text with its names put back; its quotations stay hidden."""
+    """Return a text with its names restored; its quotations stay hidden."""
     return re.sub("\x01(\\d+)\x01", lambda match: quoted[int(match[1])], text)
 
 
 def only_quotation(text: str, quoted: list[str], *, names: bool = False) -> str | None:
-    """The quotation that is all of a text; None where there is more or none. With `names`, a hidden name counts."""
+    """Return the quotation if it is the whole text, else None. With `names`, a hidden name counts too."""
     match = _ONE.fullmatch(text)
     return quoted[int(match[2])] if match and (names or match[1] == "\x00") else None
 
 
 def has_quotation(text: str) -> bool:
-    """Whether a text holds a quotation."""
+    """Return whether a text contains a hidden quotation."""
     return "\x00" in text
 
 
@@ -86,7 +86,7 @@ def _may_open(text: str, at: int) -> bool:
 
 
 def _next_closing(text: str) -> list[dict[str, int]]:
-    """For each place that an opening mark stands at: where the next mark that closes it stands, by opening mark."""
+    """Return, for the position of each opening mark, the position of its next closing mark."""
     following: dict[str, int] = {}
     result: list[dict[str, int]] = [{}] * len(text)
     for at in range(len(text) - 1, -1, -1):

@@ -1,7 +1,7 @@
-"""What an English label is called on a desktop in another language: its applications' own translations.
+"""Translates English labels with the applications' own translations.
 
-Read from the message catalogues that the desktop's packages bring (`.mo` files of gettext), from the few that matter
-for that desktop, once, and only when asked for. Names of applications come from their `.desktop` files instead.
+They come from the gettext catalogues (`.mo` files) in the desktop's packages, which are read once and on demand.
+Names of applications come from their `.desktop` files instead.
 """
 
 import os
@@ -14,21 +14,22 @@ from pathlib import Path
 from agent.literal.vocabulary.places import Desktop
 from foundation.configs import load_config
 
-#: Where packages put their catalogues.
+#: Folders of gettext catalogues.
 _FOLDERS = (Path("/usr/share/locale"), Path("/usr/local/share/locale"), Path("/usr/share/locale-langpack"))
-#: Bytes and messages of one catalogue; larger ones are not read (GNOME Settings' German one has 400 KB, 3,000).
+#: Limits on one catalogue: a larger file is not read, further messages are ignored. The German catalogue of GNOME
+#: Settings has 400 KB and 3,000 messages.
 _MOST_BYTES = 8_000_000
 _MOST_MESSAGES = 50_000
-#: Characters of a message that may be a label.
+#: Most characters of a label; longer messages are ignored.
 _LONGEST = 120
-#: Translations of one label that are tried.
+#: Most translations tried for one label.
 _MOST_TRANSLATIONS = 6
 _MAGIC = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:_[A-Za-z0-9]{2,8})?(?:@[A-Za-z0-9]{1,16})?")
 
 
 def languages_of(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The languages of a desktop as its environment names them, best first: ("de_DE", "de"); empty for English."""
+    """Return the languages in environment variables, best first: ("de_DE", "de"); empty for English."""
     locale = next((environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), "C")
     wanted = environ.get("LANGUAGE", "").split(":") if locale not in ("C", "POSIX") else []
     languages: list[str] = []
@@ -43,7 +44,7 @@ def languages_of(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def labels_in(label: str, desktop: Desktop, languages: Sequence[str]) -> tuple[str, ...]:
-    """The labels to look for on a desktop in those languages: the label as it is, and its translations."""
+    """Return the label and its translations on a desktop."""
     if not languages:
         return (label,)
     wanted = _bare(label)
@@ -52,9 +53,9 @@ def labels_in(label: str, desktop: Desktop, languages: Sequence[str]) -> tuple[s
 
 
 def application_names(desktop_file: str, languages: Sequence[str]) -> tuple[str, ...]:
-    """What an application or settings panel is called: its name in those languages, then in English.
+    """Return the names of an application or settings panel: in those languages, then in English.
 
-    Empty where it is not installed. `desktop_file` is without ".desktop".
+    Empty if it is not installed. `desktop_file` is without ".desktop".
     """
     if re.fullmatch(r"[\w.+-]{1,120}", desktop_file) is None:
         return ()
@@ -87,7 +88,7 @@ def _catalogues(desktop: Desktop, languages: tuple[str, ...]) -> tuple[Mapping[s
 
 
 def read_catalogue(path: Path) -> Mapping[str, Sequence[str]]:
-    """The labels of a catalogue: bare English text to translations as they are shown. Empty for one that is broken."""
+    """Read a catalogue: normalized English label to translations as shown. Empty if the file is broken or too large."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             return {}
@@ -104,7 +105,7 @@ def _labels(data: bytes) -> Mapping[str, Sequence[str]]:
     count, originals, translations = struct.unpack_from(f"{order}III", data, 8)
     labels: dict[str, list[str]] = {}
     for at in range(min(count, _MOST_MESSAGES)):
-        original = _message(data, order, originals + 8 * at).rpartition("\x04")[2]  # without its context
+        original = _message(data, order, originals + 8 * at).rpartition("\x04")[2]  # without its msgctxt
         translation = _message(data, order, translations + 8 * at)
         if not original or not translation or len(original) > _LONGEST or len(translation) > 2 * _LONGEST:
             continue
@@ -115,17 +116,17 @@ def _labels(data: bytes) -> Mapping[str, Sequence[str]]:
 
 
 def _message(data: bytes, order: str, at: int) -> str:
-    """A message of a catalogue, the singular where it has a plural."""
+    """Return a message of a catalogue; the singular if it has plural forms."""
     length, start = struct.unpack_from(f"{order}II", data, at)
     return data[start : start + length].split(b"\x00")[0].decode()
 
 
 def _shown(text: str) -> str:
-    """A message as it is shown: without markup, the mark of the mnemonic (GTK's and Qt's), and what asks for more."""
+    """Return a message as it is shown: without markup and mnemonic markers (GTK's and Qt's)."""
     if "<" in text:
         text = re.sub(r"<[^>]{1,40}>", "", text)
     if "_" in text or "&" in text:
-        text = re.sub(r"\s?\([_&]\w\)", "", text)  # as Chinese and Japanese write mnemonics
+        text = re.sub(r"\s?\([_&]\w\)", "", text)  # mnemonics in Chinese and Japanese
         text = re.sub(r"_(?=\S)|&(?=\w)", "", text.replace("__", "\x00").replace("&&", "\x01").replace("&amp;", "\x01"))
         text = text.replace("\x00", "_").replace("\x01", "&")
     return text.strip()
