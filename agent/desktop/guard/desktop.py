@@ -1,4 +1,4 @@
-"""A desktop as a run uses it: our own windows out of sight and reach, and every action where it was judged to go."""
+"""The desktop that a run uses: it hides our own windows and lets actions go only where the policy judged them to go."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,11 +25,14 @@ _HANDOVER = 0.3
 class GuardedDesktop:
     """Screen, hand and surroundings for one run.
 
-    `languages` are tesseract's names of the languages on the screen. `ours`: the terminal that runs us can be on this
-    desktop, which is not a throw-away one.
+    Args:
+        desktop: the desktop to guard.
+        dry_run: whether actions are only described.
+        ours: whether the terminal that runs us may be on this desktop; False for a sandbox.
+        languages: tesseract's names of the languages on the screen.
 
     Raises:
-        EnvironmentLacksError: the desktop takes no input.
+        EnvironmentLacksError: the desktop accepts no input.
     """
 
     def __init__(
@@ -39,7 +42,7 @@ class GuardedDesktop:
         own = find_own(desktop.open_windows, desktop.shows) if ours else Own()
         self._remark = own.remark
         self.reach = reach = Reach(desktop.open_windows, own.windows, own.placed)
-        self._watching = Connection(desktop.open_windows)  # of the thread that watches for a takeover
+        self._watching = Connection(desktop.open_windows)  # used by the thread that watches for a takeover
         self.applications = desktop.applications
         self.open_windows = desktop.open_windows
         self.screen: Screen = MaskedScreen(desktop.screen, reach) if reach.hides_windows else desktop.screen
@@ -57,27 +60,27 @@ class GuardedDesktop:
         return MaskedElements(elements, self.reach) if elements is not None and self.reach.own else elements
 
     def remarks(self, *, judged: bool) -> list[str]:
-        """Return what the person must know about this desktop; more if a policy judges the run."""
+        """Return what the person should know about this desktop; with `judged`, also whether words can be read."""
         said = [*self._desktop.abilities.lacks(), self._remark, self.surroundings.remark() if judged else ""]
         return [remark for remark in said if remark]
 
     def approver(self, approver: Approver) -> Approver:
-        """Return the approver in a form that leaves the windows as they are."""
+        """Wrap an approver so that the focus returns to its window after each question."""
         return FocusKeeper(approver, self.open_windows) if self.hand.touches else approver
 
     def watch(self, stop_key: str, steering: Steered | None) -> str:
-        """Watch as `Desktop.watch` does; `steering` hears of a takeover, and is None if nobody could resume the run."""
+        """Start the watches of `Desktop.watch`. `steering` is told of a takeover; None if nobody could resume."""
         if steering is None or not self.hand.touches:
             return self._desktop.watch(stop_key, None)
         return self._desktop.watch(stop_key, TakeoverWatch(steering, self.hand.rest, self._is_ours))
 
     def _is_ours(self, at: tuple[int, int] | None) -> bool:
-        """Whether a point, or the focus for None, is on one of our own windows."""
+        """Whether a point (None: the keyboard focus) is on one of our own windows."""
         windows = self._watching.get() if self.reach.own else None
         return windows is not None and self.reach.owns(windows.active() if at is None else windows.at(*at))
 
     def close(self) -> None:
-        """End the watches; screen and hand are closed on their own threads."""
+        """End the watches. Screen and hand are closed on their own threads."""
         self.surroundings.close()
         self._desktop.close()
 
@@ -85,8 +88,8 @@ class GuardedDesktop:
 class FocusKeeper:
     """An `Approver` that gives the focus back to the window that had it before the question.
 
-    Answering takes the focus to the terminal and raises it. An approved alt+F4 or text would go there, and the terminal
-    would cover what was approved to be clicked.
+    To answer, the person focuses and raises the terminal. Without this class, an approved alt+F4 or text would go to
+    the terminal, and the terminal would cover the place of an approved click.
     """
 
     def __init__(self, approver: Approver, open_windows: OpenWindows) -> None:
@@ -94,7 +97,7 @@ class FocusKeeper:
         self._open_windows = open_windows
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
-        """Ask, then bring the window back; if it is gone, the action is not allowed."""
+        """Ask, then refocus the window; if the window is gone, deny the action."""
         windows = self._open_windows()
         if windows is None:
             return await self._approver.approve(action, question)

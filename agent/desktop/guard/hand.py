@@ -1,6 +1,6 @@
-"""Keeps the hand off our own windows, and from doing to one window what was meant for another.
+"""Keeps the hand off our own windows, and refuses an action if another window is now where it would land.
 
-A model thinks for seconds, and a person may read a question for minutes; windows come and go meanwhile.
+A model thinks for seconds and a person may read a question for minutes. Meanwhile, windows appear and disappear.
 """
 
 import time
@@ -43,18 +43,22 @@ _MOVED_WINDOW = "another window came to that point meanwhile: look again"
 _CHANGED = "the windows changed meanwhile: look again"
 #: Seconds that window managers need to hand over the focus.
 _HANDOVER = 0.6
-#: Seconds after a click in a panel, or keys that switch windows, in which ours may still come up.
+#: Seconds in which our window may still come up after a click in a panel or keys that switch windows.
 _COMES_UP = 0.4
 _POLL = 0.03
 _SWITCHING = {"alt", "super"}
-#: A shorter title says too little to know an entry by.
+#: Shorter titles are too unspecific to recognise a panel's entry by.
 _SHORTEST = 4
 
 
 class GuardedHand:
-    """A `Hand` around the real one. Used from the hand's thread, where it opens a connection of its own.
+    """A `Hand` that checks every action before the real hand carries it out. Used from the hand's thread.
 
-    `home` is where the wheel turns if an action names no point, and `meant` tells where the last action was to go.
+    Args:
+        hand: the real hand.
+        reach: what may be seen and touched.
+        home: where to scroll if an action names no point.
+        meant: returns where the last action was meant to go.
     """
 
     def __init__(self, hand: Hand, reach: Reach, home: DesktopPoint, meant: Callable[[], Meant] = Meant) -> None:
@@ -64,10 +68,10 @@ class GuardedHand:
         self._reach = reach
         self._home = home
         self._meant = meant
-        self._switching = False  # a key is held down that brings up another window when it is released
+        self._switching = False  # a key is held down whose release brings up another window
 
     def perform(self, action: Action[DesktopPoint]) -> str:
-        """Carry the action out if it still goes where it was meant to."""
+        """Carry the action out if it would still land where it was meant to."""
         windows = self._windows.get()
         if windows is None or isinstance(action, OpenApp | VisitPage):
             return self._hand.perform(action)
@@ -110,12 +114,12 @@ class GuardedHand:
     def _is_own_entry(
         self, action: Action[DesktopPoint], meant: Meant, found: list[Window | None], windows: Windows
     ) -> bool:
-        """Whether it goes to a panel's entry of our own window, as the names of elements tell."""
+        """Whether an action hits the entry of our own window in a panel, judged by the elements' names."""
         own = self._reach.own
         if not own or meant.hit is None or points_of(meant.hit.action)[-1:] != points_of(action)[-1:]:
             return False
         if all(window is None or windows.is_ordinary(window.id) for window in found):
-            return False  # pages may write what they want
+            return False  # not a panel: a web page may show any text
         ours = [window.title.casefold() for one in own if (window := windows.window(one)) is not None]
         names = [element.name.casefold() for element in meant.hit.elements]
         return any(len(title) >= _SHORTEST and title in name for title in ours for name in names)
@@ -132,7 +136,7 @@ class GuardedHand:
         return any(window is None or not windows.is_ordinary(window.id) for window in found)
 
     def _with_focus(self, windows: Windows) -> Window | None:
-        """The window that has the focus, after it was taken from our own one."""
+        """Return the focused window; if it is our own, focus the window used before first."""
         now, wanted = windows.active(), self._reach.receiver(windows)
         if wanted is None or now is None or (now.id == wanted.id and not self._reach.owns(now)):
             return now
@@ -147,7 +151,7 @@ class GuardedHand:
         raise ActionFailedError(_OWN_FOCUS)
 
     def lift(self) -> None:
-        """Release held keys, and put our windows back if that brings them up."""
+        """Release held keys. If that brings up our own windows, put them back."""
         windows = self._windows.get() if self._switching and self._reach.own else None
         self._switching = False
         try:
@@ -168,21 +172,21 @@ class GuardedHand:
 
 
 def _ends_or_waits(action: Action[DesktopPoint]) -> bool:
-    """Whether an action only releases, where it is, or names modifiers that are pressed with a later one."""
+    """Whether an action only releases keys or a button in place, or only holds modifiers for later actions."""
     if isinstance(action, KeyDown):
         return set(action.keys) <= set(MODIFIERS)
     return isinstance(action, KeyUp) or (isinstance(action, ButtonUp) and action.point is None)
 
 
 def _allowed(action: Action[DesktopPoint], meant: Meant) -> tuple[WindowId | None, ...] | None:
-    """The windows that an action was judged to reach; None if unknown."""
+    """Return the windows that the policy judged this action to reach; None if unknown."""
     judged = meant.judged
     if judged is None:
         return None
-    if isinstance(action, TYPING):  # a text that the person changed goes where it was to go, or nowhere
+    if isinstance(action, TYPING):  # the person may have edited the text, but not its window
         return judged.windows if isinstance(judged.action, TYPING) else None
     match action, judged.action:
-        case ((Move(point) | ButtonUp(point)), Drag(end=end)) if point == end:  # with a button down, judged as a drag
+        case ((Move(point) | ButtonUp(point)), Drag(end=end)) if point == end:  # judged as a drag: a button is down
             return judged.windows[-1:]
         case ButtonDown(point), Click(judged_point) if point == judged_point:
             return judged.windows
@@ -190,7 +194,7 @@ def _allowed(action: Action[DesktopPoint], meant: Meant) -> tuple[WindowId | Non
 
 
 class _OwnWindows:
-    """How our own windows stand before an action that may bring them up or hide them."""
+    """The state of our own windows before an action that may bring them up or hide them."""
 
     def __init__(self, windows: Windows, reach: Reach) -> None:
         self._windows, self._reach = windows, reach
@@ -201,7 +205,7 @@ class _OwnWindows:
         self._worked_in = active is not None and windows.is_ordinary(active.id)
 
     def put_back(self) -> bool:
-        """Put the windows back if ours came up or were hidden, and return whether that happened."""
+        """Restore the windows if ours came up or were hidden. Return whether they did."""
         deadline = time.monotonic() + _COMES_UP
         try:
             while not (changed := self._changed()) and time.monotonic() < deadline:
@@ -214,7 +218,7 @@ class _OwnWindows:
                 put_back_above(self._windows, self._order, one)
             if self._active is not None:
                 self._windows.activate(self._active)
-        except EnvironmentLacksError:  # the connection is lost: the next action finds out
+        except EnvironmentLacksError:  # the connection is lost: the next action will fail
             return False
         return True
 
@@ -225,12 +229,12 @@ class _OwnWindows:
         active = self._windows.active()
         came_up = self._reach.owns(active) and active is not None and active.id != self._active
         if came_up and self._worked_in and not self._windows.is_ordinary(self._active):
-            came_up = False  # the window that had the focus was closed or minimised: ours only came next
+            came_up = False  # the focused window was closed or minimised, and ours was only the next one
         return came_up or self._shown_now() != self._shown
 
 
 def put_back_above(windows: Windows, order: list[WindowId], raised: WindowId) -> None:
-    """Raise the windows that were above one that has come to the front, in the order that they had."""
+    """Raise the windows that were above `raised` before it came to the front, in their old order."""
     if raised in order:
         for identifier in order[order.index(raised) + 1 :]:
             if windows.is_ordinary(identifier):

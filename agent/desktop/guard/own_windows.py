@@ -1,6 +1,6 @@
-"""Finds the terminal that runs us among the windows of a desktop, to keep it out of sight and reach.
+"""Finds the window of the terminal that runs us, to keep it out of sight and reach.
 
-Otherwise the model would read what the program prints there, and a click in it could answer our own questions.
+Otherwise the model would read our own output, and its clicks could answer our own questions.
 """
 
 import os
@@ -26,15 +26,16 @@ _UNPLACED = (
     "Where the window of this terminal is, is not told here: nothing is typed into it, but keep it off the screen that "
     "the agent works on, because the agent sees it and could click in it."
 )
-#: Terminals, by TERM, that have no window with a title.
+#: Values of TERM for terminals without a window title.
 _UNTITLED = ("", "dumb", "linux")
-#: Keep the title (xterm's "window manipulation", 22 and 23), then set it.
+#: Push the title on the terminal's stack (xterm's "window manipulation", 22 and 23), then set it.
 _KEEP, _TITLE = b"\033[22;2t", b"\033]2;%s\033\\"
-#: Waits until we, or this process, close the pipe. Terminals that keep no titles go back to their own way of naming.
+#: Waits until the pipe is closed, by us or because we were killed. Terminals without a title stack get an empty title,
+#: which makes them use their default title again.
 _GIVE_BACK = r"read -r _; printf '\033]2;\033\\\033[23;2t'"
-#: Seconds for a title to be told: 0.05 were seen, on a busy machine 0.3.
+#: Seconds until a new title is visible in the window list: measured 0.05, on a busy machine 0.3.
 _TOLD, _POLL = 1.0, 0.02
-#: Seconds for the title to be given back.
+#: Seconds to wait until the title is restored.
 _GIVEN_BACK = 3.0
 
 
@@ -42,23 +43,23 @@ _GIVEN_BACK = 3.0
 class Own:
     """Our own windows, and a remark for the person.
 
-    There are several if one program shows several and does not say which of them is ours.
+    There are several windows if the terminal has several and does not say which of them is ours.
     """
 
     windows: frozenset[WindowId] = frozenset()
     remark: str = ""
-    placed: bool = True  # the desktop tells where they are, so that they can be blanked
+    placed: bool = True  # whether the desktop knows where they are, so that they can be blanked
 
 
 def find_own(open_windows: OpenWindows, shows: Callable[[Mapping[str, str]], bool]) -> Own:
-    """Return the windows of the terminal that runs us; none over SSH, or if it is on another desktop.
+    """Return the windows of the terminal that runs us; none over SSH, or if the terminal is on another desktop.
 
-    `shows` tells whether windows of a program with an environment appear on it.
+    `shows` tells whether windows of a program with a given environment appear on this desktop.
     """
     here = [process for process in _local_terminal_ends() if shows(_environ(process))]
     if not here:
         return Own()
-    served = bool(os.environ.get("TEXTUAL_DRIVER"))  # in some browser, on this desktop or another
+    served = bool(os.environ.get("TEXTUAL_DRIVER"))  # shown in a browser, on this desktop or another
     found: frozenset[WindowId] = frozenset()
     placed = True
     if windows := open_windows():
@@ -73,14 +74,17 @@ def find_own(open_windows: OpenWindows, shows: Callable[[Mapping[str, str]], boo
 
 
 def processes_above() -> frozenset[int]:
-    """Return the processes above us, which include the terminal that runs us; none over SSH, or without a terminal."""
+    """Return the PIDs of our ancestors, including the terminal that runs us; none over SSH or without a terminal."""
     if not is_terminal("output"):
         return frozenset()
     return frozenset(parent.pid for process in _local_terminal_ends() for parent in process.parents())
 
 
 def titled_window(terminal: str, windows: Windows) -> frozenset[WindowId]:
-    """Return the window whose title changes with that of a terminal, by the path of its device: one, or none.
+    """Find the window of a terminal device: set the terminal's title, and see which window title changes.
+
+    Returns:
+        One window, or none.
 
     Raises:
         EnvironmentLacksError: the desktop is gone.
@@ -96,12 +100,12 @@ def titled_window(terminal: str, windows: Windows) -> frozenset[WindowId]:
 
 @contextmanager
 def marked(terminal: str) -> Iterator[str]:
-    """Set the title of a terminal to a random word until the end of the block or of the process. Raises OSError.
+    """Set the title of a terminal to a random word inside the block. Raises OSError.
 
-    Another program gives the old title back, because it also notices when this process is killed.
+    A helper process restores the old title, so that it is restored even if this process is killed.
     """
     word = f"mai-agent {secrets.token_hex(4)}"
-    # A terminal that is stopped (ctrl+s) must not stop us.
+    # Non-blocking: a terminal that is stopped (ctrl+s) must not block us.
     device = os.open(terminal, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         keeper = subprocess.Popen(
@@ -121,7 +125,7 @@ def marked(terminal: str) -> Iterator[str]:
 
 
 def _local_terminal_ends() -> list[psutil.Process]:
-    """Return the processes on a terminal for us: this one, or the clients of our tmux or screen; none over SSH."""
+    """Return the processes on our local terminal: this one, or the clients of our tmux or screen; none over SSH."""
     environ = os.environ
     found: list[psutil.Process] = []
     with suppress(psutil.Error, OSError, subprocess.SubprocessError, ValueError):
@@ -141,7 +145,7 @@ def _local_terminal_ends() -> list[psutil.Process]:
 
 
 def _environ(process: psutil.Process) -> Mapping[str, str]:
-    """The environment that a process was started with: ours too, because a sandbox changes the running one."""
+    """Return the environment that a process was started with, also for ours: `os.environ` changes for a sandbox."""
     with suppress(psutil.Error, OSError):
         return process.environ()
     return {}
@@ -157,16 +161,16 @@ def _titled(process: psutil.Process, windows: Windows) -> frozenset[WindowId]:
 
 
 def _windows_of(process: psutil.Process, windows: Windows) -> list[WindowId]:
-    """The window that a terminal's process names, or else the windows of the nearest process above that has any."""
+    """Return the window that WINDOWID names, or else the windows of the nearest ancestor process that has any."""
     above = [parent.pid for parent in process.parents()]
     window = windows.of_terminal(_environ(process))
-    if window is not None and (window.pid is None or window.pid in above):  # a stale number may be anybody's
+    if window is not None and (window.pid is None or window.pid in above):  # a stale WINDOWID may be anybody's
         return [window.id]
     listed = [window for window in windows.windows() if window.pid is not None and windows.is_ordinary(window.id)]
     active = windows.active()
     for pid in above:
         theirs = [window.id for window in listed if window.pid == pid]
-        if active is not None and active.id in theirs:  # the command was just typed there
+        if active is not None and active.id in theirs:  # the person has just typed the command there
             return [active.id]
         if theirs:
             return theirs

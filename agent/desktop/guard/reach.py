@@ -1,7 +1,7 @@
-"""What a run may see and touch, as one value for screen, elements and hand.
+"""What a run may see and touch, in one place for screen, elements and hand.
 
-Our own windows are out of sight and reach. A model on another machine sees less: hidden windows, hidden regions and
-fields for secrets are blank, too.
+Our own windows are out of sight and reach. For a model on another machine, hidden windows, hidden regions and fields
+for secrets are blank too.
 """
 
 import math
@@ -17,18 +17,18 @@ from agent.screen.capture import Frame, Screen
 from agent.screen.outline import Element, Outline
 
 BLACK, _GREY = (0, 0, 0), (128, 128, 128)
-#: Seconds for which the picture of our window may still be there after the window has gone.
+#: Seconds for which our window may still be in captures after it has moved or closed.
 _LINGER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What may be seen and touched of a desktop.
+    """What may be seen and touched on a desktop.
 
     Args:
-        open_windows: of the desktop.
+        open_windows: opens a connection to the desktop's windows.
         own: our own windows.
-        placed: whether the desktop tells where these are, so that they can be blanked.
+        placed: whether the desktop knows where our own windows are, so that they can be blanked.
         leaving: what may be sent to a model on another machine; None for the model of the run.
     """
 
@@ -39,7 +39,7 @@ class Reach:
 
     @property
     def hides_windows(self) -> bool:
-        """Whether any window is out of sight."""
+        """Whether any window must be blanked."""
         return bool(self.own and self.placed) or bool(self.leaving and self.leaving.hide)
 
     def owns(self, window: Window | None) -> bool:
@@ -47,7 +47,7 @@ class Reach:
         return window is not None and window.id in self.own
 
     def receiver(self, windows: Windows) -> Window | None:
-        """Return the window that gets what is typed: the focused one or, if that is ours, the one used before it."""
+        """Return the window that receives typed text: the focused one or, if that is ours, the one used before it."""
         active = windows.active()
         if active is None or active.id not in self.own:
             return active
@@ -56,7 +56,7 @@ class Reach:
         return active if other is None else windows.window(other)
 
     def hidden(self, windows: Windows) -> list[Region]:
-        """Return where hidden windows are visible, with the menus of their programs."""
+        """Return the visible parts of hidden windows and of their programs' menus."""
         found = windows.visible(self.own) if self.own else []
         if self.leaving is None:
             return found
@@ -71,12 +71,12 @@ class Reach:
     def conceal(
         self, is_secret: Callable[[str], bool], frame: Frame | None, outline: Outline
     ) -> tuple[Frame | None, Outline]:
-        """Remove hidden windows, regions and secrets from a picture, which is copied, and from its outline.
+        """Return a copy of a capture and its outline without elements that name hidden windows or hold secrets.
 
         Args:
-            is_secret: whether a text holds a known secret.
-            frame: the picture.
-            outline: its elements.
+            is_secret: tells whether a text contains a known secret.
+            frame: the capture.
+            outline: the elements on it.
         """
         leaving = self.leaving or Leaving()
         hidden = [one for one in outline.windows if leaving.hides(one.app, one.title)]
@@ -100,10 +100,10 @@ class Reach:
 
 
 class MaskedScreen:
-    """A `Screen` on which everything out of sight is blank.
+    """A `Screen` that blanks everything out of sight.
 
-    For a model on another machine it shares the run's own screen, and leaves that open when it is closed. Where windows
-    must be hidden and the desktop does not tell its windows, `grab` raises EnvironmentLacksError.
+    For a model on another machine it shares the run's screen, and `close` leaves that open. If windows must be hidden
+    and the desktop does not know its windows, `grab` raises EnvironmentLacksError.
     """
 
     def __init__(self, screen: Screen, reach: Reach) -> None:
@@ -114,9 +114,9 @@ class MaskedScreen:
         self._seen: list[tuple[list[Region], float]] = []
 
     def grab(self) -> Frame:
-        """Capture, and blank where hidden windows are before and after: one may be moved meanwhile.
+        """Capture, and blank the hidden windows where they were just before and just after: they may move meanwhile.
 
-        Also where they were just now: without a compositor, what was under them takes a moment to be drawn.
+        Also blank where they were up to half a second ago: without a compositor, what was below takes time to redraw.
         """
         self._note_hidden()
         frame = self._screen.grab()
@@ -141,7 +141,7 @@ class MaskedScreen:
 
 
 class MaskedElements:
-    """`Elements` without those on our own windows; used from the thread that made it."""
+    """`Elements` without those on our own windows. Used from the thread that created it."""
 
     def __init__(self, elements: Elements, reach: Reach) -> None:
         self._elements = elements
@@ -175,7 +175,7 @@ class MaskedElements:
 
 
 def blank(frame: Frame, region: Region, colour: tuple[int, int, int]) -> None:
-    """Fill a region of the desktop in its picture."""
+    """Fill a region of the desktop with a colour in a capture, in place."""
     monitor, (scale_x, scale_y) = frame.viewport.region, frame.viewport.scale
     left, top = (region.left - monitor.left) * scale_x, (region.top - monitor.top) * scale_y
     right, bottom = left + region.width * scale_x, top + region.height * scale_y

@@ -1,7 +1,7 @@
-"""What tells about the desktop: its windows, its elements, and the words on the screen; and which of these fail.
+"""The sources of information about the desktop (windows, elements, words on the screen), and which of them fail.
 
 A source that never worked is mentioned when a run begins, and its rules match nothing. A source that fails during the
-run must not be taken for "nothing is there": rules that need it ask (`Situation.lost`).
+run must not look like "nothing is there": rules that need it ask the person (`Situation.lost`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -40,12 +40,12 @@ _NEWS: dict[Sense, tuple[str, str]] = {
 
 
 class Sources:
-    """Asks windows, elements and words; every failure gives None or nothing. Used from one thread.
+    """Queries windows, elements and words. A query that fails returns None or nothing. Used from one thread.
 
     Args:
-        screen: what words are read from.
-        reach: opens the windows.
-        open_elements: of the desktop.
+        screen: captured for OCR.
+        reach: opens the connection to the windows.
+        open_elements: opens the connection to the desktop's elements.
         languages: tesseract's names of the languages on the screen.
     """
 
@@ -62,7 +62,7 @@ class Sources:
 
     @property
     def lost(self) -> frozenset[Sense]:
-        """The sources that worked once and do not any more."""
+        """The sources that worked before and fail now."""
         return frozenset(sense for sense, works in self._works.items() if not works)
 
     def news(self) -> list[str]:
@@ -71,7 +71,7 @@ class Sources:
         return told
 
     def connect(self, *, check: bool = True) -> bool:
-        """Connect to the windows, again if the connection was lost; whether they are known."""
+        """Connect to the windows, or reconnect if the connection was lost. Return whether windows are known."""
         for _ in range(2):
             self._windows = self._connection.get()
             if self._windows is None or not check:
@@ -89,7 +89,7 @@ class Sources:
         return self._windows is not None
 
     def windows(self, question: Callable[[Windows], T]) -> T | None:
-        """Return what the windows answer."""
+        """Return the answer of the windows to a question."""
         if self._windows is None:
             return None
         try:
@@ -100,7 +100,7 @@ class Sources:
             return None
 
     def elements(self, question: Callable[[Elements], T | None]) -> T | None:
-        """Return what the accessibility tree answers."""
+        """Return the answer of the accessibility tree to a question."""
         try:
             if self._elements is None and self._open_elements is not None:
                 opened, self._open_elements = self._open_elements, None
@@ -108,14 +108,14 @@ class Sources:
             if self._elements is None:
                 return None
             told = question(self._elements)
-        except Exception:  # no bus, a tree that is broken, a display that is gone: then the words must do
+        except Exception:  # no bus, a broken tree or a lost display: only the words are left
             self._note("elements", works=False)
             return None
         self._note("elements", works=True)
         return told
 
     def captions(self, points: list[DesktopPoint]) -> tuple[str, bool]:
-        """Return what is written at these points, and whether it is drawn as the caption of a button."""
+        """Return the text at these points, and whether it is drawn as the caption of a button."""
 
         def captions(frame: Frame, ocr: Ocr) -> list[Caption]:
             places = [frame.viewport.desktop_to_capture(point) for point in points]
@@ -126,7 +126,7 @@ class Sources:
         return joined(one.text for one in read), any(one.framed for one in read)
 
     def text_in(self, region: Region) -> str:
-        """Return what is written in a part of the desktop."""
+        """Return the text in a region of the desktop."""
 
         def text(frame: Frame, ocr: Ocr) -> str:
             ends = DesktopPoint(region.left + region.width, region.top + region.height)
@@ -137,7 +137,7 @@ class Sources:
         return self._read(text) or ""
 
     def close(self) -> None:
-        """Close the connections; may hang where the display is dead."""
+        """Close the connections; may hang if the display is dead."""
         self._connection.close()
         if self._elements is not None:
             self._elements.close()
@@ -146,7 +146,7 @@ class Sources:
         try:
             self._ocr = self._ocr or Ocr(_WHO, self._languages)
             read = look(self._screen.grab(), self._ocr)
-        except Exception:  # no language data, or a display that is gone, which is told in a dozen ways
+        except Exception:  # no language data, or a lost display, which raises any of a dozen exceptions
             self._note("words", works=False)
             return None
         self._note("words", works=True)
@@ -161,7 +161,7 @@ class Sources:
 
 
 def unreadable() -> str:
-    """Say why words cannot be read here, as a sentence for the person; "" if they can."""
+    """Return why OCR does not work here, as a sentence for the person; "" if it does."""
     try:
         data_folder(_WHO)
     except EnvironmentLacksError as error:
@@ -170,5 +170,5 @@ def unreadable() -> str:
 
 
 def joined(texts: Iterable[str]) -> str:
-    """Join texts by line ends, each once."""
+    """Join texts with newlines, without duplicates and empty texts."""
     return "\n".join(dict.fromkeys(filter(None, texts)))

@@ -1,7 +1,7 @@
 """Looks at the desktop for the policy: which window gets an action, and what is written where it points.
 
-The windows and their classes come from the desktop, and the captions from the screen. Neither the model nor a page that
-talks to it has a say in them. (A page does choose its window's title: titles only ever make the policy ask.)
+The windows and their classes come from the desktop, and the captions from the screen. Neither the model nor a web page
+that talks to it can forge them. (A page does choose its window's title, so titles can only make the policy ask.)
 """
 
 import re
@@ -30,9 +30,9 @@ from agent.screen.outline import Element
 _DRAWN: frozenset[Fact] = frozenset({"drawn as a button"})
 _UNREAD: frozenset[Fact] = frozenset({"unread field"})
 _MASKED = "password text"
-#: A larger dialog, in desktop units, is more than a question; its text is not read.
+#: Width and height in desktop units. A larger dialog is more than a question, and its text is not read.
 _LARGEST_QUESTION = (760, 420)
-#: Roles that answer no question when they are pressed.
+#: Roles of elements that answer no question when they are pressed.
 _NO_ANSWERS = role_group("no answers")
 
 
@@ -40,13 +40,13 @@ class DesktopSurroundings:
     """The `Surroundings` of this desktop. Used from the thread that captures.
 
     Args:
-        screen: what captions are read from.
+        screen: captured to read captions.
         applications: know what a name would open.
-        home: where the wheel turns if an action names no point.
-        reach: opens the windows, and knows which of them are ours.
-        open_elements: of the desktop.
+        home: where to scroll if an action names no point.
+        reach: opens the connection to the windows, and knows which of them are ours.
+        open_elements: opens the connection to the desktop's elements.
         languages: tesseract's names of the languages on the screen.
-        untold: what this desktop never tells.
+        untold: what this desktop never provides.
     """
 
     def __init__(
@@ -65,18 +65,18 @@ class DesktopSurroundings:
         self._reach = reach
         self._sources = Sources(screen, reach, open_elements, languages)
         self._clicked: tuple[WindowId | None, tuple[Element, ...]] = (None, ())
-        self._history: InputHistory | None = None  # begun with the first action: then the windows are known
+        self._history: InputHistory | None = None  # created with the first action, when the windows are known
         self._meant = Meant()
 
     remark = staticmethod(unreadable)
 
     @property
     def meant(self) -> Meant:
-        """Where the last action was meant to go. For the hand's thread."""
+        """Where the last action was meant to go. Read by the hand's thread."""
         return self._meant
 
     def saw(self) -> None:
-        """Note that the model is shown the screen as it stands now: it decides for these windows."""
+        """Note that the model now sees the screen: its next action is meant for these windows."""
         self._sources.connect(check=False)
         seen = self._sources.windows(lambda known: sight(known, self._reach))
         self._meant = replace(self._meant, seen=seen)
@@ -121,7 +121,7 @@ class DesktopSurroundings:
         return Situation(under=self._where(under), elements=hit, words=words)
 
     def close(self) -> None:
-        """Close the connections; does not wait, because the one to a dead display may hang."""
+        """Close the connections. Does not wait, because closing the one to a dead display may hang."""
         threading.Thread(target=self._sources.close, daemon=True).start()
 
     def _of_opening(self, action: OpenApp | VisitPage) -> Situation:
@@ -152,9 +152,12 @@ class DesktopSurroundings:
         ), identifier
 
     def _sent(self, text: str, elements: Sequence[Element], *, active: bool) -> tuple[str | None, bool]:
-        """The text of the focused field when a text's first Enter comes, and whether that cannot be read."""
+        """Return what the focused field will hold when the first Enter in a text is pressed.
+
+        The text is None if nothing is sent. The flag is True if the field cannot be read.
+        """
         if not {"\n", "\r"} & set(text) or (elements and not takes_text(elements[-1])):
-            return None, False  # no Enter, or one for a button, a link, a page
+            return None, False  # no Enter, or Enter on a button, link or page
         if any(one.role == _MASKED for one in elements[-1:]):
             return None, False
         field = self._sources.elements(lambda known: known.field_text()) if active else None
@@ -185,27 +188,27 @@ class DesktopSurroundings:
         ), found[-1].id if found and found[-1] is not None else None
 
     def _under(self, action: Action[DesktopPoint]) -> tuple[list[DesktopPoint], list[Window | None]]:
-        """The points that an action touches, and the windows there."""
+        """Return the points that an action touches, and the windows there."""
         points = self._sources.windows(lambda known: aims(action, self._home, known))
         points = aims(action, self._home, None) if points is None else points
         places = [point.rounded() for point in points]
         return points, [self._sources.windows(lambda known, at=at: known.at(*at)) for at in places]  # type: ignore[misc]
 
     def _starting(self, names: Iterable[str], place: Place | None, *, opened: bool = True) -> frozenset[Fact]:
-        """Whether what is shown by one of these names would start something when it is pressed, or opened."""
+        """Return facts about what pressing or opening something with one of these names would start."""
         told, facts = [name for name in names if name.strip()], set[Fact]()
         if any(self._applications.lists_foreign(name) for name in told):
             facts.add("not the system's")
         if opened and any(self._applications.may_start(name) for name in told):
             facts.add("may be a program")
-        # What is written under icons can often not be read.
+        # Captions under icons often cannot be read, so the folder counts too.
         title = "" if place is None or place.backdrop else place.title or "?"
         if opened and place is not None and self._applications.may_start_in(title, told):
             facts.add("beside programs")
         return frozenset(facts)
 
     def _question(self, place: Place | None) -> str:
-        """The text of a small dialog; "" for other windows."""
+        """Return the text of a small dialog; "" for other windows."""
         if place is None or not place.dialog or place.region is None:
             return ""
         region, (width, height) = place.region, _LARGEST_QUESTION
@@ -214,7 +217,7 @@ class DesktopSurroundings:
     def _hit(
         self, action: Action[DesktopPoint], points: list[DesktopPoint], under: Window | None
     ) -> tuple[Element, ...]:
-        """The elements at these points; what is typed after a click on a text field goes into it."""
+        """Return the elements at these points, and remember a clicked text field as the target of later typing."""
         found = (self._sources.elements(lambda known, at=point: known.at(at)) for point in points)  # type: ignore[misc]
         hit = tuple(element for element in found if element is not None)
         self._meant = replace(self._meant, hit=Hit(action, hit))
@@ -224,17 +227,17 @@ class DesktopSurroundings:
         return hit
 
     def _receives(self, action: Action[DesktopPoint], window: WindowId | None) -> tuple[Element, ...]:
-        """The elements that may get what is typed into a window, the surest last.
+        """Return the elements that may receive text typed into a window, the most certain last.
 
-        It is the focused element. If that is unknown, it is the element that was clicked last, unless a key led away.
-        A clicked password field counts in any case, because the focus may still be on its way there.
+        This is the focused element. If it is unknown, it is the element that was clicked last, unless a key has moved
+        the focus since. A clicked password field always counts, because the focus may still be on its way there.
         """
         clicked_in, clicked = self._clicked
         clicked = clicked if clicked_in == window else ()
         if clicked and leads_away(action):
             self._clicked = (None, ())
         active = self._sources.windows(lambda known: known.active())
-        # Another window gets the focus only when it is typed into.
+        # A window that is not active yet gets the focus only when the text is typed.
         is_active = active is not None and active.id == window
         focused = self._sources.elements(lambda known: known.focused()) if is_active else None
         if focused is None:
@@ -242,7 +245,7 @@ class DesktopSurroundings:
         return (*(one for one in clicked if one.role == _MASKED != focused.role), focused)
 
     def _where(self, window: Window | None) -> Place | None:
-        """Name and place of a window, for the person."""
+        """Return name and place of a window, to show to the person."""
         if window is None:
             return None
         return Place(window.app, window.title, self._sources.windows(lambda known: known.region(window.id)))
@@ -256,6 +259,6 @@ class DesktopSurroundings:
 
 
 def _may_agree(names: Iterable[str]) -> bool:
-    """Whether a pressed button says yes, or nobody knows what it says."""
+    """Whether a pressed button says yes, or its caption is unknown."""
     told = [name for name in names if name.strip()]
     return not told or any(shipped_words("yes").found(name) for name in told)

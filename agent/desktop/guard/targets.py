@@ -1,4 +1,4 @@
-"""What an action was meant for: the points and windows when the model saw the screen, against those when it acts.
+"""Compares the windows that the model saw with the windows at the time of its action.
 
 A model thinks for seconds. If a window that it saw is gone, has moved or is covered by now, or if the keyboard focus is
 elsewhere, its action would do something else.
@@ -18,9 +18,9 @@ from foundation.errors import EnvironmentLacksError
 
 #: Types of windows that take no keys.
 _TAKES_NO_KEYS = {"NOTIFICATION", "TOOLTIP", "DND", "DOCK", "SPLASH", "DESKTOP"}
-#: Popups of the application itself that take the keys; a list that completes what is typed does not.
+#: Popups of the application itself that take the keys. Autocompletion lists do not.
 _MENUS = {"MENU", "POPUP_MENU", "DROPDOWN_MENU"}
-#: Characters of a title that are told.
+#: Characters of a title in messages.
 _TOLD = 40
 
 
@@ -28,11 +28,11 @@ _TOLD = 40
 class Sighting:
     """The windows at one moment."""
 
-    receiver: Window | None  # gets what is typed
-    layers: tuple[Layer, ...]  # the top-most first
+    receiver: Window | None  # receives typed text
+    layers: tuple[Layer, ...]  # the topmost first
 
     def at(self, point: DesktopPoint) -> Layer | None:
-        """Return what is seen at a point."""
+        """Return the layer visible at a point; tooltips are ignored."""
         return next((one for one in self.layers if not one.passing and one.outer.contains(point)), None)
 
     def layer(self, window: WindowId) -> Layer | None:
@@ -42,7 +42,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The windows that an action was judged to reach; None if unknown."""
+    """The windows that the policy judged an action to reach; None if unknown."""
 
     action: Action[DesktopPoint]
     windows: tuple[WindowId | None, ...]
@@ -50,7 +50,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """The elements that an action was found to hit."""
+    """The elements that an action would hit."""
 
     action: Action[DesktopPoint]
     elements: tuple[Element, ...]
@@ -62,24 +62,24 @@ class Meant:
 
     seen: Sighting | None = None  # the windows when the model was shown the screen
     judged: Judged | None = None  # the windows that the policy judged
-    hit: Hit | None = None  # the elements that it was found to hit
+    hit: Hit | None = None  # the elements that it would hit
 
 
 def aims(action: Action[DesktopPoint], home: DesktopPoint, windows: Windows | None) -> list[DesktopPoint]:
-    """Return the points that an action really touches, with the pointer's place if it begins there."""
+    """Return the points that an action touches, including the pointer's position if the action starts there."""
     points = points_of(action)
     if isinstance(action, Scroll) and not points:
         return [home]
     from_pointer = isinstance(action, Drag) and action.start is None
     from_pointer = from_pointer or (isinstance(action, ButtonDown | ButtonUp) and action.point is None)
     if from_pointer and windows is not None:
-        with suppress(EnvironmentLacksError):  # the hand will find out
+        with suppress(EnvironmentLacksError):  # the hand will report it
             return [DesktopPoint(*map(float, windows.pointer())), *points]
     return points
 
 
 def leads_away(action: Action[DesktopPoint]) -> bool:
-    """Whether keys may move the focus, so that what is typed next goes elsewhere."""
+    """Whether an action's keys may move the focus, so that later typing goes elsewhere."""
     keys = set(action.keys) if isinstance(action, PressKeys | HoldKeys) else set()
     return bool(
         keys & {"tab", "enter", "kp_enter", "escape", "alt", "super"} or {"\t", "\n", "\r"} & set(spelled(action))
@@ -87,7 +87,7 @@ def leads_away(action: Action[DesktopPoint]) -> bool:
 
 
 def sight(windows: Windows, reach: Reach) -> Sighting:
-    """Return how the windows stand now. Raises EnvironmentLacksError."""
+    """Return the present state of the windows. Raises EnvironmentLacksError."""
     return Sighting(reach.receiver(windows), tuple(windows.layers()))
 
 
@@ -135,7 +135,7 @@ def _changed(before: Sighting, now: Sighting, point: DesktopPoint) -> str:
 
 
 def named(window: Window | None) -> str:
-    """Return a window's title, shortened and quoted: a stranger's text may end neither a sentence nor the quote."""
+    """Return a window's title, shortened and quoted. Untrusted text can end neither the quote nor a sentence."""
     told = "" if window is None else window.title or window.app
     plain = "".join(char if char.isprintable() else " " for char in told).replace("“", "‘").replace("”", "’")
     name = " ".join(plain.split()).replace(". ", " ")
