@@ -1,1 +1,1 @@
-"""Mouse and keyboard of any desktop: actions as single events, keys left pressed, and the person taking over."""
+"""Mouse and keyboard on any desktop: actions as single events, stuck keys, and the detection of a takeover."""

@@ -1,4 +1,4 @@
-"""The hand that touches a desktop: what each action is in single events, on any system's input."""
+"""The hand that touches a desktop: translates each action into single input events, on any system's input."""
 
 import time
 from collections.abc import Iterator
@@ -35,20 +35,20 @@ _CORNER = "the pointer was moved into a corner of the screen"
 #: A drag shorter than about 0.1 s sends one motion event, which applications miss (GTK and Tk, seen under Xvfb).
 _DRAG_SECONDS = 0.4
 _DRAG_STEPS = 20
-#: Between the presses of a double click; well under every desktop's limit (400 to 500 ms).
+#: Seconds between the presses of a double click; well under every desktop's limit (400 to 500 ms).
 _BETWEEN_CLICKS = 0.06
-#: Between pressing and moving, and between arriving and releasing, in a drag.
+#: Seconds between pressing and moving, and between arriving and releasing, in a drag.
 _GRASP = 0.05
-#: Toolkits arm a button when the pointer enters it: give them a moment before the press.
+#: Seconds before a press: toolkits arm a button when the pointer enters it, and need a moment for that.
 _AFTER_MOVE = 0.02
-#: A person who holds a key or button may be about to let go of it.
+#: Seconds to wait for a person to release a key or button that they hold.
 _PERSON_LETS_GO = 1.0
 
 
 class InputHand:
-    """Moves the real pointer and presses real keys; `stop` is checked before every single event.
+    """Moves the real pointer and presses real keys. `stop` is checked before every single event.
 
-    The wheel turns at `home` when an action names no point.
+    Scrolls at `home` if an action names no point.
     """
 
     touches = True
@@ -61,9 +61,9 @@ class InputHand:
         self._text = text
         self._applications = applications
         self._home = home
-        self._down: list[Press] = []  # in the order in which it was pressed
-        self._kept: list[Press] = []  # what is to stay down over several actions, or to be pressed again for them
-        self._unused: set[Press] = set()  # modifiers of these that no action has needed yet
+        self._down: list[Press] = []  # in the order of pressing
+        self._kept: list[Press] = []  # stay down during several actions, or are pressed again for them
+        self._unused: set[Press] = set()  # the modifiers in `_kept` that no action has needed yet
         self.rest = Rest()
 
     def perform(self, action: Action[DesktopPoint]) -> str:
@@ -138,7 +138,7 @@ class InputHand:
         return None
 
     def _wait_for_person(self) -> None:
-        """Wait until nobody holds a key that would make another action of this one. Raises ActionFailedError."""
+        """Wait until the person holds no key or button that would change the action. Raises ActionFailedError."""
         deadline = time.monotonic() + _PERSON_LETS_GO
         ours = {one.name if one.kind == "key" else f"the {one.name} button" for one in self._down}
         while held := [one for one in self._input.held() if one not in ours]:
@@ -155,7 +155,7 @@ class InputHand:
                 pass
 
     def _free(self, button: Button) -> Press:
-        """A button that can be pressed. Raises ActionFailedError: it is down."""
+        """Return the press of a button. Raises ActionFailedError if the button is down already."""
         press = Press("button", button)
         if press in self._down:
             raise ActionFailedError(f"the {button} button is still held down")
@@ -181,9 +181,9 @@ class InputHand:
         return None
 
     def _key_down(self, keys: tuple[str, ...]) -> None:
-        """Keep keys down. A modifier is pressed with the first action that it makes another one: alone it does nothing.
+        """Keep keys down. A modifier is pressed only with the first action that it modifies.
 
-        Nothing but what it does when it is pressed and released alone, that is: which opens menus and launchers.
+        Pressed and released alone, modifiers open menus and launchers (as Alt and Super do).
         """
         presses = self._presses(keys)
         new = [press for press in presses if press not in self._kept]
@@ -213,7 +213,7 @@ class InputHand:
             self._stop.sleep(_GRASP)  # drop targets look at where the pointer rests
 
     def _glide(self, end: DesktopPoint) -> None:
-        """Move in steps, as a drag needs it."""
+        """Move the pointer in steps, as a drag needs it."""
         from_x, from_y = self._input.position()
         to_x, to_y = end.rounded()
         for step in range(1, _DRAG_STEPS + 1):
@@ -233,7 +233,7 @@ class InputHand:
             pass
 
     def _go(self, point: DesktopPoint) -> None:
-        """Move the pointer; what is held by a button comes along."""
+        """Move the pointer, in steps if a button is down."""
         if any(press.kind == "button" for press in self._down):
             self._glide(point)
         else:
@@ -246,7 +246,7 @@ class InputHand:
 
     @contextmanager
     def _held(self, *presses: Press) -> Iterator[None]:
-        """Presses what is not down yet, and releases what is not to be kept."""
+        """Press the keys and buttons that are not down yet; afterwards, release those that are not to be kept."""
         pressed: list[Press] = []
         try:
             for press in presses:
@@ -271,7 +271,7 @@ class InputHand:
         return [Press("key", key) for key in keys]
 
     def _let_go(self, presses: list[Press]) -> None:
-        """Release these, what was pressed last first."""
+        """Release these, the last pressed first."""
         down = [press for press in self._down if press in presses]
         if down:
             self._input.release(down[::-1])

@@ -1,7 +1,7 @@
 """Notes in a file which keys and buttons a hand holds down, so that they are released even after a crash.
 
 X11 and some Wayland compositors keep a button down when the process that pressed it dies. A helper process releases it
-(`releaser.py`); when the helper dies too, the next hand on the same desktop reads this file and releases what it names.
+(`releaser.py`). If the helper dies too, the next hand on the same desktop releases what this file names.
 """
 
 import json
@@ -17,7 +17,7 @@ from foundation.processes import identity_of, is_alive, read_identity
 
 
 def desktop_at(name: str, socket: str) -> str:
-    """Name a desktop session: a display name is used again by the next session, the inode of its socket is not."""
+    """Return a unique name of a desktop session. Display names are reused; inode and ctime of the socket are not."""
     with suppress(OSError):
         found = os.stat(socket)  # noqa: PTH116 -- "" is no path, and an abstract socket has none
         return f"{name} {found.st_ino} {found.st_ctime_ns}"
@@ -25,12 +25,12 @@ def desktop_at(name: str, socket: str) -> str:
 
 
 class PressedNotes:
-    """What this process holds down on one desktop, on disk before it is pressed.
+    """The keys and buttons that this process holds down on one desktop, written to disk before they are pressed.
 
     Never raises: on a full disk the hand works without notes.
 
     Args:
-        desktop: which desktop, as `desktop_at` names it.
+        desktop: the desktop, as `desktop_at` names it.
     """
 
     def __init__(self, desktop: str) -> None:
@@ -50,12 +50,12 @@ class PressedNotes:
         self._write()
 
     def release(self, presses: Sequence[Press]) -> None:
-        """Note what was released."""
+        """Note keys and buttons that were released."""
         self._down = [press for press in self._down if press not in presses]
         self._write()
 
     def take_left_over(self) -> list[Press]:
-        """Return what dead processes left pressed on this desktop, the last first, and remove their notes."""
+        """Return what dead processes left pressed on this desktop, the last pressed first, and remove their notes."""
         found: list[Press] = []
         for path in self._folder.glob("*.json"):
             if path == self.path:
@@ -78,7 +78,7 @@ class PressedNotes:
             self.path.unlink()
 
     def _write(self) -> None:
-        """Write beside and rename: a hand that starts at this moment removes notes that it cannot read."""
+        """Write atomically: a hand that starts at this moment deletes notes that it cannot parse."""
         down = [[press.kind, press.name] for press in self._down]
         noted = {"desktop": self._desktop, "process": self._process, "down": down}
         with suppress(OSError):

@@ -1,7 +1,7 @@
-"""Notices that the person uses mouse or keyboard while the agent works: they take over, and the run pauses.
+"""Detects that the person uses mouse or keyboard while the agent works, so that the run pauses.
 
-A desktop that only tells its present state does not tell a person's events from ours, so what counts is what changes
-while the hand is at rest: the pointer is elsewhere than where it rested, a key or button is down that was not.
+A desktop that only exposes its present state cannot tell the person's events from ours. So only changes while the hand
+is at rest count: the pointer has moved, or a key or button went down.
 """
 
 import threading
@@ -13,13 +13,14 @@ from typing import Protocol
 
 from agent.desktop.protocol.desktop import TakeoverWatch
 
-#: Between two looks, in seconds: a key that is typed is down for 50 ms and more.
+#: Seconds between two polls: a typed key is down for at least 50 ms.
 _POLL = 0.025
-#: Applications that move the pointer do so within this time after an action.
+#: Seconds after an action in which applications may still move the pointer.
 _SETTLES = 0.3
-#: Pixels; a hand that rests on the mouse trembles.
+#: Pixels by which the pointer may move, because a hand resting on the mouse trembles.
 _TREMBLE = 8
-#: A pointer on its way to our own window is not taking over: it is judged where it comes to rest, or after the second.
+#: Seconds. The pointer may be on its way to our own window, which is no takeover. So a move is judged only when the
+#: pointer has rested for `_CALM`, at the latest after `_LONGEST_WAY`.
 _CALM, _LONGEST_WAY = 0.25, 0.7
 
 At = tuple[int, int]
@@ -27,7 +28,7 @@ At = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is seen at one moment: pointer, buttons, and keys that are down (without modifiers)."""
+    """The state of the input at one moment: pointer, buttons and keys that are down (without modifiers)."""
 
     pointer: At
     buttons: frozenset[int] = frozenset()
@@ -35,31 +36,31 @@ class Look:
 
 
 class InputState(Protocol):
-    """A connection that tells the state of pointer and keyboard, used from one thread."""
+    """A connection that reads the state of pointer and keyboard, used from one thread."""
 
     def look(self) -> Look:
-        """What it is now; may raise anything when the connection is lost."""
+        """Return the present state. May raise anything if the connection is lost."""
 
     def close(self) -> None:
         """Close the connection; never raises."""
 
 
 class TakeoverJudge:
-    """Decides, look by look, what the person did, and tells it in words; knows no display and no clock."""
+    """Decides from successive looks what the person did, and reports it in words. Needs no display and no clock."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._base: Look | None = None
-        self._way: tuple[float, float, At] | None = None  # a move: when it began, when and where it was last seen
+        self._way: tuple[float, float, At] | None = None  # a move: its begin, its last change, and the pointer then
         self._told: set[str] = set()
 
     def forget(self) -> None:
-        """Start over from the next look: the hand acts, or the run goes on."""
+        """Start over with the next look, because the hand acted or the run was resumed."""
         self._base, self._way = None, None
         self._told.clear()
 
     def look(self, seen: Look, now: float, *, ours: bool) -> None:
-        """Take in one look; `ours` when pointer or focus are on our own window, where the person talks to us."""
+        """Process one look. `ours`: pointer or focus are on our own window, where using them is no takeover."""
         base = self._base
         if base is None or ours:
             self._base, self._way = seen, None
@@ -68,7 +69,7 @@ class TakeoverJudge:
             self._say("clicked", "clicked at {},{}".format(*seen.pointer))
         if seen.keys - base.keys:
             self._say("keys", "pressed keys")
-        # Keys and buttons that were let go can be pressed anew; where the pointer rested stays.
+        # Released keys and buttons can count again; the pointer's resting place stays.
         self._base = Look(base.pointer, seen.buttons, seen.keys)
         self._moved(base.pointer, seen.pointer, now)
 
@@ -87,13 +88,13 @@ class TakeoverJudge:
             self._say("moved", "moved the pointer to {},{}".format(*pointer))
 
     def _say(self, kind: str, what: str) -> None:
-        if kind not in self._told:  # once is enough until the run goes on
+        if kind not in self._told:  # report it only once until the run goes on
             self._told.add(kind)
             self._tell(what)
 
 
 class Takeover:
-    """Watches until it is closed; `open_input` opens the connection, on the watching thread."""
+    """Watches on its own thread until it is closed. `open_input` opens the connection on that thread."""
 
     def __init__(self, watch: TakeoverWatch, open_input: Callable[[], InputState]) -> None:
         self._watch = watch
@@ -106,7 +107,7 @@ class Takeover:
         self._closed.set()
 
     def _run(self) -> None:
-        with suppress(Exception), closing(self._open_input()) as state:  # a lost display is told by the watch on it
+        with suppress(Exception), closing(self._open_input()) as state:  # another watch reports a lost display
             self._follow(state, TakeoverJudge(self._watch.steering.user_acted))
 
     def _follow(self, state: InputState, judge: TakeoverJudge) -> None:
@@ -121,9 +122,9 @@ class Takeover:
                 judge.forget()
                 continue
             seen = state.look()
-            if seen != before_look:  # asking whose window it is costs much more than looking
+            if seen != before_look:  # `is_ours` is much slower than a look
                 ours = is_ours(seen.pointer) or (bool(seen.keys) and is_ours(None))
             before_look = seen
-            if rest.busy or rest.since != before:  # the hand began under this look
+            if rest.busy or rest.since != before:  # the hand started to act during this look
                 continue
             judge.look(seen, time.monotonic(), ours=ours)

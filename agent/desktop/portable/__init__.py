@@ -1,1 +1,1 @@
-"""What mss, pyautogui and pyperclip do wherever they run: all of macOS and Windows, and the ground of X11."""
+"""Desktops through mss, pyautogui and pyperclip: macOS and Windows, and the base of the X11 desktop."""

@@ -1,4 +1,4 @@
-"""The desktops of macOS and Windows: only screen, mouse, keyboard and clipboard. Not run there by us yet."""
+"""The desktops of macOS and Windows: only screen, mouse, keyboard and clipboard. Not tested there yet."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -20,7 +20,7 @@ _CORNER = "The pointer in a corner of the screen stops a run too."
 
 
 class PortableDesktop:
-    """A desktop that tells nothing of its windows; `OpenDesktop` describes arguments and errors."""
+    """A desktop without window information. `OpenDesktop` describes arguments and errors."""
 
     name = ""
     abilities = Abilities(windows=False, takeover=False, stop_key=False, remarks=(_CORNER,))
@@ -58,7 +58,7 @@ class PortableDesktop:
         return True
 
     def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:  # noqa: ARG002 -- the protocol's
-        """Nothing is watched but the pointer, by pyautogui itself before every movement."""
+        """Start no watch. pyautogui itself checks for the pointer in a corner before every movement."""
         parse_chord(stop_key)
         return ""
 

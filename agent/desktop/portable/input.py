@@ -1,7 +1,7 @@
 """Input through pyautogui, and text through the clipboard with pyperclip.
 
-pyautogui has not been maintained since 2023: it ends the program where tkinter is missing, ignores unknown keys in
-silence and pauses 0.1 s after every call. All of that stays inside this module.
+pyautogui has not been maintained since 2023. It exits the program if tkinter is missing, silently ignores unknown keys
+and pauses 0.1 s after every call; this module works around all of that.
 """
 
 import sys
@@ -14,7 +14,7 @@ from agent.desktop.input.pressed_notes import PressedNotes
 from agent.desktop.protocol.hand import CornerError, Press
 from foundation.errors import EnvironmentLacksError
 
-# Canonical key names (agent.core.keys) that pyautogui calls otherwise.
+# Canonical key names (agent.core.keys) for which pyautogui uses other names.
 _PYAUTOGUI_NAMES = {
     "page_up": "pageup", "page_down": "pagedown", "caps_lock": "capslock", "num_lock": "numlock",
     "scroll_lock": "scrolllock", "print_screen": "printscreen", "menu": "apps", "altgr": "altright",
@@ -31,7 +31,7 @@ _PASTE = ("super", "v") if sys.platform == "darwin" else ("ctrl", "v")
 
 
 class PyAutoGuiInput:
-    """Mouse and keyboard by pyautogui. Raises EnvironmentLacksError if the desktop takes no input."""
+    """Mouse and keyboard through pyautogui. Raises EnvironmentLacksError if the desktop accepts no input."""
 
     def __init__(self, desktop: str = sys.platform) -> None:
         self._gui = import_pyautogui()
@@ -60,7 +60,7 @@ class PyAutoGuiInput:
                 self._gui.mouseDown(button=press.name)
 
     def release(self, presses: Sequence[Press]) -> None:
-        """Release without pyautogui's own calls, which refuse in a corner."""
+        """Release without pyautogui's public functions, which fail while the pointer is in a corner."""
         for press in presses:
             if press.kind == "key":
                 self._gui.platformModule._keyUp(own_name(press.name))
@@ -69,9 +69,9 @@ class PyAutoGuiInput:
         self._notes.release(presses)
 
     def release_left_over(self) -> None:
-        """Release what dead processes of ours left pressed."""
+        """Release what crashed processes of ours left pressed."""
         if left := self._notes.take_left_over():
-            with suppress(Exception):  # a name that this keyboard lacks
+            with suppress(Exception):  # this keyboard may lack the key
                 self.release(left)
 
     def scroll(self, dx: int, dy: int) -> None:
@@ -98,17 +98,17 @@ class PyAutoGuiInput:
 
 
 def own_name(key: str) -> str:
-    """What pyautogui calls a key."""
+    """Return pyautogui's name of a key."""
     return _PYAUTOGUI_NAMES.get(key, key)
 
 
 def import_pyautogui() -> Any:
-    """pyautogui, imported and tamed. Raises EnvironmentLacksError when the desktop takes no input."""
-    # mouseinfo ends the whole program where tkinter is missing; pyautogui works without it.
-    sys.modules.setdefault("mouseinfo", None)  # type: ignore[arg-type]  # None is how an import is barred
+    """Import and configure pyautogui. Raises EnvironmentLacksError if the desktop accepts no input."""
+    # mouseinfo exits the whole program if tkinter is missing; pyautogui works without it.
+    sys.modules.setdefault("mouseinfo", None)  # type: ignore[arg-type]  # None blocks an import
     try:
         import pyautogui
-    except BaseException as error:  # KeyError, Xlib errors or SystemExit, by what is missing
+    except BaseException as error:  # KeyError, Xlib errors or SystemExit, depending on what is missing
         if isinstance(error, KeyboardInterrupt):
             raise
         sys.modules.pop("pyautogui", None)
@@ -121,7 +121,7 @@ def import_pyautogui() -> Any:
 
 
 class PyperclipTextEntry:
-    """Pastes text, and restores the old text of the clipboard."""
+    """Pastes text, then restores the clipboard's old text."""
 
     def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
         import pyperclip
@@ -133,7 +133,7 @@ class PyperclipTextEntry:
             try:
                 pyperclip.copy(body)
                 press(_PASTE)
-                time.sleep(0.3)  # these systems do not tell when the text was fetched
+                time.sleep(0.3)  # these systems do not report when the text was fetched
             finally:
                 pyperclip.copy(before)
         for _ in text[len(body) :]:

@@ -1,7 +1,7 @@
 """Monitors and captures, through mss.
 
-One capture object stays open for a whole run (opening it for every grab costs five times the grab itself), and it is
-used from one thread only. Geometry is read in one function, because mss 11 changes its shape.
+One capture object stays open for a whole run, because opening it for every grab costs five times the grab itself. It is
+used from one thread only. Geometry is read in one function, because its form changes in mss 11.
 """
 
 import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MssScreen:
-    """One monitor of this machine's desktop; for its arguments and errors see `OpenDesktop`."""
+    """One monitor of this machine's desktop. See `OpenDesktop` for arguments and errors."""
 
     def __init__(self, monitor: int | None = None) -> None:
         keep_freed_memory()
@@ -51,7 +51,7 @@ class MssScreen:
             raise EnvironmentLacksError(
                 f"The screen can no longer be captured ({error}).", "Is the display still there, and unlocked?"
             ) from error
-        # The scale is what was captured over what was asked for: never assumed.
+        # The scale is the captured size over the requested size; it is never assumed.
         captured = Size(shot.width, shot.height)
         image = Image.frombytes("RGB", (captured.width, captured.height), shot.bgra, "raw", "BGRX")
         return Frame(image, Viewport(self._region, captured), time.monotonic())
