@@ -1,6 +1,6 @@
-"""Puts a run together: screen, engine, family, hand and loop, from what the person asked for; and takes it apart.
+"""Assembles a run from a request (screen, engine, family, hand and loop), and closes everything afterwards.
 
-This is the one place that knows all the rooms. Its events are those of the loop, with `RunStarted` first.
+This is the only module that knows all parts. Its events are those of the loop, with `RunStarted` first.
 """
 
 import os
@@ -38,49 +38,50 @@ from agent.sandbox.processes import MARK
 from agent.screen.ocr import reading_languages
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 
-#: The built-in engine counts its tries itself, and presses a key until a slider holds a number.
+#: The built-in engine counts its attempts itself, and presses a key until a slider holds a number.
 _OWN_LOOP_RULE = LoopRule(nudge_at=40, stop_at=41)
-#: What of an environment says which desktop it is, and in which language.
+#: Environment variables that tell which desktop runs, and in which language.
 _TELLS_DESKTOP = ("XDG_CURRENT_DESKTOP", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One run as asked for."""
+    """A run as requested by the caller."""
 
-    settings: RunSettings  # how it is done
-    engines: Mapping[Role, Engine]  # what serves the model of each role; there is always an actor
-    policy: Policy  # what needs approval
-    family: str | None = None  # the actor's family; None to find it out
-    monitor: int | None = None  # which monitor; None for the primary one
-    #: the environment that applications are started in; None for this process's own
+    settings: RunSettings  # how the run is done
+    engines: Mapping[Role, Engine]  # the engine that serves each role's model; there is always an actor
+    policy: Policy  # which actions need approval
+    family: str | None = None  # the actor's family; None to detect it
+    monitor: int | None = None  # index of the monitor; None for the primary one
+    #: the environment for started applications; None for this process's own
     environ: dict[str, str] | None = None
-    sandbox: bool = False  # whether the desktop is a throw-away one
-    #: the text that replaces a family's system text, by the family's name; None where none does
+    sandbox: bool = False  # whether the desktop is disposable
+    #: the replacement for a family's system prompt, by family name; None to keep the family's own
     system_prompt: Callable[[str], str | None] = lambda _: None
-    #: what a person chose of a family's own ways, by the family's name
+    #: the user's values for a family's own options, by family name
     family_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    bundle: str = ""  # where the run is recorded
+    bundle: str = ""  # folder of the run's record
     patience: Patience = Patience()  # noqa: RUF009 -- frozen
-    grants: Grants = field(default_factory=Grants)  # what the person allowed for good in this session
-    stop_key: str = DEFAULT_CHORD  # the chord that stops it anywhere; "none" for none
-    title: str = ""  # what it is called in lists of running runs, secrets masked; the instruction unless given
-    open_desktop: OpenDesktop = open_desktop  # opens the desktop that it works on
-    zoom: Zoom = "auto"  # when a place is looked at more closely before it is clicked
-    families: Mapping[Role, str] = field(default_factory=dict)  # of the other roles' models, where they are named
-    calibrate: Wish = "off"  # whether it is found out first where the model clicks
-    tell: Callable[[str], None] = lambda _: None  # is told how that goes, which takes a while
-    relief_steps: int = 5  # for how many steps a second model takes over where the first is stuck
-    mask: Callable[[str], str] = lambda text: text  # takes secrets out of what is sent to one elsewhere
+    grants: Grants = field(default_factory=Grants)  # what the user allowed permanently in this session
+    stop_key: str = DEFAULT_CHORD  # global hotkey that stops the run; "none" for no hotkey
+    title: str = ""  # name in lists of running runs, secrets masked; default: the instruction
+    open_desktop: OpenDesktop = open_desktop  # opens the desktop to work on
+    zoom: Zoom = "auto"  # when to take a closer look at a place before the click
+    #: families of the other roles' models, where the user names them
+    families: Mapping[Role, str] = field(default_factory=dict)
+    calibrate: Wish = "off"  # whether to calibrate the model's clicks first
+    tell: Callable[[str], None] = lambda _: None  # receives progress messages of the calibration
+    relief_steps: int = 5  # steps for which the fallback model takes over
+    mask: Callable[[str], str] = lambda text: text  # masks secrets in what is sent to a model on another machine
 
 
 async def run(
     request: Request, person: Person, stop: StopSwitch, emit: Emit, steering: Steering | None = None
 ) -> RunFinished:
-    """Carry out a run; its events go to `emit`, from `RunStarted` to the `RunFinished` that is returned too.
+    """Carry out a run. Every event goes to `emit`, from `RunStarted` to the `RunFinished` that is returned.
 
     Raises:
-        MaiError: the run could not even begin.
+        MaiError: the run could not start.
         Exception: what `emit` raised.
     """
     race = Race(stop)
@@ -98,7 +99,7 @@ async def run(
         models |= await race(_aimed(request, settings, models, viewport.captured))
         actor = models["actor"]
         settings = _fitted(settings, actor, request.environ)
-        # On a throw-away desktop, there is no terminal that could run us.
+        # A disposable desktop has no terminal window that runs mai-agent, so `ours` is off there.
         environ = os.environ if request.environ is None else request.environ
         languages, unread = reading_languages(environ)
         desktop = GuardedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox, languages=languages)
@@ -145,7 +146,7 @@ async def run(
 
 
 async def _models(request: Request, opened: AsyncExitStack, race: Race) -> tuple[dict[Role, ServedModel], str]:
-    """The models by their roles, asked what they serve; a second sentence says why one that helps out is not there."""
+    """Open the model of each role. Return them with a sentence on why the fallback model is missing, "" otherwise."""
     families = {**request.families, "actor": request.family}
     models: dict[Role, ServedModel] = {}
     remark = ""
@@ -165,16 +166,19 @@ async def _models(request: Request, opened: AsyncExitStack, race: Race) -> tuple
 async def _aimed(
     request: Request, settings: RunSettings, models: Mapping[Role, ServedModel], screen: Size
 ) -> dict[Role, ServedModel]:
-    """The model that finds places, so that its clicks land. Raises MaiError: they do not, or it cannot be asked."""
+    """Calibrate the model that finds places, and return it by its role.
+
+    Raises MaiError: its clicks do not land, or it cannot be asked.
+    """
     if grounder := models.get("grounder"):
         return {"grounder": await calibrated(grounder, screen, request.calibrate, None, request.tell)}
-    if settings.see == "outline":  # it sees no picture
+    if settings.see == "outline":  # a model without images
         return {}
     return {"actor": await calibrated(models["actor"], screen, request.calibrate, settings.max_pixels, request.tell)}
 
 
 def _relief(request: Request, actor: ServedModel, relief: ServedModel | None, ground: Ground) -> FallbackModel | None:
-    """What may take over where the actor is stuck; None where none is named, or it cannot be asked."""
+    """Return the fallback model; None if none is named, or a local one cannot be asked."""
     engine, leaving = request.engines.get("relief"), request.policy.leaving
     if engine is None:
         return None
@@ -193,8 +197,9 @@ def _never() -> DecidingModel:
 
 
 def _fitted(settings: RunSettings, actor: ServedModel, environ: Mapping[str, str] | None) -> RunSettings:
-    """The settings, with what the model's limits and kind imply. Raises UsageError."""
-    if actor.endpoint.kind == "literal":  # it knows where things live on some desktops, and what they are called there
+    """Adapt the settings to the model's limits and kind. Raises UsageError."""
+    # It knows where settings are on some desktops, by their names in the desktop's language
+    if actor.endpoint.kind == "literal":
         told = os.environ if environ is None else environ
         where = {name: told[name] for name in _TELLS_DESKTOP if name in told}
         settings = replace(

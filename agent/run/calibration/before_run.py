@@ -1,4 +1,4 @@
-"""Sees to it, before a run, that the clicks of its model land: once per model, server and size of screen."""
+"""Calibrates a model's clicks before a run: once per model, server and screen size."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,14 +12,15 @@ from agent.run.models.roles import ServedModel
 from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError
 
-#: auto: once for every endpoint that is not ours, and remembered; always: before every run, whatever serves the model.
+#: auto: once for every endpoint that we did not start, and remembered; always: before every run, for any server.
 Wish: TypeAlias = Literal["auto", "off", "always"]
 
 
 def is_wanted(model: ServedModel, wish: Wish) -> bool:
-    """Whether it is to be found out, or recalled, where a model clicks.
+    """Return whether to calibrate a model, or recall its calibration.
 
-    By itself not for a server that we started with our own limits, nor for a model that names elements by number.
+    In `auto`, a server that we started with our own limits is left out, and so is a model that names elements by
+    number.
     """
     facts = model.family.facts
     if wish == "off" or not model.family.grounds or model.endpoint.kind == "literal":
@@ -28,7 +29,7 @@ def is_wanted(model: ServedModel, wish: Wish) -> bool:
 
 
 def recalled(model: ServedModel, screen: Size, max_pixels: int | None) -> ServedModel:
-    """The model with what is remembered of it; nothing is asked."""
+    """Apply what is remembered of a model, without asking it."""
     if not model.family.grounds:
         return model
     known = Case.of(model, screen, max_pixels).recall()
@@ -42,18 +43,18 @@ async def calibrated(
     max_pixels: int | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> ServedModel:
-    """The model so that its clicks land on a screen of this size, found out now or remembered.
+    """Return the model with its clicks corrected for a screen of this size, measured now or remembered.
 
     Args:
-        model: what is asked.
-        screen: as captured.
-        wish: when it is found out.
-        max_pixels: the pixel budget that is wanted; None for what suits the endpoint.
-        tell: is told how it goes.
+        model: the model to ask.
+        screen: size as captured.
+        wish: when to measure.
+        max_pixels: the wanted pixel budget; None to suit the endpoint.
+        tell: receives progress messages.
 
     Raises:
-        EnvironmentLacksError: its points cannot be used.
-        ModelError: it cannot be asked.
+        EnvironmentLacksError: the model's points cannot be used.
+        ModelError: the model cannot be asked.
     """
     if not is_wanted(model, wish):
         return model
@@ -69,7 +70,7 @@ async def calibrated(
 
 
 def settled(case: Case, outcome: Outcome, picture: Path | None = None) -> Correction:
-    """What a trial came to, remembered. The picture of its clicks is written where it failed, or was asked for.
+    """Remember and return a trial's correction. Write the picture of the clicks if it failed, or on request.
 
     Raises EnvironmentLacksError: the model's points cannot be used.
     """
@@ -88,7 +89,7 @@ def settled(case: Case, outcome: Outcome, picture: Path | None = None) -> Correc
 
 
 def save(outcome: Outcome, path: Path) -> str:
-    """Write the picture of the marks and the clicks; words on where it is, or why not."""
+    """Write the picture of the marks and the clicks. Return a sentence on where it is, or why it failed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         outcome.picture().save(path, "PNG")

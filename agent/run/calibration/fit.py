@@ -1,8 +1,8 @@
-"""From what a model wrote for marks at known places to the space in which it counts. Pure.
+"""Finds the coordinate space of a model's answers, from its answers for marks at known places. Pure.
 
-Spaces are tried from the likely to the free: the family's own, known ones (0..1000, fractions, pixels of the image as
-sent, of the screen, of what a processor makes of it), a scale along x and y, scales and an offset. What is freer must
-explain clearly better. All but one mark must lie within reach of where the space puts the answer.
+Spaces are tried from the likely to the free: the family's own; known ones (0..1000, fractions, pixels of the image as
+sent, of the screen, or after an image processor); a scale along x and y; scales and an offset. A freer space must fit
+clearly better, and all but one mark must lie within reach of the answer.
 """
 
 import math
@@ -14,11 +14,11 @@ from agent.core.geometry import Grid, GridPoint, Size
 from foundation.configs import load_config
 from foundation.images import smart_resize
 
-#: own: as the family says; known: another that is in use; resized: pixels of what a known processor makes of the image;
-#: scaled: measured; shifted: measured, and it begins elsewhere than at 0.
+#: own: the family's; known: another common one; resized: pixels after a known image processor; scaled: measured;
+#: shifted: measured, with an origin other than 0.
 Kind: TypeAlias = Literal["own", "known", "resized", "scaled", "shifted"]
 
-#: Sides that differ by less, as a share, are one: then it is no image's size that was measured.
+#: Sides whose ratio differs by less from 1 count as equal: then a grid was measured, and no image size.
 _SQUARE = 0.02
 
 
@@ -26,18 +26,18 @@ _SQUARE = 0.02
 class Sighting:
     """A mark, and where a model says it is."""
 
-    at: tuple[float, float]  # where it is, as shares of the picture
-    written: tuple[float, float] | None  # the two numbers of the answer; None where there were none
+    at: tuple[float, float]  # true place, as shares of the picture
+    written: tuple[float, float] | None  # the two numbers of the answer; None if there were none
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What points may count on."""
+    """A coordinate space that points may be in."""
 
     kind: Kind
     grid: Grid
     words: str
-    max_pixels: int | None = None  # the pixel budget below which what resizes leaves images alone, where known
+    max_pixels: int | None = None  # the pixel budget below which the server does not resize images, if known
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,19 @@ class Fit:
     """A space that explains a model's answers."""
 
     space: Space
-    off: tuple[tuple[float, float] | None, ...]  # per mark, how far off the answer is, in shares of the picture
-    explained: tuple[bool, ...]  # per mark, whether it lies within reach
-    cost: float  # less is better
+    off: tuple[tuple[float, float] | None, ...]  # per mark, the answer's error, in shares of the picture
+    explained: tuple[bool, ...]  # per mark, whether the error is within reach
+    cost: float  # lower is better
 
     @property
     def complete(self) -> bool:
-        """Whether no mark was missed."""
+        """Return whether no mark was missed."""
         return all(self.explained)
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large the picture is, as captured and as sent, and how far a point may lie off, as a share of its sides."""
+    """The sizes of the picture, as captured and as sent, and of a mark."""
 
     captured: Size
     sent: Size
@@ -65,13 +65,13 @@ class Sizes:
 
     @property
     def reach(self) -> tuple[float, float]:
-        """How far off a point may lie along x and y, as shares of the picture."""
+        """Return the allowed error along x and y, as shares of the picture."""
         reach = float(_numbers()["reach"]) * self.side
         return reach / self.captured.width, reach / self.captured.height
 
 
 def best_fit(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> Fit | None:
-    """The space in which the answers count; None where none explains them."""
+    """Return the space that explains the answers best; None if none does."""
     numbers = _numbers()
     needed = len(seen) - (numbers["misses"] if len(seen) > numbers["first"] else 0)
     fits = [
@@ -83,14 +83,14 @@ def best_fit(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> Fit | None:
 
 
 def is_swapped(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> bool:
-    """Whether the answers fit once x and y change places."""
+    """Return whether the answers fit with x and y swapped."""
     turned = [replace(one, written=None if one.written is None else (one.written[1], one.written[0])) for one in seen]
     fit = best_fit(turned, own, sizes)
     return fit is not None and fit.space.kind != "shifted"
 
 
 def is_constant(seen: Sequence[Sighting]) -> bool:
-    """Whether the same point was named for every mark."""
+    """Return whether the model named the same point for every mark."""
     written = [one.written for one in seen if one.written is not None]
     return len(written) > 1 and len(set(written)) == 1
 
@@ -112,7 +112,7 @@ def _candidates(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> Iterator[S
 
 
 def words_of(grid: Grid, sizes: Sizes) -> str:
-    """A grid in words."""
+    """Describe a grid in words."""
     if grid == Grid.pixels(sizes.sent):
         return f"pixels of the image as sent, {sizes.sent}"
     if grid.width == grid.height == 1:
@@ -126,7 +126,7 @@ def words_of(grid: Grid, sizes: Sizes) -> str:
 
 
 def _measured(seen: Sequence[Sighting], kind: Literal["scaled", "shifted"], sizes: Sizes) -> Iterator[Space]:
-    """The scale of all answers, and of all but each one: that one may be a miss."""
+    """Fit the scale to all answers, and to all but each one, which may be a miss."""
     answered = [one for one in seen if one.written is not None]
     least = 3 if kind == "shifted" else 2
     line = _through if kind == "shifted" else _from_zero
@@ -137,7 +137,7 @@ def _measured(seen: Sequence[Sighting], kind: Literal["scaled", "shifted"], size
         axes = [line([(one.at[axis], one.written[axis]) for one in used if one.written]) for axis in (0, 1)]
         (left, width), (top, height) = axes
         smallest = _numbers()["tiny"]
-        # Fractions are the one space that is smaller than any image.
+        # Fractions are the only space smaller than any image.
         if width < min(0.5, smallest * sizes.sent.width) or height < min(0.5, smallest * sizes.sent.height):
             continue
         grid = Grid(width, height, left, top)
@@ -145,12 +145,12 @@ def _measured(seen: Sequence[Sighting], kind: Literal["scaled", "shifted"], size
 
 
 def _from_zero(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Origin (0) and scale of the line through 0 that fits best."""
+    """Return the origin (0) and scale of the least-squares line through 0."""
     return 0.0, sum(at * written for at, written in pairs) / sum(at * at for at, _ in pairs)
 
 
 def _through(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Origin and scale of the line that fits best."""
+    """Return the origin and scale of the least-squares line."""
     middle = sum(at for at, _ in pairs) / len(pairs), sum(written for _, written in pairs) / len(pairs)
     spread = sum((at - middle[0]) ** 2 for at, _ in pairs)
     scale = sum((at - middle[0]) * (written - middle[1]) for at, written in pairs) / spread
@@ -158,7 +158,7 @@ def _through(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _judged(space: Space, seen: Sequence[Sighting], sizes: Sizes) -> Fit | None:
-    """How well a space explains the answers; None where it explains none."""
+    """Return how well a space explains the answers; None if it explains none."""
     numbers, reach = _numbers(), sizes.reach
     off = tuple(_off(space.grid, one) for one in seen)
     inside: Callable[[tuple[float, float]], bool] = lambda by: all(map(_within, by, reach))  # noqa: E731

@@ -1,4 +1,4 @@
-"""What was found out earlier of where models click: a file in the folder of what the application remembers."""
+"""Remembers earlier calibrations, in a file in the application's state folder."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,22 +10,22 @@ from agent.run.models.roles import ServedModel
 from foundation.configs import state_folder
 from foundation.files import keep_json, read_json_object
 
-#: as said: its points count as its family says; resized: they do for smaller images; corrected: they count on another
+#: as said: points are in the family's space; resized: they are, if images are smaller; corrected: they are on another
 #: grid.
 Verdict: TypeAlias = Literal["as said", "resized", "corrected"]
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a run does so that a model's clicks land where it means them."""
+    """The change that makes a model's clicks land where it means them."""
 
     verdict: Verdict
-    words: str  # the same for the person, as a sentence
-    grid: Grid | None = None  # what its points count on, in place of what its family says
-    max_pixels: int | None = None  # a lower pixel budget, below which the server leaves images alone
+    words: str  # a sentence for the person
+    grid: Grid | None = None  # the grid of the points, in place of the family's
+    max_pixels: int | None = None  # a lower pixel budget, below which the server does not resize images
 
     def applied(self, model: ServedModel) -> ServedModel:
-        """The model, asked and read that way."""
+        """Return the model with the correction applied."""
         endpoint, family = model.endpoint, model.family
         if self.max_pixels is not None:
             known = endpoint.limits.max_pixels
@@ -36,23 +36,26 @@ class Correction:
         return replace(model, endpoint=endpoint, family=family)
 
 
-#: Of the pictures, the questions and the fit: what was found out in another way is found out anew.
+#: Version of the pictures, the questions and the fit. Results of another version are measured again.
 _METHOD = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a calibration holds for."""
+    """The conditions that a calibration is valid for."""
 
     endpoint: str
     model: str
     family: str
     screen: Size  # as captured
-    max_pixels: int  # the pixel budget of a screenshot
+    max_pixels: int  # pixel budget of a screenshot
 
     @classmethod
     def of(cls, model: ServedModel, screen: Size, wanted: int | None) -> "Case":
-        """A model on a screen, with the pixel budget that is wanted. Raises UsageError: no screenshot fits."""
+        """Return the case of a model on a screen, with the wanted pixel budget.
+
+        Raises UsageError: no screenshot fits.
+        """
         endpoint, family = model.endpoint, model.family
         budget = pixel_budget(family, endpoint.limits, wanted)
         return cls(endpoint.base_url, endpoint.model or "", family.facts.name, screen, budget)
@@ -62,11 +65,11 @@ class Case:
         return f"{self.endpoint} {self.model} {self.family} {self.screen} {self.max_pixels} {_METHOD}"
 
     def recall(self) -> Correction | None:
-        """What was found out earlier; None where nothing was."""
+        """Return the remembered correction; None if there is none."""
         return _correction(_read().get(self._key))
 
     def remember(self, correction: Correction) -> None:
-        """Keep what was found out."""
+        """Save a correction."""
         grid = correction.grid
         entry = {
             "endpoint": self.endpoint,
@@ -80,7 +83,7 @@ class Case:
         _write(_read() | {self._key: entry})
 
     def forget(self) -> bool:
-        """Forget what was found out; whether there was anything."""
+        """Delete the remembered correction. Return whether there was one."""
         known = _read()
         found = known.pop(self._key, None) is not None
         if found:
@@ -89,7 +92,7 @@ class Case:
 
 
 def remembered(endpoint: str, model: str) -> Iterator[tuple[str, Correction]]:
-    """What is known of a model at an endpoint, with the size of the screen."""
+    """Yield the screen size and correction of each calibration of a model at an endpoint."""
     for entry in _read().values():
         correction = _correction(entry)
         if correction is not None and (entry.get("endpoint"), entry.get("model")) == (endpoint, model):
@@ -106,7 +109,7 @@ def _write(entries: dict[str, Any]) -> None:
 
 
 def _correction(entry: Any) -> Correction | None:
-    """An entry of the file, which others may have written: what is not whole counts as unknown."""
+    """Read an entry of the file, which other programs may have changed. An invalid entry counts as unknown."""
     if not isinstance(entry, dict) or entry.get("verdict") not in get_args(Verdict):
         return None
     numbers, most = entry.get("grid"), entry.get("max_pixels")

@@ -1,4 +1,4 @@
-"""The picture that a model is shown: marks at known places; and the same with where it clicked."""
+"""Draws the calibration picture with marks at known places, and the same picture with the model's clicks."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,26 +22,26 @@ class Mark:
     colour: str
     shape: str
     rgb: tuple[int, int, int]
-    at: tuple[float, float]  # its centre, as shares of the picture's width and height
+    at: tuple[float, float]  # centre, as shares of the picture's width and height
 
     @property
     def words(self) -> str:
-        """What it is called."""
+        """Return the mark's name."""
         return f"{self.colour} {self.shape}"
 
     @property
     def question(self) -> str:
-        """What a model is asked."""
+        """Return the question to the model."""
         return f"click the {self.words}"
 
     def on(self, size: Size) -> CapturePoint:
-        """Its centre in pixels of a picture."""
+        """Return the mark's centre in pixels of a picture."""
         return CapturePoint(self.at[0] * size.width, self.at[1] * size.height)
 
 
 @cache
 def marks() -> tuple[Mark, ...]:
-    """All marks, in the order in which they are asked for."""
+    """Return all marks, in the order of the questions."""
     return tuple(
         Mark(mark["colour"], mark["shape"], _rgb(mark["rgb"]), (float(mark["at"][0]), float(mark["at"][1])))
         for mark in load_config("calibration.toml")["marks"]
@@ -49,13 +49,13 @@ def marks() -> tuple[Mark, ...]:
 
 
 def side_of(size: Size) -> float:
-    """The side of a mark in a picture of this size, in pixels."""
+    """Return the side of a mark in a picture of this size, in pixels."""
     numbers = load_config("calibration.toml")["picture"]
     return float(max(numbers["smallest"], numbers["side"] * min(size.width, size.height)))
 
 
 def draw(size: Size) -> "Image":
-    """The picture with all marks."""
+    """Draw the picture with all marks."""
     from PIL import Image, ImageDraw
 
     picture = Image.new(
@@ -68,7 +68,7 @@ def draw(size: Size) -> "Image":
 
 
 def draw_clicks(size: Size, clicks: Iterable[tuple[Mark, CapturePoint | None]]) -> "Image":
-    """The picture, with a line from each mark to where it was clicked for it, and a cross there."""
+    """Draw the picture, with a line from each mark to its click, and a cross at the click."""
     from PIL import ImageDraw
 
     picture = draw(size)

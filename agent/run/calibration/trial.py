@@ -1,4 +1,4 @@
-"""Asks a model for marks at known places, and decides what follows from its answers."""
+"""Asks a model for marks at known places, and decides how to correct its answers."""
 
 import asyncio
 import math
@@ -28,39 +28,39 @@ if TYPE_CHECKING:
 
 Tell: TypeAlias = Callable[[str], None]
 
-#: Answers of another space, as a family refuses them.
+#: Kinds of parse failure that an answer in another space causes.
 _OTHER_SPACE = ("off_screen", "bad_point")
-#: Of a measured size, so much is what a server surely leaves alone: the measure is some per cent off.
+#: A measured size is off by a few per cent. The server surely leaves images of this share of it alone.
 _SURELY = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question, and what came of it."""
+    """One question and its result."""
 
     mark: Mark
-    written: tuple[float, float] | None  # the two numbers of the answer; None where there were none
+    written: tuple[float, float] | None  # the two numbers of the answer; None if there were none
     lack: str  # why there were none
-    prompt_tokens: int | None  # of the question with the image, as the server counted
+    prompt_tokens: int | None  # tokens of the question with the image, as the server counted
 
     @property
     def sighting(self) -> Sighting:
-        """As the fit takes it."""
+        """Return the input for the fit."""
         return Sighting(self.mark.at, self.written)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a trial came to."""
+    """The result of a trial."""
 
     sizes: Sizes
     asked: tuple[Asked, ...]
-    grid: Grid  # by which its points are read
-    correction: Correction | None  # None: its points cannot be used
-    refusal: str = ""  # why not, as a clause
+    grid: Grid  # the grid that the points are on
+    correction: Correction | None  # None if the points cannot be used
+    refusal: str = ""  # why they cannot be used, as a clause
 
     def clicks(self) -> list[tuple[Mark, CapturePoint | None]]:
-        """Where it clicks for each mark, in pixels of the screen."""
+        """Return the click for each mark, in captured pixels."""
         viewport = Viewport.of_image(self.sizes.captured)
         return [
             (one.mark, None if one.written is None else viewport.to_capture(GridPoint(*one.written, self.grid)))
@@ -68,27 +68,27 @@ class Outcome:
         ]
 
     def distances(self) -> list[float | None]:
-        """How far the clicks are off, in pixels of the screen; None where there are none."""
+        """Return the distance of each click from its mark, in captured pixels; None for a missing click."""
         ends = [(mark.on(self.sizes.captured), clicked) for mark, clicked in self.clicks()]
         return [None if to is None else math.dist((at.x, at.y), (to.x, to.y)) for at, to in ends]
 
     def picture(self) -> "Image":
-        """The marks, and where it clicked."""
+        """Draw the marks and the clicks."""
         return draw_clicks(self.sizes.captured, self.clicks())
 
 
 async def try_out(model: ServedModel, screen: Size, wanted: int | None = None, tell: Tell = lambda _: None) -> Outcome:
-    """Find out in which space a model's points count, on a screen of this size.
+    """Find the coordinate space of a model's points on a screen of this size.
 
-    Three questions where all is well, five where not, one more where images are made smaller.
+    It takes three questions if all is well, otherwise five, and one more if the server makes images smaller.
 
     Args:
-        model: what is asked; of a family that can be asked for a point.
-        screen: as captured.
-        wanted: the pixel budget of a screenshot; None for what suits the endpoint.
-        tell: is told how it goes.
+        model: the model to ask, of a family that can be asked for a point.
+        screen: size as captured.
+        wanted: the pixel budget of a screenshot; None to suit the endpoint.
+        tell: receives progress messages.
 
-    Raises ModelError: it cannot be asked. UsageError: no screenshot fits.
+    Raises ModelError: the model cannot be asked. UsageError: no screenshot fits.
     """
     name, first = model.endpoint.model or "the model", load_config("calibration.toml")["fit"]["first"]
     tell(f"Looking where {name} clicks, at marks in known places on {screen} ...")
@@ -128,7 +128,7 @@ class _Trial:
         self.own = grid_of(facts.grounding, (sent,))
 
     async def ask(self, wanted: Sequence[Mark]) -> tuple[Asked, ...]:
-        """Ask for marks: for the first by itself, as the server may have to learn the image, then for all others."""
+        """Ask for marks: the first alone, because the server must process the image, then all others at once."""
         first = await self._ask(wanted[0])
         return (first, *await asyncio.gather(*map(self._ask, wanted[1:])))
 
@@ -141,7 +141,7 @@ class _Trial:
         except ModelError as error:
             if error.kind != "context_too_long" or not error.limit:
                 raise
-            most = answer_tokens(family, error.limit)  # a run learns it from a refusal, too
+            most = answer_tokens(family, error.limit)  # a run learns the limit from an error, too
             completion = await client.complete(replace(request, max_tokens=most), self._progress)
         answer = completion.answer
         written = written_point(family, answer, self.sizes.sent)
@@ -158,18 +158,18 @@ class _Trial:
                 self._tell(reason)
 
     def fit(self, asked: Sequence[Asked]) -> Fit | None:
-        """The space that explains the answers."""
+        """Return the space that explains the answers."""
         return best_fit([one.sighting for one in asked], self.own, self.sizes)
 
     def off(self, fit: Fit) -> str:
-        """How far off the explained answers are on average."""
+        """Return the mean error of the explained answers, in words."""
         width, height = self.sizes.captured.width, self.sizes.captured.height
         near = [by for by, counts in zip(fit.off, fit.explained, strict=True) if by is not None and counts]
         mean = sum(((x * width) ** 2 + (y * height) ** 2) ** 0.5 for x, y in near) / len(near)
         return f"{mean:.0f} pixels off on average"
 
     def why(self, asked: Sequence[Asked]) -> str:
-        """Why the answers are of no use, as a clause."""
+        """Return why the answers cannot be used, as a clause."""
         seen = [one.sighting for one in asked]
         lacking = [one for one in asked if one.written is None]
         if len(lacking) > 1:
@@ -181,7 +181,7 @@ class _Trial:
         return "its points lie nowhere near the marks, in no space that is known"
 
     def loss(self, asked: Sequence[Asked]) -> str:
-        """A sentence where the server's own count shows that it makes images smaller; "" where nothing does."""
+        """Return a warning if the server's token count shows that it shrinks images; "" otherwise."""
         counted = [one.prompt_tokens for one in asked if one.prompt_tokens]
         whole = self._model.family.facts.image.tokens(self.sizes.sent.width, self.sizes.sent.height)
         if not counted or min(counted) >= whole:
@@ -193,9 +193,9 @@ class _Trial:
 
 
 async def _mended(model: ServedModel, screen: Size, trial: _Trial, fit: Fit, tell: Tell) -> _Trial | None:
-    """The trial at a size that the server leaves as it is, where the family's points are right again.
+    """Return a trial at a size that the server does not resize, if the family's points are right again.
 
-    That may be where a family counts on pixels of the image, and the server has a smaller one than was sent.
+    That can work if a family answers in pixels of the image, and the server shrank the image that was sent.
     """
     facts, grid, sent = model.family.facts, fit.space.grid, trial.sizes.sent
     smaller = grid.width < sent.width and grid.height < sent.height
@@ -205,14 +205,15 @@ async def _mended(model: ServedModel, screen: Size, trial: _Trial, fit: Fit, tel
     if budget < facts.image.min_pixels:
         return None
     again = _Trial(model, screen, budget, tell)
-    farthest = max(marks(), key=lambda mark: min(mark.at))  # where a wrong scale shows most, along x and y
+    # a wrong scale shows most far from the origin, along x and y
+    farthest = max(marks(), key=lambda mark: min(mark.at))
     [one] = await again.ask([farthest])
     found = again.fit([one])
     return again if found is not None and found.space.kind == "own" else None
 
 
 def written_point(family: Family, answer: Answer, sent: Size) -> tuple[float, float] | str:
-    """The two numbers of a grounding answer, also where they are off the family's grid; else why there are none."""
+    """Return the two numbers of a grounding answer, even if they are off the family's grid; else why there are none."""
     read = family.parse_grounding(answer, (sent,))
     if isinstance(read, ParseFailure) and read.kind in _OTHER_SPACE:
         read = pointed(answer, Grid.relative(1))

@@ -1,1 +1,1 @@
-"""What a person and the stop switch do to a run: steering, stops that end every wait, threads of their own."""
+"""How the person and the stop switch control a run: steering, waits that a stop ends, worker threads."""

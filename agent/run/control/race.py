@@ -20,9 +20,9 @@ class Race:
         self._alarm: asyncio.TimerHandle | None = None
 
     async def __call__(self, waiting: Awaitable[T]) -> T:
-        """Wait for something.
+        """Wait for an awaitable.
 
-        Raises StoppedError: as soon as the stop switch is set; what was waited for is cancelled.
+        Raises StoppedError: the stop switch is set. The awaitable is cancelled.
         """
         stopped = self._listening()
         task = asyncio.ensure_future(waiting)
@@ -39,11 +39,11 @@ class Race:
                 await asyncio.wait({task}, timeout=0.2)
 
     def check(self) -> None:
-        """Raise what ended the run, if anything did."""
+        """Raise the error that ended the run, if there is one."""
         self._stop.check()
 
     async def for_person(self, waiting: Awaitable[T]) -> T:
-        """Wait for a person, whose time is not the run's: the limit on its time moves on. Raises StoppedError."""
+        """Wait for a person. The time limit is suspended meanwhile. Raises StoppedError."""
         if self._alarm is None:
             return await self(waiting)
         left = self._alarm.when() - asyncio.get_running_loop().time()
@@ -54,12 +54,12 @@ class Race:
             self.limit(max(0.0, left), self._too_late)
 
     def limit(self, seconds: float, too_late: MaiError) -> None:
-        """Stop with this error when the time has passed."""
+        """Stop with `too_late` after this many seconds."""
         self._too_late = too_late
         self._alarm = asyncio.get_running_loop().call_later(seconds, self._stop.fail, too_late)
 
     def end(self) -> None:
-        """Lift the limit."""
+        """Remove the time limit."""
         if self._alarm is not None:
             self._alarm.cancel()
 

@@ -1,7 +1,7 @@
-"""What a person asks of a run while it goes on: pause, single step, a word to the model, their own hand on the mouse.
+"""What a person asks of a running run: pause, single step, a message to the model, a takeover of the mouse.
 
-Called from other threads (a terminal application, the watch on the display); the loop looks at it between its steps and
-before it acts. Stopping is not here: the stop switch does not depend on the loop.
+Other threads call this (a terminal application, the display's input watch). The loop checks it between steps and before
+it acts. Stopping is separate, because the stop switch must not depend on the loop.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ _Waiter: TypeAlias = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
 
 class Steering:
-    """One run's steering wheel; every method may be called from any thread."""
+    """The controls of one run. Every method may be called from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -21,32 +21,32 @@ class Steering:
         self._single = False
         self._told: list[str] = []
         self._acts: list[str] = []
-        self._waiting: list[_Waiter] = []  # for the run to go on
-        self._watching: list[_Waiter] = []  # for the person to act
+        self._waiting: list[_Waiter] = []  # for resume
+        self._watching: list[_Waiter] = []  # for an act of the person
 
     # The person's side
 
     def pause(self, reason: str = "you paused it") -> None:
-        """Wait before the next step; an action that is decided by then is put to the person first."""
+        """Wait before the next step. An action that was decided by then needs the person's approval."""
         with self._lock:
             self._single = False
             self._paused = self._paused or reason
 
     def resume(self) -> None:
-        """Go on."""
+        """Continue the run."""
         self._go(single=False)
 
     def step(self) -> None:
-        """Go on until the next action is decided, and put that to the person."""
+        """Continue until the next action is decided, and ask the person about it."""
         self._go(single=True)
 
     def tell(self, text: str) -> None:
-        """Say something to the model; it gets it with its next request."""
+        """Send a message to the model with its next request."""
         with self._lock:
             self._told.append(text)
 
     def user_acted(self, what: str) -> None:
-        """The person used mouse or keyboard themselves: what was decided before that is void, and the run pauses."""
+        """Record that the person used mouse or keyboard. What was decided before is void, and the run pauses."""
         with self._lock:
             if what not in self._acts:
                 self._acts.append(what)
@@ -59,27 +59,27 @@ class Steering:
 
     @property
     def paused(self) -> str:
-        """Why it is paused; "" when it is not."""
+        """Return why the run is paused; "" if it is not."""
         return self._paused
 
     @property
     def hold(self) -> str:
-        """Why the next action is to be put to the person first; "" when it need not be."""
+        """Return why the person must approve the next action; "" if that is not needed."""
         return self._paused or ("single step" if self._single else "")
 
     @property
     def acted(self) -> bool:
-        """Whether the person acted since `take_acts`."""
+        """Return whether the person acted since the last `take_acts`."""
         return bool(self._acts)
 
     def take_told(self) -> list[str]:
-        """What the person said since the last call."""
+        """Return what the person said since the last call."""
         with self._lock:
             told, self._told = self._told, []
         return told
 
     def take_acts(self) -> list[str]:
-        """What the person did since the last call."""
+        """Return what the person did since the last call."""
         with self._lock:
             acts, self._acts = self._acts, []
         return acts
@@ -94,7 +94,7 @@ class Steering:
         await event.wait()
 
     async def resumed(self) -> None:
-        """Wait until it is not paused."""
+        """Wait until the run is not paused."""
         event = asyncio.Event()
         with self._lock:
             if not self._paused:

@@ -1,7 +1,7 @@
-"""One daemon thread per sense: the screen and the hand each own one, and neither can hold the program up.
+"""A daemon thread each for the screen and the hand.
 
-Screen capture and input must stay on one thread each (their X connections are not shared), and a call that hangs in a
-dead display must not keep the program from ending; the threads of a pool would.
+Screen capture and input must stay on one thread each, because their X connections are not shared. A call that hangs in
+a dead display must not keep the program from exiting, as the threads of a pool would.
 """
 
 import asyncio
@@ -23,17 +23,17 @@ class Worker:
         threading.Thread(target=self._work, name=name, daemon=True).start()
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> "Future[T]":
-        """Begin `function(*arguments)` after the calls before it; it can be cancelled until then."""
+        """Queue `function(*arguments)`. The future can be cancelled until the call starts."""
         future: Future[T] = Future()
         self._calls.put((future, lambda: function(*arguments)))
         return future
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run `function(*arguments)` on the thread and wait for what it returns or raises."""
+        """Run `function(*arguments)` on the thread, and return or raise its result."""
         return await asyncio.wrap_future(self.submit(function, *arguments))
 
     def end(self, last: Callable[[], None] | None = None) -> None:
-        """Let the thread end after the calls it has and this last one, which must not raise; does not wait."""
+        """End the thread after the queued calls and `last`, which must not raise. Does not wait."""
         self._last = last
         self._calls.put(None)
 
@@ -44,9 +44,9 @@ class Worker:
                 continue
             try:
                 future.set_result(call())
-            except StopIteration:  # may not be raised into a future of asyncio
+            except StopIteration:  # asyncio futures reject StopIteration
                 future.set_exception(RuntimeError("a call on a worker ran out of items"))
-            except BaseException as caught:  # carried to whoever waits
+            except BaseException as caught:  # passed on to the waiting caller
                 future.set_exception(caught)
         if self._last is not None:
             self._last()

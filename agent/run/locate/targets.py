@@ -1,8 +1,7 @@
-"""From what a model wants to hit to the point that is hit: places found by a grounder, a closer look, a doubt.
+"""Turns a model's decision into the points that are hit, before the policy sees them.
 
-The actor decides what; where is settled here, before the policy sees it. A place that a planner calls by words is
-found by the grounder. A first guess that may be off is looked at again in an enlarged crop around it. What lies at the
-point by the accessibility tree and the words on the screen is held against what was wanted.
+A grounder finds places that a planner names by words. An imprecise guess is asked for again on an enlarged crop. The
+element and the words at the point are compared with what the model wanted.
 """
 
 import asyncio
@@ -30,13 +29,13 @@ from foundation.images import ImageRule
 Zoom: TypeAlias = Literal["auto", "off", "always"]
 
 #: The crop of a closer look, as a share of each side of the screen. MAI-UI's report crops half of each side and
-#: enlarges it to the size of the whole (arXiv 2512.22047, "zoom-in": 67.9 to 73.5 on ScreenSpot-Pro for 32B).
+#: enlarges the crop to the size of the whole (arXiv 2512.22047, "zoom-in": 67.9 to 73.5 on ScreenSpot-Pro for 32B).
 _CROP = 0.5
-#: Targets with a shorter side than this, in pixels as sent, are missed often: half a patch pair of a Qwen3-VL.
+#: Models often miss targets whose shorter side, in sent pixels, is below this: half a patch pair of a Qwen3-VL.
 _SMALL = 16
-#: A screen that is sent at less than this share of its pixels has lost small text.
+#: A screen that is sent with less than this share of its pixels has lost small text.
 _REDUCED = 0.8
-#: The sentence in which a model says what it does next is the last one of its thought.
+#: A model announces its next action in the last sentence of its thought.
 _SENTENCE = re.compile(r"(?:[^.!?。！？\n]|[.!?](?=\S))+[.!?。！？]*")
 _QUOTED = re.compile(r"“([^“”]{1,80})”|\"([^\"]{1,80})\"|(?<!\w)'([^']{1,80})'(?!\w)")
 _LONGEST_AIM = 300
@@ -44,7 +43,7 @@ _LONGEST_AIM = 300
 
 @dataclass(frozen=True, slots=True)
 class PointModel:
-    """A model that finds one point."""
+    """A model that finds a point."""
 
     role: Literal["actor", "grounder", "relief"]
     client: ModelClient
@@ -53,17 +52,17 @@ class PointModel:
 
     @property
     def model(self) -> str:
-        """Its name at the endpoint."""
+        """Return the model's name at the endpoint."""
         return self.client.endpoint.model or ""
 
 
 class TargetFinder:
-    """Settles where a decision goes.
+    """Finds the points of a decision.
 
     Args:
-        actor: the acting model as an eye, for a closer look.
-        grounder: a model of its own for finding places; None where the actor finds them itself.
-        zoom: when a closer look is taken.
+        actor: the acting model, for a closer look.
+        grounder: a separate model for finding places; None if the actor finds them itself.
+        zoom: when to take a closer look.
     """
 
     def __init__(self, actor: PointModel, grounder: PointModel | None = None, zoom: Zoom = "auto") -> None:
@@ -74,14 +73,14 @@ class TargetFinder:
     async def settle(
         self, step: int, seen: Observation, result: Decision | Plan, insists: bool, emit: Emit
     ) -> Decision | ParseFailure:
-        """The decision with the points at which it is to be carried out; a failure that goes back to the model.
+        """Return the decision with its final points, or a failure to send back to the model.
 
         Args:
-            step: its number.
+            step: number of the step.
             seen: what the model saw.
-            result: what it decided.
-            insists: it was told already that something else lies there.
-            emit: gets what was asked besides.
+            result: what the model decided.
+            insists: whether the model was already told that something else is at the point.
+            emit: receives the extra requests as events.
 
         Raises ModelError: the grounder cannot be asked.
         """
@@ -95,7 +94,7 @@ class TargetFinder:
         return replace(decision, doubt=doubt)
 
     async def _ground(self, step: int, seen: Observation, plan: Plan, emit: Emit) -> Decision | ParseFailure:
-        """Find what a plan calls by words."""
+        """Find the places that a plan names by words."""
         named = [point for action in plan.actions for point in points_of(action)]
         places: dict[NamedPoint, GridPoint] = {}
         for name in dict.fromkeys(named):
@@ -111,7 +110,7 @@ class TargetFinder:
         return Decision(plan.thought, actions, plan.calls, aims=tuple(name.words for name in named))
 
     async def _look_closer(self, step: int, seen: Observation, decision: Decision, emit: Emit) -> Decision:
-        """A second look at where a click goes, in a crop around it; what it does not find leaves the first guess."""
+        """Ask again for a click's target, in a crop around it. Keep the first guess if that fails."""
         if (
             decision.exact
             or self._zoom == "off"
@@ -135,7 +134,7 @@ class TargetFinder:
     async def _find(
         self, step: int, eye: PointModel, words: str, part: "_Part", why: Literal["ground", "zoom"], emit: Emit
     ) -> GridPoint | ParseFailure:
-        """Ask an eye for a point on a part of the screen: one on the grid of the captured screen."""
+        """Ask a model for a point on a part of the screen. Return it on the grid of the captured screen."""
         began = time.perf_counter()
         image = await asyncio.to_thread(part.image, eye)
         request = eye.family.grounding_request(words, image)
@@ -150,7 +149,7 @@ class TargetFinder:
         return placed
 
     def _doubt(self, seen: Observation, decision: Decision) -> str:
-        """What speaks against the points, in words for the model and the person; "" for nothing."""
+        """Return what contradicts the points, in words for the model and the person; "" for nothing."""
         outline = seen.outline
         if outline is None:
             return ""
@@ -163,13 +162,13 @@ class TargetFinder:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of the screen that was seen; the whole without a crop, which is in captured pixels."""
+    """A part of the screen that was seen: `crop` in captured pixels, or the whole screen."""
 
     seen: Observation
     crop: Region | None = None
 
     def image(self, eye: PointModel) -> EncodedImage:
-        """The part as the eye gets it; a crop is enlarged to the pixels that the whole screen was sent with."""
+        """Return the image of the part for the model. A crop is enlarged to the pixel count of the whole screenshot."""
         whole, frame = self.seen.images[-1], self.seen.frame
         if frame is None or (self.crop is None and whole.size == fit(eye.rule, whole.size)):
             return whole
@@ -181,7 +180,7 @@ class _Part:
         return encode(resize(picture, fit(eye.rule, size)), facts.image_format, facts.quality)
 
     def on_screen(self, point: GridPoint) -> GridPoint:
-        """A point of the part, as one of the captured screen."""
+        """Convert a point of the part to the grid of the captured screen."""
         if self.crop is None:
             return point
         across, down = point.share
@@ -190,7 +189,7 @@ class _Part:
 
 
 def _point_in(read: Decision | ParseFailure) -> GridPoint | ParseFailure:
-    """The one point of a grounding answer."""
+    """Return the point of a grounding answer."""
     if isinstance(read, ParseFailure):
         return read
     if isinstance(read.actions[0], Absent):
@@ -200,7 +199,7 @@ def _point_in(read: Decision | ParseFailure) -> GridPoint | ParseFailure:
 
 
 def _around(size: Size, point: CapturePoint) -> Region:
-    """The crop around a point, moved into the captured image where it would stick out."""
+    """Return the crop around a point, moved so that it lies inside the captured image."""
     width, height = (max(1, round(side * _CROP)) for side in (size.width, size.height))
     left = min(max(0, round(point.x - width / 2)), size.width - width)
     top = min(max(0, round(point.y - height / 2)), size.height - height)
@@ -208,7 +207,7 @@ def _around(size: Size, point: CapturePoint) -> Region:
 
 
 def _may_be_off(seen: Observation, point: GridPoint) -> bool:
-    """Whether a first guess deserves a second look: the screen was reduced, or the target is small or no element."""
+    """Return whether a guess needs a closer look: a reduced screen, a small target, or no element there."""
     captured, sent = seen.viewport.captured, seen.images[-1].size
     if sent.area < _REDUCED * captured.area:
         return True
@@ -217,7 +216,7 @@ def _may_be_off(seen: Observation, point: GridPoint) -> bool:
         return False
     place = seen.viewport.to_desktop(point)
     element = outline.at(place)
-    if element is None:  # beside everything, in a window whose elements are told
+    if element is None:  # between elements, in a window whose elements are known
         window = next((one.title for one in outline.windows if one.box.contains(place)), None)
         return any(one.window == window and one.source != "words" for one in outline.elements)
     scale = sent.width / seen.viewport.region.width
@@ -225,7 +224,9 @@ def _may_be_off(seen: Observation, point: GridPoint) -> bool:
 
 
 def _said(decision: Decision) -> tuple[str, ...]:
-    """What the model says lies at each point: in a field of its format, else the one name that it quotes at last."""
+    """Return what the model says is at each point: from its format's own field, else the only quoted name of its last
+    sentence.
+    """
     if decision.aims:
         return decision.aims
     names = _QUOTED.findall(_last_sentence(decision.thought))
@@ -233,7 +234,7 @@ def _said(decision: Decision) -> tuple[str, ...]:
 
 
 def _wanted(decision: Decision) -> str:
-    """What to ask for in a second look, in the model's words; "" where it says nothing."""
+    """Return what to ask for in a closer look, in the model's words; "" if it says nothing."""
     aim = next((words for words in decision.aims if words), "")
     return (aim or _last_sentence(decision.thought))[:_LONGEST_AIM].strip()
 
@@ -244,16 +245,17 @@ def _last_sentence(thought: str) -> str:
 
 
 _WORD = re.compile(r"\w+")
-#: Labels so near to a point may name what lies there, in desktop pixels.
+#: A label within this distance, in desktop pixels, may name the element at a point.
 _NEAR = 48
-#: Words with so long a beginning in common, and with so much of the shorter one, are forms of one word: save, saving.
+#: Two words count as forms of one word (save, saving) if they share this many first characters, and this share of the
+#: shorter one.
 _STEM, _SHARE = 3, 0.6
-#: A longer name is a text, not the name of a thing.
+#: A longer name is a text, and not the name of an element.
 _LONGEST_NAME = 60
 
 
 def contradiction(words: str, point: DesktopPoint, outline: Outline) -> str:
-    """Why what lies at a point is not what the words ask for, as a clause; "" where nothing says so."""
+    """Return, as a clause, why the element at a point is not what the words ask for; "" if nothing says so."""
     wanted = _content(words)
     there = outline.at(point)
     if not wanted or there is None or not there.trusted or there.role not in _rules()["named_roles"]:
@@ -267,12 +269,12 @@ def contradiction(words: str, point: DesktopPoint, outline: Outline) -> str:
         return ""
     elsewhere = [one for one in outline.elements if one is not there and wanted <= _content(one.name or one.label)]
     if not elsewhere and there.source != "both" and there.role not in _rules()["written_roles"]:
-        return ""  # what is drawn there may well be called otherwise: a gear is named "Settings"
+        return ""  # a drawn element may have another name: a gear is named "Settings"
     return f"you want {shorten(words, 80)}, and at that point is the {there.words}"
 
 
 def _content(text: str) -> frozenset[str]:
-    """The words of a text that say which thing is meant."""
+    """Return the words of a text that identify something."""
     return frozenset(_words(text)) - _rules()["says_nothing"]
 
 
@@ -281,12 +283,12 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether they share a word, or a form of one."""
+    """Return whether the two share a word, or a form of one."""
     return any(_same_beginning(a, b) >= max(_STEM, _SHARE * min(len(a), len(b))) or a == b for a in one for b in other)
 
 
 def _same_beginning(one: str, other: str) -> int:
-    """How many characters two words have in common at their beginnings."""
+    """Return the length of the common prefix of two words."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 

@@ -1,1 +1,1 @@
-"""The loop, and how it carries out what was decided."""
+"""The loop, and how it carries out decisions."""

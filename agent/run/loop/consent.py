@@ -1,4 +1,4 @@
-"""Puts an action to the policy, and to a person where the policy or the person wants that."""
+"""Checks an action against the policy, and asks a person if the policy or the person requires it."""
 
 import asyncio
 import time
@@ -19,18 +19,19 @@ from agent.safety.situation import UNKNOWN, Situation, Surroundings
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """Who decides about an action, and what is known when they do."""
+    """Who decides about an action, and with what information."""
 
     policy: Policy  # the rules
     approver: Approver  # asks the person
-    steering: Steering = field(default_factory=Steering)  # whether the person wants to see the next action first
-    surroundings: Surroundings | None = None  # looks at the desktop for the policy; None where nobody can
-    grants: Grants = field(default_factory=Grants)  # what the person allowed for good
+    steering: Steering = field(default_factory=Steering)  # whether the person wants to approve the next action
+    surroundings: Surroundings | None = None  # inspects the desktop for the policy; None if nothing can
+    grants: Grants = field(default_factory=Grants)  # what the person allowed permanently
 
     def question(self, judged: Action[DesktopPoint], situation: Situation, objection: str = "") -> Question | None:
-        """What is to be asked about an action, by what it comes to; None where it may simply go ahead.
+        """Return the question to ask about an action; None if it may go ahead.
 
-        An `objection`, of the service that the model runs at, is always put to the person.
+        `judged` is the action in the policy's terms. An `objection` from the model's own service always goes to the
+        person.
         """
         found = self.policy.question(judged, situation)
         if objection:
@@ -40,7 +41,7 @@ class Consent:
         return found
 
     def would_ask(self, question: Question, *, dry_run: bool) -> bool:
-        """Whether a person is asked now: it was not allowed for good, and the run is no dry one."""
+        """Return whether a person will be asked: no grant covers the question, and this is no dry run."""
         return bool(self.steering.hold) or not (dry_run or self.grants.allow(question))
 
     async def ask(
@@ -55,14 +56,14 @@ class Consent:
         worker: Worker,
         situation: Situation,
     ) -> tuple[Approval | None, Situation]:
-        """What the person says to a question about an action, and what is known of the place that it goes to at last.
+        """Ask about an action. Return the approval, and the situation at the action's final target.
 
-        Nothing is emitted when it may simply go ahead. In a dry run nobody is asked, but what would be asked is told.
-        None where the person took over instead of answering: the question is withdrawn, because the action was decided
-        on a screen that is gone.
+        Without a question, nothing is emitted. A dry run asks nobody, but reports the question. The approval is None if
+        the person took over instead of answering: the question is withdrawn, because the screen has changed since the
+        decision.
         """
         held = self.steering.hold
-        if question is None and held:  # meanwhile
+        if question is None and held:  # the person paused the run meanwhile
             question = Question(held, "", held=True, situation=situation)
         if question is None:
             return Approval(allowed=True, by="policy"), situation
@@ -87,7 +88,7 @@ class Consent:
         if given.instead is None:
             emit(told())
             return given, situation
-        # The reasons were those of the model's action; what the person made of it goes elsewhere, and has its own.
+        # The reasons belong to the model's action. The person's replacement may go elsewhere, and has its own reasons.
         situation = await self.look(given.instead, race, worker, emit)
         asked_anew = self.policy.question(given.instead, situation)
         reason = "" if asked_anew is None else asked_anew.reason
@@ -95,7 +96,7 @@ class Consent:
         return given, situation
 
     async def _answer(self, target: Action[DesktopPoint], question: Question) -> Approval | None:
-        """The person's answer, None where they took over first."""
+        """Return the person's answer; None if they took over first."""
         answering = asyncio.ensure_future(self.approver.approve(target, question))
         taking_over = asyncio.ensure_future(self.steering.taken_over())
         try:
@@ -108,9 +109,9 @@ class Consent:
                 await asyncio.wait({answering}, timeout=0.2)
 
     async def look(self, target: Action[DesktopPoint], race: Race, worker: Worker, emit: Emit) -> Situation:
-        """What is known of the place that an action goes to, found out on the worker; less where nothing is judged.
+        """Return what is known of an action's target, found out on the worker; less if the policy judges nothing.
 
-        What the rules go by and cannot be told any more is told at once.
+        Warn at once if information that the rules need was lost.
         """
         if self.surroundings is None:
             return UNKNOWN
@@ -122,19 +123,19 @@ class Consent:
         return situation
 
     async def did(self, target: Action[DesktopPoint], race: Race, worker: Worker) -> None:
-        """An action was carried out: what comes next is judged by it, too."""
+        """Record an action that was carried out. Later actions are judged by it, too."""
         if self.surroundings is not None and self.policy.mode != "never":
             await race(worker.call(self.surroundings.did, target))
 
     async def glance(self, target: Action[DesktopPoint], race: Race, worker: Worker) -> Situation:
-        """Only what the action would hit, and in which window."""
+        """Return only what the action would hit, and in which window."""
         if self.surroundings is None:
             return UNKNOWN
         return await race(worker.call(self.surroundings.glance, target))
 
 
 def _with_objection(question: Question | None, objection: str, situation: Situation) -> Question:
-    """A question that also names what the model's service objects to; nothing of it can be allowed for good."""
+    """Add the objection of the model's service to a question. It can never be allowed permanently."""
     reason = f"the model's own service wants you to agree: {objection}"
     if question is None:
         return Question(reason, "", reasons=(reason,), situation=situation)

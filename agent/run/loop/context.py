@@ -1,4 +1,4 @@
-"""Everything that the loop works with; each part behind a protocol or replaceable by a fake."""
+"""Everything the loop works with. Each part is behind a protocol, or a fake can replace it."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,41 +16,41 @@ from agent.safety.stop import StopSwitch
 
 
 class Person(Approver, Protocol):
-    """Who approves actions, and whom the model can ask."""
+    """The person who approves actions and answers the model's questions."""
 
     async def ask(self, question: str) -> str | None:
-        """The reply to a question of the model; None when nobody is there."""
+        """Return the reply to a question of the model; None if nobody is there."""
         ...
 
     async def permit(self, question: str) -> bool:
-        """Whether the person says yes to a question of the program's own; no when nobody is there."""
+        """Ask a yes/no question of the program itself. False if nobody is there."""
         ...
 
 
 class ToolFailedError(Exception):
-    """A tool could not do what it was called for; the message goes to the model and the person."""
+    """A tool failed. The message goes to the model and the person."""
 
 
 class Tools(Protocol):
-    """Tools that the model may call besides the desktop; every call passes policy and consent first."""
+    """Tools that the model may call besides the desktop. Every call passes policy and consent first."""
 
     @property
     def names(self) -> Collection[str]:
-        """What they are called."""
+        """Return the names of the tools."""
         ...
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call one of them; its result as text. Raises ToolFailedError: it failed."""
+        """Call a tool and return its result as text. Raises ToolFailedError."""
         ...
 
 
 class NoTools:
-    """None are configured."""
+    """The default: no tools."""
 
     names: Collection[str] = ()
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:  # noqa: ARG002 -- the protocol's
-        """There is nothing to call."""
+        """Raise ToolFailedError."""
         raise ToolFailedError(f"there is no tool named {name}")
 
 
@@ -58,13 +58,13 @@ class NoTools:
 class RunContext:
     """What one run works with."""
 
-    observer: Observer  # looks at the screen
-    hand: Hand  # carries out what touches the desktop
+    observer: Observer  # captures the screen
+    hand: Hand  # carries out actions on the desktop
     actor: Actor  # the model that decides
-    history: History  # what it is shown of the past
-    consent: Consent  # who decides what may be done
-    person: Person  # whom the model can ask
+    history: History  # the past steps for the model
+    consent: Consent  # decides which actions are allowed
+    person: Person  # answers the model's questions
     stop: StopSwitch  # ends everything
-    tools: Tools = field(default_factory=NoTools)  # what the model may call
-    open_witness: OpenWitness | None = None  # begins to watch what changes on the computer; None where nobody can
-    relief: FallbackModel | None = None  # a second model, which may take over where the first is stuck
+    tools: Tools = field(default_factory=NoTools)  # the tools of the model
+    open_witness: OpenWitness | None = None  # starts watching for changes on the computer; None if nothing can
+    relief: FallbackModel | None = None  # a second model, which may take over if the first is stuck

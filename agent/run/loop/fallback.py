@@ -1,7 +1,7 @@
-"""Who decides the next step: the run's own model, or for a few steps a second one where the first is stuck.
+"""Chooses which model decides the next step: the main model, or a fallback model for a few steps when it is stuck.
 
-The second one starts from the words of what was done, not from the first one's conversation, and the first one is told
-in words what was done meanwhile. What a model on another machine may be shown, and whether, the policy says.
+The fallback model gets a summary of what was done, and not the main model's conversation. The main model gets a summary
+when it resumes. The policy says whether a model on another machine may take over, and what it may be shown.
 """
 
 from agent.core.notes import Note
@@ -18,15 +18,14 @@ from agent.run.models.loop_detector import LoopDetector
 from agent.run.observing.observe import Observation
 from foundation.errors import MaiError
 
-#: So many steps in a row that failed or changed nothing are no bad luck any more; the loop detector's first word comes
-#: at the same number.
+#: Steps in a row without effect before the model counts as stuck. The loop detector warns at the same number.
 _IN_VAIN = 3
-#: A second model that could not help twice cannot help.
+#: A fallback model that could not help twice will not help.
 _MOST_TAKEOVERS = 2
 
 
 class DecidingModels:
-    """The models of one run that decide steps; `now` is the one that does."""
+    """The models of one run that decide steps. `now` is the active one."""
 
     def __init__(
         self, own: DecidingModel, relief: FallbackModel | None, person: Person, race: Race, observing: Worker
@@ -35,28 +34,28 @@ class DecidingModels:
         self.detector = LoopDetector(own.settings.loop_rule)
         self._own = own
         self._relief = relief
-        self._fallback: DecidingModel | None = None  # the second one, once it was made ready
+        self._fallback: DecidingModel | None = None  # set once it is prepared
         self._person = person
         self._race = race
         self._observing = observing
         self._account = StepsInWords(None if relief is None or relief.endpoint.is_local else relief.leaving)
         self._takeovers = 0
-        self._left = 0  # steps until it hands back
-        self._in_vain = 0  # steps in a row of the run's own model
-        self._refused = False  # nobody is asked, or told, a second time
+        self._left = 0  # steps until the fallback model hands back
+        self._in_vain = 0  # main model's steps in a row without effect
+        self._refused = False  # permission was refused: ask and warn only once
 
     @property
     def on_fallback(self) -> bool:
-        """Whether the second model is at work."""
+        """Return whether the fallback model is active."""
         return self.now is not self._own
 
     def handle(self, event: Event) -> None:
-        """Take in what happens, for whoever comes next."""
+        """Record an event for the summary at the next takeover."""
         if self._relief is not None:
             self._account.handle(event)
 
     def finished(self, done: Performed) -> str:
-        """A step is over; why the model is stuck that decided it, as a clause, "" where it is not."""
+        """Count a finished step. Return why the main model is stuck, as a clause; "" if it is not."""
         if self.on_fallback:
             self._left -= 1
             return ""
@@ -64,9 +63,9 @@ class DecidingModels:
         return f"{self._in_vain} steps in a row failed or changed nothing" if self._in_vain >= _IN_VAIN else ""
 
     async def change(self, step: int, stuck: str, emit: Emit) -> bool:
-        """Let another model decide from this step on, where it is time for that; whether one does.
+        """Switch models if it is time to, from this step on. Return whether the model changed.
 
-        `stuck` says why the one at work does not get on. Raises StoppedError.
+        `stuck` says why the active model is stuck, "" if it is not. Raises StoppedError.
         """
         if self.on_fallback:
             if not stuck and self._left > 0:
@@ -76,13 +75,13 @@ class DecidingModels:
         return bool(stuck) and self._relief is not None and await self._hand_over(step, stuck, self._relief, emit)
 
     def close(self) -> None:
-        """Close what they see by."""
+        """Close the observers of both models."""
         if self._fallback is not None:
             self._fallback.observer.close()
         self._own.observer.close()
 
     async def _hand_over(self, step: int, stuck: str, relief: FallbackModel, emit: Emit) -> bool:
-        self._in_vain = 0  # whatever comes of it: the next ones are counted anew
+        self._in_vain = 0  # restart the count, whether or not the takeover happens
         if self._refused or self._takeovers >= _MOST_TAKEOVERS:
             return False
         if not relief.endpoint.is_local and relief.leaving.screenshots == "never":
@@ -107,7 +106,7 @@ class DecidingModels:
         return True
 
     async def _allowed(self, step: int, stuck: str, relief: FallbackModel, emit: Emit) -> Allowed | None:
-        """What lets it take over; None for nothing."""
+        """Return what permits the takeover; None if nothing does."""
         if relief.endpoint.is_local:
             return "local"
         try:

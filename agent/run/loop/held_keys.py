@@ -1,4 +1,4 @@
-"""What a run holds down between its actions: let go of for the person, for time, and while a model thinks."""
+"""Keys and buttons that a run holds down between actions, and when they are released."""
 
 import asyncio
 import time
@@ -10,16 +10,16 @@ from agent.run.control.worker import Worker
 from agent.run.loop.context import RunContext
 from agent.safety.held_input import HELD_AT_MOST, LIFTING, Held
 
-#: Between two looks at whether what is held down may stay so, in seconds.
+#: Seconds between two checks of whether keys may stay down.
 _LOOK = 0.1
 
 
 class HeldKeys:
-    """Keeps account of what is down, and lets go of it in time. Used on the run's event loop.
+    """Tracks what is held down, and releases it in time. Used on the run's event loop.
 
     Args:
         context: of the run.
-        acting: the thread of the hand.
+        acting: the hand's thread.
     """
 
     def __init__(self, context: RunContext, acting: Worker) -> None:
@@ -30,12 +30,12 @@ class HeldKeys:
         self.held = Held()
 
     def take_notes(self) -> list[Note]:
-        """What was let go that the model was not told yet."""
+        """Return notes on what was released since the last call, for the model."""
         notes, self._notes = self._notes, []
         return notes
 
     def did(self, action: Action[DesktopPoint]) -> None:
-        """An effective action was carried out."""
+        """Record an effective action that was carried out."""
         if isinstance(action, LIFTING):
             self._drop()
         self.held.did(action)
@@ -43,19 +43,19 @@ class HeldKeys:
             self._guard = asyncio.ensure_future(self._watch())
 
     async def lift(self) -> None:
-        """Let go of the keys for now; of those that cannot be pressed again without doing anything, for good."""
+        """Release the keys. Modifiers are pressed again for the next action; other keys stay released."""
         if self.held.keys:
             await self._acting.call(self._context.hand.lift)
             self._drop()
 
     async def let_go(self) -> None:
-        """Let go of everything for good."""
+        """Release everything for good."""
         if words := self.held.forget():
             self._notes.append(Note("let_go", words))
             await self._acting.call(self._context.hand.release_all)
 
     def end(self) -> None:
-        """The run ends: what is down is let go of by whoever closes the hand."""
+        """Stop watching at the end of the run. Closing the hand releases what is down."""
         if self._guard is not None:
             self._guard.cancel()
 
@@ -64,7 +64,7 @@ class HeldKeys:
             self._notes.append(Note("let_go", " and ".join(gone)))
 
     async def _watch(self) -> None:
-        """Let go when the person wants the computer, and of a button after which nothing came."""
+        """Release everything if the person wants the computer, or if a button is held without further actions."""
         steering, rest = self._context.consent.steering, self._context.hand.rest
         try:
             while self.held:

@@ -1,7 +1,7 @@
-"""The loop: see, think, act; every event goes to one sink.
+"""The loop: see, think, act. Every event goes to one sink.
 
-The stop switch is raced against every wait, so a stop never has to sit out a model's answer or a settling screen. The
-loop ends in exactly one way: with a `RunFinished`, after everything held down was released.
+Each wait races against the stop switch, so a stop never waits for a model's answer or a settling screen. The loop
+always ends with a `RunFinished`, after everything held down was released.
 """
 
 import asyncio
@@ -53,18 +53,18 @@ from foundation.errors import ExitStatus, MaiError, StoppedError
 
 DRY_RUN_ENDS = "Dry run: the model repeats itself, because the screen does not show what its actions would change."
 DRY_RUN_TOUCHES_NOTHING = "Dry run: nothing was touched."
-#: How long to ask what changed, in seconds: for the end of a run, of one that was stopped, and for every step.
+#: Seconds for asking what changed: at the end of a run, after a stop, and at every step.
 _LOOK, _LOOK_STOPPED, _LOOK_EACH_STEP = 3.0, 0.8, 0.5
-#: How many of these seconds to wait for settings to be written: at the end of a run, and of one that was stopped.
+#: Seconds of these for settings to be written: at the end of a run, and after a stop.
 _SETTLE, _SETTLE_STOPPED = 1.0, 0.35
-#: Programs write down what they were told some time later: when to look again for what a model says is done.
+#: Programs write their settings with a delay. After it, a model's claim is checked again.
 _LATE = 0.7
-#: How long a hand that was stopped may take to let go before the loop goes on without it, in seconds.
+#: Seconds for a stopped hand to release everything, before the loop continues without it.
 _LET_GO_TIMEOUT = 3.0
 
 
 class _End(Exception):  # noqa: N818 -- not an error: the run is over
-    """The run is over, unless another model takes over because this one is `stuck`: why, as a clause; "" for no."""
+    """Ends the run, unless another model takes over because this one is `stuck`: the reason as a clause, "" for no."""
 
     def __init__(
         self,
@@ -103,16 +103,16 @@ class Loop:
         self._performer = Performer(
             settings, context, self._race, self._observing, self._acting, lambda: self._models.now.observer
         )
-        self._open = False  # a step was begun and is not over
+        self._open = False  # a step has begun and is not finished
         self._watch = Watch(None if settings.dry_run else context.open_witness)
         self._claims = Claims(settings.instruction)
-        self._doubted = False  # the model was told once that what it says is not so
-        self._receipt: events.Receipt | None = None  # by which the run's end was judged
+        self._doubted = False  # the model was told once that its claim is not confirmed
+        self._receipt: events.Receipt | None = None  # the receipt for the verdict at the end
 
     async def run(self, emit: Emit) -> events.RunFinished:
-        """Carry the run out and give every event to `emit`, on this thread; the last one is returned too.
+        """Run to the end. Give every event to `emit`, on this thread; the last one is returned, too.
 
-        Raises Exception: what `emit` raised; nothing is held down any more.
+        Raises Exception: what `emit` raised. Nothing is held down then.
         """
 
         def receive(event: events.Event) -> None:
@@ -162,7 +162,7 @@ class Loop:
             return _End("stopped", ExitStatus.STOPPED, str(error))
         except MaiError as error:
             return _End("failed", error.exit_status, str(error))
-        except Exception as error:  # a mistake of ours: the run ends like any other, with its record and nothing held
+        except Exception as error:  # a bug of ours: end the run as usual, recorded and with nothing held down
             where = traceback.extract_tb(error.__traceback__)[-1]
             what = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
             return _End("failed", ExitStatus.NOT_DONE, f"mai-agent itself made a mistake: {what}. Please report it.")
@@ -174,7 +174,7 @@ class Loop:
             self._check_budgets()
             self._step = step = self._step + 1
             if await self._gate(step):
-                settled = None  # whatever the person did meanwhile is to be seen
+                settled = None  # the person may have changed the screen meanwhile
             try:
                 done = await self._one_step(step, settled)
             except _End as end:
@@ -187,16 +187,16 @@ class Loop:
                 settled = None
                 continue
             other = await self._models.change(step + 1, self._models.finished(done), self._sink.emit)
-            settled = None if other else done.settled  # another one sees the screen by rules of its own
+            settled = None if other else done.settled  # the other model has its own rules for seeing the screen
 
     def _tell(self, event: events.Event) -> None:
-        """Tell of what ends a step in its middle, and not the run."""
+        """Emit an event. Close the open step first if another model takes over in its middle."""
         if self._open and isinstance(event, HandedOver | HandedBack):
             self._sink.emit(events.StepFinished(self._step, None, None, None, {}))
         self._sink.emit(event)
 
     async def _one_step(self, step: int, settled: Settled | None) -> Performed:
-        """See, think, act."""
+        """Carry out one step: see, think, act."""
         try:
             seen = await self._see(settled)
             self._sink.emit(
@@ -215,11 +215,11 @@ class Loop:
             if not self._models.on_fallback or self._context.stop.stopped:
                 raise
             raise _End("failed", error.exit_status, str(error), stuck=str(error)) from error
-        # A screen seen before a person or a tool answered is no longer true.
+        # The screen must be the one that the decision was made on.
         return await self._carry_out(step, seen, decision, targets, answer)
 
     async def _gate(self, step: int) -> bool:
-        """Before a step: wait while paused, and take in what the person said and did; whether there was any of it."""
+        """Wait while paused, and collect what the person said and did. Return whether anything happened."""
         steering, actor = self._context.consent.steering, self._models.now.actor
         paused, before = steering.paused, self._sink.count
         if paused:
@@ -246,7 +246,7 @@ class Loop:
     async def _think(
         self, step: int, seen: Observation
     ) -> tuple[Decision, Sequence[Action[DesktopPoint]], ModelAnswer]:
-        """Ask until an answer can be read, or the tries are used up."""
+        """Ask until an answer can be parsed, or the attempts are used up."""
         tried: list[Reading] = []
         while True:
             reading = await self._race(self._models.now.actor.ask(step, seen, tried, self._sink.emit))
@@ -254,7 +254,7 @@ class Loop:
             decided = self._decided(step, seen, reading)
             self._sink.emit(decided)
             if isinstance(reading.result, Decision):
-                self._claims.saw(seen.outline)  # taken while the model thought, where it was not waited for
+                self._claims.saw(seen.outline)  # the outline may have been taken while the model thought
                 return reading.result, decided.targets, reading.answer
             tried.append(reading)
             if len(tried) > self._settings.parse_retries:
@@ -282,7 +282,7 @@ class Loop:
         targets: Sequence[Action[DesktopPoint]],
         answer: ModelAnswer,
     ) -> Performed:
-        """Do what was decided; the screen as it settled after it is None where it is to be looked at anew."""
+        """Carry out a decision. The result's `settled` is None if the screen must be captured again."""
         words = "; ".join(map(describe, decision.actions))
         waiting = all(isinstance(action, Wait | KeyDown | KeyUp | Remember) for action in decision.actions)
         verdict = self._models.detector.observe(words, seen.fingerprint, waiting=waiting)
@@ -312,7 +312,10 @@ class Loop:
         return done
 
     async def _judge(self, ending: EndAction, done: Performed) -> _End | None:
-        """The end of the run; None where a model is to look again, because what it says is not so."""
+        """Judge the claimed end of the run.
+
+        Return None if the model must look again, because its claim is not confirmed.
+        """
         own = self._models.now.settings.own_engine
         if not isinstance(ending, Finish) or not ending.success or self._settings.dry_run:
             return _ending(ending)
@@ -329,19 +332,19 @@ class Loop:
         if not own and not self._doubted and not self._over_budget():
             self._doubted = True
             done.notes.append(Note("doubted", verdict.doubt))
-            done.settled = None  # it is to look again, and at what is there now
+            done.settled = None  # capture again: the screen may differ now
             return None
         self._receipt = receipt
         message = ending.message or "It could not be confirmed that the task is done."
         if not own:
             said = f" It says: {ending.message}" if ending.message else ""
             message = f"The model says that the task is done, but {verdict.doubt}.{said}"
-        elif verdict.doubt and ending.verified is not False:  # the engine's own words are those of a success
+        elif verdict.doubt and ending.verified is not False:  # the engine's message is written for a success
             message = f"It is not confirmed that the task is done: {verdict.doubt}. {ending.message}".rstrip()
         return _End("unverified", ExitStatus.NOT_DONE, message, replace(verdict, verified=False))
 
     async def _there(self) -> list[Element]:
-        """The elements where the run touched something last, as they stand now."""
+        """Return the current elements at the places that the run touched last."""
         surroundings = self._context.consent.surroundings
         if surroundings is None:
             return []
@@ -366,7 +369,7 @@ class Loop:
             raise _End("out_of_budget", ExitStatus.NOT_DONE, f"The task is not done, and {over} is reached.")
 
     def _over_budget(self) -> str:
-        """The limit that leaves no room for another step, in words; "" for none."""
+        """Name the limit that is reached; "" for none."""
         settings, used = self._settings, (self._usage.prompt or 0) + (self._usage.completion or 0)
         if self._step >= settings.max_steps:
             return f"the limit of {settings.max_steps} steps (--max-steps)"
@@ -375,7 +378,7 @@ class Loop:
         return ""
 
     async def _let_go(self) -> None:
-        """Release everything and close, without waiting for what hangs."""
+        """Release everything and close, without waiting for calls that hang."""
         context = self._context
         closings: tuple[tuple[Worker, Callable[[], None]], ...] = (
             (self._acting, context.hand.close),
@@ -384,7 +387,7 @@ class Loop:
         calls = [asyncio.ensure_future(worker.call(close)) for worker, close in closings]
         done, late = await asyncio.wait(calls, timeout=_LET_GO_TIMEOUT)
         for call in done:
-            call.exception()  # a display that is gone refuses to be closed; there is nothing left to do about it
+            call.exception()  # closing fails on a lost display; nothing can be done about it
         for call in late:
             call.cancel()
         for worker, _ in closings:

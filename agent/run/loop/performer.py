@@ -1,4 +1,4 @@
-"""Carries out what was decided: the actions of one decision in order, each judged by the policy, and watched."""
+"""Carries out the actions of a decision in order. Each is checked by the policy, and its effect is observed."""
 
 import asyncio
 import time
@@ -45,50 +45,50 @@ from agent.screen.outline import Element
 from agent.screen.settle import Settled, unchanged
 from foundation.errors import MaiError
 
-#: Seconds of rest after which a takeover has been noticed: `agent.desktop.input.takeover` waits for what applications
-#: do to the pointer after an action, then for a pointer that is on its way.
+#: Seconds after which a takeover has been noticed: `agent.desktop.input.takeover` first waits for what applications do
+#: to the pointer after an action, then for a pointer that still moves.
 _NOTICED_WITHIN = 1.0
-#: What changes nothing that could be seen.
+#: Actions without a visible effect.
 _UNSEEN = (Wait, KeyDown, KeyUp, ButtonDown, ButtonUp)
 
 
 @dataclass(slots=True)
 class Performed:
-    """What came of a decision."""
+    """The result of a decision."""
 
-    notes: list[Note]  # what the model is told about it
-    reply: str | None = None  # of the person
-    tool_result: str | None = None  # of tools
-    changed: bool | None = None  # whether the screen did; None where nothing was done to it
-    settled: Settled | None = None  # the screen after it; None where it is to be looked at anew
-    milliseconds: dict[str, float] = field(default_factory=dict)  # of its stages
-    in_vain: bool = False  # an action failed, or changed nothing that could be seen
-    incomplete: bool = False  # an action was not carried out, and so none after it
-    agreed: bool = False  # a person agreed to what the model's service objected to
+    notes: list[Note]  # for the model, about the decision
+    reply: str | None = None  # the person's
+    tool_result: str | None = None  # the tool's
+    changed: bool | None = None  # whether the screen changed; None if it was not touched
+    settled: Settled | None = None  # the screen afterwards; None to capture it again
+    milliseconds: dict[str, float] = field(default_factory=dict)  # by stage
+    in_vain: bool = False  # an action failed, or had no visible effect
+    incomplete: bool = False  # an action was not carried out, nor those after it
+    agreed: bool = False  # a person accepted the objection of the model's service
 
     @property
     def note(self) -> str | None:
-        """The notes as one text."""
+        """Return the notes as one text."""
         return " ".join(map(str, self.notes)) or None
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """One decision while it is carried out."""
+    """A decision while it is carried out."""
 
     step: int
     seen: Observation
     decision: Decision
-    targets: Sequence[Action[DesktopPoint]]  # its actions, on the desktop
+    targets: Sequence[Action[DesktopPoint]]  # its actions, in desktop coordinates
     done: Performed
     emit: Emit
 
     def drop(self, index: int, why: Why, target: Action[DesktopPoint] | None = None) -> None:
-        """Tell that an action is not done."""
+        """Report that an action is not done."""
         self.emit(Dropped(self.step, target or self.targets[index], why, index=index))
 
     def overtaken(self, index: int, target: Action[DesktopPoint]) -> None:
-        """Drop an action that was decided before the person took over."""
+        """Drop an action because the person took over after it was decided."""
         self.done.settled = None
         self.done.notes.append(Note("taken_over"))
         self.drop(index, "overtaken", target)
@@ -100,18 +100,18 @@ class _Attempt:
 
     index: int
     target: Action[DesktopPoint]
-    judged: Action[DesktopPoint] | None  # what it comes to; None for what only ends something
+    judged: Action[DesktopPoint] | None  # the action in the policy's terms; None if it only ends something
     situation: Situation = UNKNOWN
     elements: tuple[Element, ...] = ()
     aim: Aim = Aim()  # noqa: RUF009 -- frozen
 
     def goes_to(self, situation: Situation) -> None:
-        """Take in what is known of the place that the action goes to."""
+        """Set what is known of the action's target."""
         self.situation, self.elements, self.aim = situation, situation.elements, aim_of(self.target, situation)
 
 
 class Performer:
-    """Carries out the actions of decisions; `observer` gives what looks at the screen for the model at work."""
+    """Carries out the actions of decisions. `observer` returns the observer of the active model."""
 
     def __init__(
         self,
@@ -140,9 +140,9 @@ class Performer:
         done: Performed,
         emit: Emit,
     ) -> None:
-        """Carry the actions out one after the other, until one is not; what comes of them goes into `done`.
+        """Carry out the actions in order until one is not done. Results go into `done`.
 
-        What ends the run, and all that stands after it, is left to the caller. Raises StoppedError: in the middle of an
+        An action that ends the run, and all after it, are left to the caller. Raises StoppedError: in the middle of an
         action, or while waiting.
         """
         turn = _Turn(step, seen, decision, targets, done, emit)
@@ -157,24 +157,24 @@ class Performer:
                     turn.drop(later, "left out")
                 done.notes += [Note("left_out", str(left))] if (left := len(targets) - index - 1) else []
                 break
-        await self._race(self._holding.lift())  # a person who types while the model thinks would type ctrl+q
+        await self._race(self._holding.lift())  # while the model thinks, a person may type: with ctrl down, q quits
         done.notes += self._holding.take_notes()
 
     def end(self) -> None:
-        """The run ends."""
+        """Stop watching held keys at the end of the run."""
         self._holding.end()
 
     async def _one(self, turn: _Turn, index: int, action: Action[GridPoint]) -> bool:
-        """Carry out one action of any kind; whether the next one may follow."""
+        """Carry out one action of any kind. Return whether the next one may follow."""
         done = turn.done
         match action:
             case AskUser(question):
                 await self._holding.let_go()
                 done.reply, done.settled = await self._race.for_person(self._context.person.ask(question)), None
                 done.notes += [] if done.reply else [Note("nobody")]
-                return False  # what follows was decided without the reply
+                return False  # the next actions were decided without the reply
             case Remember():
-                return True  # it stays in the history, as the model wrote it
+                return True  # the model's own words stay in the history
             case CallTool(name) if name not in self._context.tools.names:
                 error = f"there is no tool named {shorten(name)}"
                 done.notes.append(Note("failed", error))
@@ -184,17 +184,20 @@ class Performer:
         held = self._holding.held
         target = held.effective(turn.targets[index])
         attempt = _Attempt(index, target, held.judged(target))
-        if index and self._context.hand.touches:  # between two answers, the model's thinking gives that time
+        if index and self._context.hand.touches:  # between two answers, the thinking takes that long
             await self._race(asyncio.sleep(self._context.hand.rest.since + _NOTICED_WITHIN - time.monotonic()))
         judged = attempt.judged if isinstance(action, (*TOUCHING, CallTool)) else None
         may_be_done = judged is None or await self._may_be_done(turn, attempt, judged)
         return may_be_done and await self._do(turn, attempt, action)
 
     async def _may_be_done(self, turn: _Turn, attempt: _Attempt, judged: Action[DesktopPoint]) -> bool:
-        """Put an action to the policy, and to the person where that is needed; the person may change it."""
+        """Check an action with the policy and, if needed, the person, who may change it.
+
+        Return whether it may be done.
+        """
         consent, done, emit = self._context.consent, turn.done, turn.emit
         objection = "" if done.agreed else turn.decision.objection
-        if consent.steering.acted:  # nobody is asked about what will not be done
+        if consent.steering.acted:  # do not ask about an action that will not be done
             turn.overtaken(attempt.index, attempt.target)
             return False
         attempt.goes_to(await self._look(judged, turn.decision.doubt, emit))
@@ -215,7 +218,7 @@ class Performer:
             return False
         if verdict is not None:
             done.agreed = done.agreed or (bool(objection) and not self._settings.dry_run)
-        if verdict is None or consent.steering.acted:  # withdrawn
+        if verdict is None or consent.steering.acted:  # the person took over
             turn.overtaken(attempt.index, attempt.target)
             return False
         if verdict.instead is not None:
@@ -225,14 +228,14 @@ class Performer:
         return True
 
     async def _do(self, turn: _Turn, attempt: _Attempt, action: Action[GridPoint]) -> bool:
-        """Carry out an action, and watch what comes of it; whether the next one may follow."""
+        """Carry out an action and observe the effect. Return whether the next one may follow."""
         done, target = turn.done, attempt.target
         told = partial(
             Acted, turn.step, target, dry_run=not self._context.hand.touches, elements=attempt.elements,
             index=attempt.index, aim=attempt.aim,
         )  # fmt: skip
         acted = await self._act(target, told, named(target, attempt.aim), done, turn.emit)
-        if attempt.judged is not None:  # what comes next is judged by it, too
+        if attempt.judged is not None:  # later actions are judged by it, too
             self._sentence.did(attempt.judged, attempt.situation)
             await self._context.consent.did(attempt.judged, self._race, self._observing)
         if acted.error is not None:
@@ -242,8 +245,8 @@ class Performer:
             self._holding.did(target)
             done.notes += [Note("dry_run")] if acted.dry_run else []
         if isinstance(action, CallTool):
-            done.settled = None  # it may have changed the screen, and nobody watched
-            return False  # what follows was decided without its result
+            done.settled = None  # it may have changed the screen unobserved
+            return False  # the next actions were decided without its result
         done.settled = await self._settle(action, acted)
         changed = not unchanged(turn.seen.fingerprint, done.settled)
         no_effect = not (changed or acted.error or acted.dry_run or isinstance(action, _UNSEEN))
@@ -254,17 +257,17 @@ class Performer:
         return acted.error is None
 
     async def _free_hands(self, done: Performed) -> bool:
-        """Let go of what is held down, for a person is to be asked; whether the action may still be done after it."""
+        """Release what is held before a person is asked. Return whether the action can still be done afterwards."""
         if self._holding.held.button is None:
             await self._race(self._holding.lift())
             return True
-        await self._holding.let_go()  # which is to drop, and may be to click: what was approved went as far as here
+        await self._holding.let_go()  # this drops or clicks; the approval only covered the drag so far
         done.settled = None
         done.notes.append(Note("needs_drag"))
         return False
 
     async def _look(self, judged: Action[DesktopPoint], doubt: str, emit: Emit) -> Situation:
-        """What is known of the place that an action goes to, and what the person's sentence says of it."""
+        """Return what is known of an action's target, with what the person's instruction says about it."""
         situation = await self._context.consent.look(judged, self._race, self._observing, emit)
         if doubt and points_of(judged):
             return replace(situation, doubt=doubt)
@@ -286,13 +289,13 @@ class Performer:
                 if hand.touches:
                     self._context.stop.check()
                     done.tool_result = await self._race(self._context.tools.call(target.name, target.arguments))
-            elif not isinstance(target, Wait):  # which is done by watching, afterwards
+            elif not isinstance(target, Wait):  # the wait happens later, in `_settle`
                 told = await self._race(self._acting.call(hand.perform, target))
-                # A hand that has nothing to add tells the coordinates, which a person cannot place.
+                # A hand with nothing to add returns coordinates, which mean nothing to a person.
                 detail = detail if told in (describe(target), f"would {describe(target)}") else told
         except (ActionFailedError, ToolFailedError) as failure:
             error = str(failure)
-        except MaiError:  # a stop, the end of the time, a display that is gone: nobody knows how much of it happened
+        except MaiError:  # a stop, the time limit, a lost display: it is unknown how much was done
             error = "stopped before it was finished; part of it may have happened"
             emit(acted(executed=False, detail="", error=error, milliseconds=0.0))
             raise
@@ -303,7 +306,7 @@ class Performer:
 
     async def _settle(self, action: Action[GridPoint], acted: Acted) -> Settled:
         rule, stop = self._settings.settle, self._context.stop
-        if isinstance(action, OpenApp | VisitPage):  # windows come up empty and are painted in several goes
+        if isinstance(action, OpenApp | VisitPage):  # windows appear empty and are painted in several passes
             rule = replace(rule, quiet=rule.quiet * 2, cap=rule.cap * 2)
         if isinstance(action, Wait) and not acted.dry_run:
             await self._race(asyncio.sleep(action.seconds))

@@ -1,6 +1,6 @@
-"""The run's witness on a thread of its own: opened while the model thinks, and asked within limits.
+"""Runs the witness on its own thread: opened while the model thinks, and asked within time limits.
 
-A witness that hangs, fails or is not there costs a run its receipt, and nothing else.
+If the witness hangs, fails or is missing, only the run's receipt suffers.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from agent.desktop.protocol.witness import OpenWitness, Witness
 from agent.events.run_events import Receipt
 from agent.run.control.worker import Worker
 
-#: How long the first action waits for the witness, in seconds: what is done before it watches, it does not see.
+#: Seconds for the first action to wait for the witness, which misses what is done before it watches.
 _OPENING = 2.0
-#: Of a receipt: changes, remarks, and the characters of each of their texts, all of which come from strangers.
+#: Limits of a receipt: changes, remarks, and characters of each text. All of them come from other programs.
 _MOST_CHANGES, _MOST_REMARKS, _MOST_CHARS = 5000, 20, 300
 
 NOBODY = "Nothing tells here what changes on the computer."
@@ -26,7 +26,7 @@ _BEGAN_LATE = "What changed at the very beginning may be missing: the watch bega
 
 
 class Watch:
-    """What changes while a run lasts. Used on the run's event loop."""
+    """Watches what changes during a run. Used on the run's event loop."""
 
     def __init__(self, open_witness: OpenWitness | None) -> None:
         self._open = open_witness
@@ -35,25 +35,25 @@ class Watch:
         self._worker: Worker | None = None
         self._opening: asyncio.Future[None] | None = None
         self._asking: asyncio.Future[Receipt] | None = None
-        self._known = Receipt()  # the newest that was found out
+        self._known = Receipt()  # the newest result
         self._late = False
 
     def begin(self) -> None:
-        """Open the witness; does not wait."""
+        """Open the witness. Does not wait."""
         if self._open is not None:
             self._worker = Worker("witness")
             self._opening = asyncio.ensure_future(self._worker.call(self._open_it, self._open))
 
     async def ready(self) -> None:
-        """Wait before the first action until it watches, but not for long."""
+        """Wait up to `_OPENING` seconds, before the first action, until the witness watches."""
         if self._opening is not None and not self._opening.done():
             await asyncio.wait({self._opening}, timeout=_OPENING)
             self._late = not self._opening.done()
 
     async def look(self, within: float, settle: float = 0.0) -> Receipt:
-        """What changed until now, found out within so many seconds; otherwise what was known before. Never raises.
+        """Return what changed so far, or the last known result after `within` seconds. Never raises.
 
-        Of these seconds, up to `settle` are spent waiting until programs have written their settings.
+        Up to `settle` seconds of these are spent waiting for programs to write their settings.
         """
         if self._worker is None:
             return Receipt(remarks=(self._trouble,), watched=False)
@@ -68,15 +68,15 @@ class Watch:
         assert self._asking is not None
         try:
             self._known = self._asking.result()
-        except Exception as error:  # whatever is wrong with it must not become the run's trouble
+        except Exception as error:  # no failure of the witness may affect the run
             return self._as_known(_failed(error))
         return self._as_known(_BEGAN_LATE) if self._late else self._known
 
     def end(self) -> None:
-        """Close the witness; does not wait."""
+        """Close the witness. Does not wait."""
         for task in (self._opening, self._asking):
             if task is not None and not task.cancel() and not task.cancelled():
-                task.exception()  # it was told of, or nobody wants to know any more
+                task.exception()  # reported already, or not needed any more
         if self._worker is not None:
             self._worker.end(self._close)
 
@@ -109,7 +109,7 @@ def _failed(error: Exception) -> str:
 
 
 def _receipt(changes: Sequence[Change], remarks: Sequence[str]) -> Receipt:
-    """The receipt, with everything in it of bounded length."""
+    """Build the receipt, with everything in it cut to the limits."""
     kept = tuple(
         replace(change, what=_cut(change.what), before=_cut_value(change.before), after=_cut_value(change.after))
         for change in changes[:_MOST_CHANGES]

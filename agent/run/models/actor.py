@@ -1,7 +1,7 @@
-"""One decision: build the request within the limits, ask, read the answer, and give unusable answers back.
+"""One decision: build the request within the limits, ask, parse the answer, and return unusable answers to the model.
 
-Limits that only show in a refusal (images per request, context) are learned here and the request is made again
-smaller; that is no retry, because it is another request.
+Some limits only show in an error (images per request, context length). They are learned here, and a smaller request is
+sent. That does not count as a retry, because the request differs.
 """
 
 import time
@@ -25,17 +25,17 @@ from agent.run.observing.observe import Observation
 from agent.screen.outline_text import MOST_CHARS, write_outline
 from foundation.chat_stream import Answer
 
-#: Requests are made smaller at most this often in one step.
+#: How often a request is made smaller in one step.
 _MOST_SHRINKS = 12
-#: The elements of a screen are told in at least so many characters: some thirty of them.
+#: Minimum characters for the list of screen elements: about thirty elements.
 _FEWEST_CHARS = 1_500
-#: What the numbers on a screenshot are, for a family that answers with points: centres are told on its own grid.
+#: Explains the numbers on a screenshot to a family that answers with points. Centres are on the family's own grid.
 _MARKED = "Elements of the screen, numbered as in the screenshot, each with its centre:\n{outline}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What came of asking once: the answer, the same as one text, and its reading."""
+    """The result of one request: the answer, its text, and what was parsed from it."""
 
     answer: Answer
     raw: str
@@ -44,7 +44,7 @@ class Reading:
 
 
 class Actor:
-    """Asks the model for one decision at a time, with the history that it keeps."""
+    """Asks the model for one decision at a time, with its history."""
 
     def __init__(
         self,
@@ -64,32 +64,32 @@ class Actor:
         self._system_prompt = system_prompt
         self._targets = targets
         self._added = ""
-        self._blind = False  # the server takes no images
-        self._outline_chars = MOST_CHARS  # how much of the screen's elements is told
+        self._blind = False  # the server accepts no images
+        self._outline_chars = MOST_CHARS  # limit for the list of screen elements
 
     @property
     def wants_outline(self) -> bool:
-        """Whether the model is told of the screen's elements, and of what changed."""
+        """Return whether the model is told the screen's elements and what changed."""
         return self._family.facts.outline
 
     @property
     def names_elements(self) -> bool:
-        """Whether its answers may name elements of the screen by their numbers."""
+        """Return whether the model's answers may name elements by number."""
         return self._family.facts.names_elements and self._settings.see != "screenshot"
 
     def tell(self, text: str) -> None:
-        """Let the model know something with the next request: after its last step, or with the instruction."""
+        """Tell the model something with its next request: after its last step, or with the instruction."""
         if not self._history.annotate(text):
             self._added += f"\n{text}"
 
     async def ask(self, step: int, seen: Observation, tried: Sequence[Reading], emit: Emit) -> Reading:
-        """Ask once, and read the answer; what was tried before in this step goes back with what was wrong with it.
+        """Ask once and parse the answer. Failed attempts of this step are sent back with their errors.
 
         Raises ModelError: the model cannot be asked.
         """
         constraint = None
         if tried and len(tried) >= self._settings.parse_retries:
-            # The last try: where the server can, it may only answer in the format.
+            # The last attempt: if the server supports it, only the family's format can be generated.
             constraint = self._family.constraint(self._settings.options)
         prepared = time.perf_counter()
         completion = await self._ask(step, seen, self._feedback(tried), constraint, emit)
@@ -123,7 +123,7 @@ class Actor:
     async def _settle(
         self, step: int, seen: Observation, result: Decision | Plan, insists: bool, emit: Emit
     ) -> Decision | ParseFailure:
-        """What was decided, with the points at which it is to be carried out."""
+        """Return the decision with its final points."""
         if self._targets is not None:
             return await self._targets.settle(step, seen, result, insists, emit)
         if isinstance(result, Decision):
@@ -131,7 +131,7 @@ class Actor:
         return ParseFailure("no_action", "it names a place, and no grounder is there to find it", result.thought)
 
     def _feedback(self, tried: Sequence[Reading]) -> list[Message]:
-        """Unusable answers of this step, each with what was wrong with it."""
+        """Return the unusable answers of this step, each with its error."""
         messages: list[Message] = []
         for reading in tried:
             if reading.raw.strip():
@@ -170,7 +170,7 @@ class Actor:
         )
 
     def _adapt(self, error: ModelError) -> bool:
-        """Learn a limit from a refusal; False when asking smaller cannot help."""
+        """Learn a limit from an error. Return False if a smaller request cannot help."""
         if error.kind == "no_images" and self._family.facts.names_elements and not self._blind:
             self._blind = True
             return True
@@ -186,7 +186,7 @@ class Actor:
         return False
 
     def _tell_less(self) -> bool:
-        """Tell fewer elements; False where few are told already, or none."""
+        """Halve the list of elements. Return False if it is short already, or not sent at all."""
         if self._settings.see == "screenshot" or self._outline_chars <= _FEWEST_CHARS:
             return False
         self._outline_chars //= 2
@@ -217,7 +217,7 @@ class Actor:
         return replace(request, messages=[*request.messages, *self._marks(seen), *feedback])
 
     def _marks(self, seen: Observation) -> list[Message]:
-        """For a family that does not speak of elements itself: what the numbers on its screenshot are."""
+        """Return the list of numbered elements, for a family whose own prompt has none."""
         facts = self._family.facts
         if self._settings.see != "marks" or facts.names_elements or seen.outline is None:
             return []

@@ -1,4 +1,4 @@
-"""Makes models ready to decide: each with its own eyes, its own history and its own limits, on one desktop."""
+"""Prepares models to decide steps: each with its own observer, history and limits, on one desktop."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,15 +25,15 @@ from foundation.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class DecidingModel:
-    """A model that can decide steps, with what it sees and what it is shown of the past."""
+    """A model that can decide steps, with its observer and history."""
 
     role: Literal["actor", "relief"]
     observer: Observer
     actor: Actor
     history: History
     settings: RunSettings
-    elsewhere: bool = False  # what it is sent leaves this machine for a model that only helps out
-    errors_hidden: bool = False  # windows are hidden from it, which what went wrong may quote
+    elsewhere: bool = False  # a fallback model on another machine: its input leaves this machine
+    errors_hidden: bool = False  # error messages are withheld, because they may quote hidden windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class FallbackModel:
     """A second model that may take over."""
 
     endpoint: Endpoint
-    join: Callable[[], DecidingModel]  # makes it ready; called once, when it may take over for the first time
+    join: Callable[[], DecidingModel]  # prepares it; called once, before its first takeover
     leaving: Leaving = Leaving()  # noqa: RUF009 -- frozen
-    steps: int = 5  # it hands back after so many
+    steps: int = 5  # steps until it hands back
     bundle: str = ""  # the run's folder
 
 
-#: Installed applications named to the model; more would cost more tokens than they are worth.
+#: Installed applications named to the model. More cost more tokens than they are worth.
 _MOST_APPS = 60
 
 
@@ -56,14 +56,14 @@ class Ground:
     """What the models of one run share."""
 
     desktop: GuardedDesktop
-    languages: Sequence[str]  # tesseract's names of what the screen is written in
-    system_prompt: Callable[[str], str | None]  # replaces a family's system text
+    languages: Sequence[str]  # tesseract's names of the screen's languages
+    system_prompt: Callable[[str], str | None]  # replacement for a family's system prompt
     zoom: Zoom
     grounder: ServedModel | None  # finds places for models that only name them
 
 
 def main_model(model: ServedModel, settings: RunSettings, ground: Ground) -> DecidingModel:
-    """The run's own model. Raises UsageError: the grounder's family cannot find places."""
+    """Prepare the main model. Raises UsageError: the grounder's family cannot find places."""
     prompt = ground.system_prompt(model.family.facts.name)
     apps = tuple(ground.desktop.applications.names()[:_MOST_APPS])
     return _deciding_model("actor", model, settings, ground, ground.desktop.screen, None, apps, prompt)
@@ -77,7 +77,7 @@ def fallback_model(
     mask: Callable[[str], str],
     prompt: str | None,
 ) -> DecidingModel:
-    """A model that may take over. On another machine it is shown what may leave this one, and no secrets."""
+    """Prepare the fallback model. A remote one sees only what may leave this machine, and no secrets."""
     desktop = ground.desktop
     if model.endpoint.is_local:
         apps = tuple(desktop.applications.names()[:_MOST_APPS])
@@ -106,7 +106,7 @@ def _deciding_model(
     if images is None:
         images = facts.reference_images if settings.history == "sliding" else facts.most_images
     history = History(settings.history, limits, answer_tokens(family, limits.context), images)
-    # A second model that points by itself is asked for its own points.
+    # A fallback model that can point is asked for its own points.
     needs_grounder = role == "actor" or isinstance(family, Planner)
     grounder = _point_model(ground.grounder) if needs_grounder and ground.grounder is not None else None
     targets = TargetFinder(PointModel(role, model.client, family, rule), grounder, ground.zoom)
@@ -125,7 +125,7 @@ def _deciding_model(
 
 
 def _point_model(grounder: ServedModel) -> PointModel:
-    """A model that finds places. Raises UsageError: its family cannot."""
+    """Prepare the grounder. Raises UsageError: its family cannot find places."""
     family = grounder.family
     if not family.grounds:
         raise UsageError(

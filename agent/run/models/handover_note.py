@@ -1,30 +1,30 @@
-"""What was done so far, in words, for a model that takes over from another one."""
+"""What was done so far, in words, for a model that takes over."""
 
 from agent.core.actions import TOUCHING, CallTool, OpenApp, VisitPage, points_of
 from agent.events.run_events import Acted, Dropped, Event, PersonSaid, StepFinished, UserActed
 from agent.safety.naming import named
 from agent.safety.policy_rules.disclosure import Leaving, holds_secret
 
-#: The newest so many entries are told, each so long at most; what goes on for longer says nothing new.
+#: How many of the newest entries are told, and their maximum length. Longer texts repeat themselves.
 _MOST, _LONGEST = 40, 300
 _NOTHING = "nothing"
 _HIDDEN = "something in a part of the screen that you are not shown"
 
 
 class StepsInWords:
-    """Keeps the words of what each of two models did until the other one takes them.
+    """Collects the actions of one model in words, until the other model takes over.
 
     Args:
-        leaving: what the second one may not be told; None for a model on this machine.
+        leaving: what the fallback model may not be told; None for a local model.
     """
 
     def __init__(self, leaving: Leaving | None) -> None:
         self._leaving = leaving
         self._entries: list[str] = []
-        self._called = False  # a tool, in this step
+        self._called = False  # a tool was called in this step
 
     def handle(self, event: Event) -> None:
-        """Take an event in."""
+        """Record an event."""
         match event:
             case Acted():
                 self._called = isinstance(event.target, CallTool)
@@ -41,7 +41,7 @@ class StepsInWords:
                 self._entries.append(f"the person used the computer: {what}")
 
     def take(self) -> str:
-        """The words since the last call, on one line."""
+        """Return the words since the last call, on one line."""
         told, self._entries = self._entries[-_MOST:], []
         return "; ".join(" ".join(entry.split())[:_LONGEST] for entry in told) or _NOTHING
 
@@ -53,17 +53,17 @@ class StepsInWords:
         words = named(event.target, event.aim)
         if event.error is None:
             return words
-        # An error may quote a window that is hidden.
+        # An error may quote a hidden window.
         hides = self._leaving is not None and self._leaving.hide
         return f"{words} (failed)" if hides else f"{words} (failed: {event.error})"
 
 
 def _is_hidden(event: Acted, leaving: Leaving) -> bool:
-    """Whether an action went to what is hidden, or may have."""
+    """Return whether an action went to something hidden, or may have."""
     aim = event.aim
     if leaving.hide and isinstance(event.target, TOUCHING):
         unknown = not (aim.app or aim.window) and not isinstance(event.target, OpenApp | VisitPage)
-        if unknown or aim.window.endswith("…"):  # a title that was cut may have been one to hide
+        if unknown or aim.window.endswith("…"):  # the part that was cut off may have matched a hidden title
             return True
     boxes = [] if aim.field is None else [aim.field]
     return (

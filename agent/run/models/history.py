@@ -1,10 +1,12 @@
-"""What of the past goes into a request: which screenshots, which steps, within the server's limits.
+"""Which screenshots and steps of the past go into a request, within the server's limits.
 
 The rule is a pair (low, high): screenshots accumulate up to `high`, then all but the newest `low` are dropped at once.
-With low == high that is the published clients' sliding window, which shifts everything behind the dropped image and so
-makes the server compute all of its images again at every step. Dropping in blocks leaves the prompt's beginning alone
-for several steps, and the server's prefix cache keeps it: measured over 12 steps of 2,040-token screenshots, 3,096
-tokens are computed per step instead of 5,570 (docs/facts.md).
+With low == high, this is the sliding window of the published clients. It shifts everything behind the dropped image, so
+the server computes all of its images again at every step.
+
+Dropping in blocks keeps the beginning of the prompt unchanged for several steps, so the server's prefix cache can serve
+it. Measured over 12 steps of 2,040-token screenshots, 3,096 tokens are computed per step instead of 5,570
+(docs/facts.md).
 """
 
 import json
@@ -16,26 +18,26 @@ from agent.model.endpoint import Limits
 
 HistoryRule: TypeAlias = Literal["sliding", "block", "grow"]
 
-#: Low and high of the `block` rule (the measurement above).
+#: Low and high of the `block` rule (from the measurement above).
 BLOCK_LOW, BLOCK_HIGH = 3, 6
-#: `grow` keeps everything that fits; this only bounds what is held in memory.
+#: `grow` keeps everything that fits. This limit only bounds the memory.
 _GROW_MOST = 512
 
-#: The share of the context's room that the past still fills after something was dropped.
+#: After something is dropped, the past fills this share of its room.
 _REFILL = 0.7
-#: UTF-8 bytes per token, on the safe side: English text has about 4, JSON and code about 3, Chinese about 3.
+#: UTF-8 bytes per token, a low estimate: English has about 4, JSON and code about 3, Chinese about 3.
 _BYTES_PER_TOKEN = 2.5
-#: Tokens of a message's frame (role, separators) and of an image's (vision start and end).
+#: Extra tokens of a message (role, separators) or an image (vision start and end).
 _FRAME_TOKENS = 6
 
 
 def estimate_tokens(text: str) -> int:
-    """An estimate of a text's tokens that is rather too high than too low."""
+    """Estimate the tokens of a text, rather too many than too few."""
     return int(len(text.encode("utf-8", "replace")) / _BYTES_PER_TOKEN) + _FRAME_TOKENS
 
 
 def _text_tokens(step: PastStep) -> int:
-    """An estimate of what a step costs without its images."""
+    """Estimate the tokens of a step without its images."""
     written = "".join(json.dumps(dict(call.arguments), ensure_ascii=False) for call in step.calls)
     return sum(map(estimate_tokens, (step.thought, written, "".join(step.replies)))) + 20
 
@@ -51,7 +53,7 @@ class Window:
 class History:
     """The steps so far, and the moving window over them.
 
-    Room is kept for an answer of `answer_tokens`; `images` replaces the rule's own number, or its high one.
+    `answer_tokens` are reserved for the answer. `images` replaces the rule's only number, or its high number.
     """
 
     def __init__(self, rule: HistoryRule, limits: Limits, answer_tokens: int, images: int | None = None) -> None:
@@ -81,13 +83,13 @@ class History:
         return len(self._steps)
 
     def add(self, step: PastStep, image_tokens: int) -> None:
-        """Append a finished step; its images cost so many tokens."""
+        """Append a finished step. Its images cost `image_tokens`."""
         self._steps.append(step)
         self._text_costs.append(_text_tokens(step))
         self._image_costs.append(image_tokens + _FRAME_TOKENS)
 
     def annotate(self, note: str) -> bool:
-        """Add a note to the newest step; False when there is none yet."""
+        """Add a note to the newest step. Return False if there is no step yet."""
         if not self._steps:
             return False
         newest = self._steps[-1]
@@ -96,21 +98,21 @@ class History:
         return True
 
     def limit_images(self, most: int) -> None:
-        """The server takes at most so many images in a request, the current one included."""
+        """Limit the images of a request, the current one included."""
         self._high = max(1, min(self._high, most))
         self._low = max(1, min(self._low, self._high // 2 if self._halve else self._high))
 
     def limit_context(self, tokens: int) -> None:
-        """The server's context turned out to be this long, or the estimate too low: leave more room."""
+        """Set the server's context length, or a lower value if the estimate was too low."""
         self._context = tokens
 
     @property
     def context(self) -> int | None:
-        """The context that requests are kept within; None while unknown."""
+        """Return the token limit of requests; None if unknown."""
         return self._context
 
     def shrink(self) -> bool:
-        """Show less than now, after a server refused; False when nothing is left to leave out."""
+        """Show less of the past, after a server error. Return False if nothing is left to drop."""
         shown = len(self._steps) - self._first_shown
         if shown > 0:
             self._first_shown = len(self._steps) - shown // 2
@@ -123,11 +125,12 @@ class History:
         return False
 
     def window(self, fixed_tokens: int, image_tokens: int, images: int = 1) -> Window:
-        """The window for the next request.
+        """Return the window for the next request.
 
         Args:
-            fixed_tokens: what it costs without the past: system text, instruction, feedback.
-            image_tokens: of the images of now, which are so many `images`.
+            fixed_tokens: tokens without the past: system prompt, instruction, feedback.
+            image_tokens: tokens of the current images.
+            images: number of the current images.
         """
         self._current_images = images
         if self._images_shown() + images > self._high:
@@ -142,9 +145,9 @@ class History:
     def _fit(self, room: int) -> None:
         """Drop screenshots, then the oldest steps, until the past fits.
 
-        More goes than has to, so that the next steps fit without another drop: each one moves everything behind it, and
-        the server's prefix cache loses it. Screenshots may take half of the room; without that share they would go one
-        by one, step after step, before the first text does.
+        It drops more than needed, so that the next steps fit without another drop: each drop shifts everything behind
+        it, and the server's prefix cache loses that. Screenshots may take half of the room. Without that limit, they
+        would be dropped one by one, step after step, before any text.
         """
         if self._cost() <= room:
             return
@@ -160,7 +163,7 @@ class History:
         return sum(len(step.images) for step in self._steps[self._first_shown :])
 
     def _show_images(self, most: int) -> None:
-        """Leave out the oldest images until at most so many of the past are shown."""
+        """Drop the oldest images until at most `most` past images are shown."""
         while self._first_shown < len(self._steps) and self._images_shown() > most:
             self._first_shown += 1
 

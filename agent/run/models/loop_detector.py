@@ -1,6 +1,6 @@
-"""The loop detector: notices a model that does the same thing on the same screen again and again.
+"""Detects a model that repeats the same action on the same screen.
 
-"Clicks the same button forever" is among the most reported failures of desktop agents. It compares action and
+"Clicks the same button forever" is among the most reported failures of desktop agents. The detector compares action and
 screen, so a repeated "next" that turns pages is fine.
 """
 
@@ -18,12 +18,12 @@ _SAME_SCREEN_CELLS = 4
 
 @dataclass(frozen=True, slots=True)
 class LoopRule:
-    """How often is too often."""
+    """How many repetitions are too many."""
 
-    nudge_at: int = 3  # at this many times the model is told
-    stop_at: int = 5  # at this many times the run ends
-    memory: int = 16  # how many steps are looked back
-    waiting_factor: int = 3  # waiting is legitimate more often than anything else
+    nudge_at: int = 3  # repetitions after which the model is told
+    stop_at: int = 5  # repetitions after which the run ends
+    memory: int = 16  # how many steps to look back
+    waiting_factor: int = 3  # waiting may repeat this many times as often
 
 
 class LoopDetector:
@@ -34,7 +34,7 @@ class LoopDetector:
         self._seen: deque[tuple[str, Fingerprint]] = deque(maxlen=rule.memory * rule.waiting_factor)
 
     def observe(self, action: str, screen: Fingerprint, *, waiting: bool = False) -> Verdict:
-        """Judge the action about to be taken on this screen, in words that are equal for equal ones; remember it."""
+        """Judge and remember the next action on this screen. `action` is a text that is equal for equal actions."""
         factor = self._rule.waiting_factor if waiting else 1
         recent = list(self._seen)[-self._rule.memory * factor :]
         times = 1 + sum(

@@ -1,4 +1,4 @@
-"""The models of a run, by the role that each plays."""
+"""The models of a run, by their roles."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from agent.model.engines import Engine
 from agent.run.control.race import Race
 from foundation.errors import UsageError
 
-#: actor: looks and acts; planner: splits the task; grounder: finds the point; relief: takes over where the actor is
-#: stuck; verifier: judges whether it is done.
+#: actor: looks and acts; planner: splits the task; grounder: finds the point; relief: takes over if the actor is stuck;
+#: verifier: judges whether the task is done.
 Role: TypeAlias = Literal["actor", "planner", "grounder", "relief", "verifier"]
 
 
@@ -25,14 +25,14 @@ Role: TypeAlias = Literal["actor", "planner", "grounder", "relief", "verifier"]
 class ServedModel:
     """A model that is ready to be asked."""
 
-    engine: Engine  # what serves it
-    endpoint: Endpoint  # where, with everything that the server told
-    family: Family  # how it is asked, and what its answers mean
-    client: ModelClient  # asks it; closed by whoever opened this
-    remarks: tuple[str, ...] = ()  # what the person should know
+    engine: Engine  # the engine that serves it
+    endpoint: Endpoint  # the address, with everything that the server reported
+    family: Family  # the prompt format, and the meaning of the answers
+    client: ModelClient  # sends the requests; the caller of `open_model` closes it
+    remarks: tuple[str, ...] = ()  # messages for the person
 
     def in_use(self) -> ModelInUse:
-        """As a run's record names it."""
+        """Return the model as the run's record names it."""
         return ModelInUse(self.engine.name, self.endpoint.model or "", self.family.facts.name, self.endpoint.base_url)
 
 
@@ -45,11 +45,10 @@ async def open_model(
     *,
     helps_out: bool = False,
 ) -> ServedModel:
-    """Ask an engine's endpoint what it serves, and find the model's family, unless that is named.
+    """Ask an engine's endpoint what it serves, and detect the model's family unless it is named.
 
-    The client is closed with what else was `opened`. A model that `helps_out` is sent nothing just because it is named.
-    Raises MaiError: the endpoint cannot be asked, or there is no such
-    family.
+    `opened` closes the client. A model that `helps_out` is sent nothing just because it is named. Raises MaiError: the
+    endpoint cannot be asked, or there is no such family.
     """
     client = engine.client or client_of(engine.endpoint, patience, engine.condition)
     opened.push_async_callback(client.aclose)
@@ -71,9 +70,9 @@ async def open_model(
 
 
 def _found_out(endpoint: Endpoint) -> tuple[str, str]:
-    """The family of a model whose name says nothing, and what the person should know of that.
+    """Find the family of a model with an unknown name. Return it with a message for the person.
 
-    By where the server has it from: a name, or a folder of this machine that can be looked into.
+    It follows the origins that the server reports: a model name, or a readable folder of this machine.
     """
     for origin in endpoint.origins:
         if (name := detect_family(origin)) is not None:

@@ -1,1 +1,1 @@
-"""What the screen shows at a step."""
+"""What the screen shows at a step: the screenshot and the outline."""

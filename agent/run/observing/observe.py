@@ -1,4 +1,4 @@
-"""From the screen to the image the model gets: capture, settle, fit, encode, each timed."""
+"""Turns the screen into the image for the model: capture, settle, fit, encode, each timed."""
 
 import time
 from collections.abc import Callable
@@ -18,46 +18,45 @@ from agent.screen.settle import Fingerprint, Settled, SettleRule, settle
 from foundation.errors import EnvironmentLacksError
 from foundation.images import ImageRule
 
-#: An outline is waited for so long, in seconds: the first one reads the whole screen, which may take some on a busy
-#: machine.
+#: Seconds to wait for an outline. The first one reads the whole screen, which takes long on a busy machine.
 _LONGEST = 10.0
-#: Cells that may change while it is taken without its being taken again: carets and clocks.
+#: Screen cells that may change while an outline is taken: carets and clocks. If more change, it is taken again.
 _RESTLESS = SettleRule().spot_cells
 
 
-#: Takes out of a captured screen and its outline what the model may not see.
+#: Removes what the model may not see from a captured screen and its outline.
 Conceal: TypeAlias = Callable[[Frame | None, Outline], tuple[Frame | None, Outline]]
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the model is shown, and what is needed to act on its answer."""
+    """What the model is shown, with what is needed to act on its answer."""
 
-    images: tuple[EncodedImage, ...]  # what is sent: the screenshot, and what else a family wants to see
+    images: tuple[EncodedImage, ...]  # the images to send: the screenshot, and others that a family asks for
     tokens: int  # their vision tokens
-    viewport: Viewport  # how captured pixels lie on the desktop
-    fingerprint: Fingerprint  # the screen, for comparing
-    milliseconds: dict[str, float] = field(default_factory=dict)  # of capture, fit, encode and outline
-    changes: tuple[Change, ...] = ()  # what changed since the run began, for families that ask for it
-    frame: Frame | None = None  # the screen as it was captured, for a closer look
-    outlining: "Future[Outline] | None" = None  # the elements of the screen, where something tells them
+    viewport: Viewport  # maps captured pixels to the desktop
+    fingerprint: Fingerprint  # of the screen, for comparisons
+    milliseconds: dict[str, float] = field(default_factory=dict)  # time of capture, fit, encode and outline
+    changes: tuple[Change, ...] = ()  # changes since the run began, for families that ask for them
+    frame: Frame | None = None  # the captured screen, for a closer look
+    outlining: "Future[Outline] | None" = None  # the elements of the screen; None without an outliner
     sent: Size = Size(1, 1)  # noqa: RUF009 -- frozen; of the image, or of the one that would be sent
 
     @property
     def outline(self) -> Outline | None:
-        """The elements of the screen; None where nothing tells them, or not yet. Never waits."""
+        """Return the elements of the screen, or None if there is no outline yet. Never waits."""
         return self.outlining.result() if self.outlining is not None and self.outlining.done() else None
 
     @property
     def boxes(self) -> dict[str, tuple[int, int, int, int]]:
-        """The boxes of the elements in sight, by number: left, top, width and height in desktop pixels."""
+        """Map the number of each visible element to its box: left, top, width and height in desktop pixels."""
         outline = self.outline
         seen = [] if outline is None else [one for one in outline.elements if is_seen(one, outline)]
         return {str(one.id): (one.box.left, one.box.top, one.box.width, one.box.height) for one in seen}
 
 
 class Observer:
-    """Looks at one screen for one model. Its methods block; call them on its own worker."""
+    """Looks at one screen for one model. Its methods block; call them on a worker thread."""
 
     def __init__(
         self,
@@ -72,11 +71,11 @@ class Observer:
         see: See = "screenshot",
         conceal: Conceal | None = None,
     ) -> None:
-        """Look at `screen`, with images as `rule` and `image_format` want them.
+        """Look at `screen`, with images as `rule` and `image_format` define them.
 
-        `waits`: each observation comes with its outline, instead of the outline being taken while the model thinks.
-        Marks, observations without an image, and `conceal` need the outline and so wait for it, too. `saw` is called
-        as soon as a screen was captured that the model will be shown.
+        With `waits`, each observation waits for its outline; otherwise the outline is taken while the model thinks.
+        Marks, observations without an image, and `conceal` need the outline and therefore wait, too. `saw` is called as
+        soon as a screen that the model will be shown was captured.
         """
         self._screen = screen
         self._rule = rule
@@ -87,10 +86,10 @@ class Observer:
         self._see = see
         self._conceal = conceal
         self._saw = saw
-        self._ahead: tuple[Fingerprint, Future[Outline]] | None = None  # an outline that was begun, and of which screen
+        self._ahead: tuple[Fingerprint, Future[Outline]] | None = None  # an outline taken early, with its screen
 
     def look(self) -> Observation:
-        """Capture now. Raises EnvironmentLacksError: there is something to conceal, and nobody can tell where."""
+        """Capture now. Raises EnvironmentLacksError: `conceal` needs an outline, and there is none."""
         self._ahead = None
         began = time.perf_counter()
         frame = self._screen.grab()
@@ -99,20 +98,20 @@ class Observer:
         return self._observation(frame, Fingerprint.of(frame.image), {"capture": captured})
 
     def watch(self, rule: SettleRule, stopped: Callable[[], bool]) -> Settled:
-        """Wait until the screen is still; an outline that is waited for is taken as soon as it may be."""
+        """Wait until the screen is still. If the outline is needed, begin it as soon as the screen may be still."""
         settled = settle(self._screen, rule, stopped, self._take_ahead if self._waits else None)
         self._saw()
         return settled
 
     def observe(self, settled: Settled) -> Observation:
-        """Return the observation of a settled screen: nothing is captured twice."""
+        """Return the observation of a settled screen, without a second capture."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None and settled.fingerprint.changed_cells(ahead[0]) - settled.restless:
             ahead = None
         return self._observation(settled.frame, settled.fingerprint, {"capture": 0.0}, ahead and ahead[1])
 
     def _take_ahead(self, frame: Frame, fingerprint: Fingerprint) -> None:
-        """Begin the outline of a frame that may be the one on which the screen comes to rest."""
+        """Begin the outline of a frame that may be the final one."""
         if self._ahead is not None:
             self._ahead[1].cancel()
         self._ahead = None if self._outliner is None else (fingerprint, self._outliner.take(frame))
@@ -124,10 +123,10 @@ class Observer:
         milliseconds: dict[str, float],
         outlining: "Future[Outline] | None" = None,
     ) -> Observation:
-        """Make the observation of a captured frame: the one way from a capture to what the model is shown."""
+        """Build the observation of a captured frame. Every observation comes from here."""
         if self._outliner is None:
             return self._altered(self._pictured(frame, fingerprint, milliseconds))
-        if not self._waits:  # the picture first: nothing may hold it up
+        if not self._waits:  # the image first: nothing may delay it
             seen = self._pictured(frame, fingerprint, milliseconds)
             return replace(seen, outlining=self._outliner.take(frame))
         outlining = outlining or self._outliner.take(frame)
@@ -135,8 +134,8 @@ class Observer:
         began = time.perf_counter()
         if not outlining.done():
             wait((outlining,), _LONGEST)
-            # An outline tells of the screen as it is while it is taken. Where the screen changed meanwhile, both are
-            # taken again, once: a screen that never rests is as it is.
+            # An outline describes the screen at the time it is taken. If the screen changed meanwhile, both are taken
+            # again, but only once: some screens never rest.
             now = self._screen.grab()
             after = Fingerprint.of(now.image)
             if len(after.changed_cells(fingerprint)) > _RESTLESS:
@@ -148,7 +147,7 @@ class Observer:
         return self._altered(replace(seen, outlining=outlining))
 
     def _altered(self, seen: Observation) -> Observation:
-        """Take out what the model may not see, and mark the elements, where that is wanted."""
+        """Remove what the model may not see, and draw the marks if they are wanted."""
         outline = seen.outline
         if self._conceal is not None:
             if outline is None:
@@ -163,7 +162,7 @@ class Observer:
             return seen
         began = time.perf_counter()
         viewport = Viewport(seen.viewport.region, seen.sent)
-        # What is told in text is what is marked.
+        # Mark the same elements that are listed in the text.
         elements = write_outline(outline, Grid.pixels(viewport.captured)).elements
         fitted = draw_marks(resize(seen.frame.image, seen.sent), elements, viewport)
         image = encode(fitted, self._format, self._quality)
@@ -186,7 +185,7 @@ class Observer:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Close the screen."""
+        """Close the outliner and the screen."""
         if self._outliner is not None:
             self._outliner.close()
         self._screen.close()

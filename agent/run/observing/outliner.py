@@ -1,4 +1,4 @@
-"""Takes the outline of a screen on a thread of its own: the accessibility tree, joined with the words that are read."""
+"""Takes the outline of a screen on its own thread: the accessibility tree, joined with the words that OCR reads."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -14,19 +14,19 @@ from agent.screen.outline import Numbers, Outline, ShownWindow
 from agent.screen.words import WordReader
 from foundation.errors import EnvironmentLacksError, MaiError
 
-#: Who needs tesseract, for the error.
+#: Names the feature in the error about a missing tesseract.
 _WHO = "Reading the words of the screen"
 
 
 class Outliner:
-    """The outlines of one desktop, for one observer. Everything is opened and used on its own thread.
+    """Takes outlines of one desktop for one observer. Everything is opened and used on its own thread.
 
     Args:
-        open_elements: of the desktop's accessibility tree; gives None where there is none.
-        open_windows: of the desktop.
-        languages: tesseract's names of what the screen is written in.
-        read_words: whether words are read besides; that takes the processor, not only time.
-        keep_numbers: whether an element keeps its number from one outline to the next, for models that name it.
+        open_elements: opens the desktop's accessibility tree; returns None if there is none.
+        open_windows: opens the desktop's window list.
+        languages: tesseract's names of the screen's languages.
+        read_words: whether OCR runs, too. It needs CPU time, and not only latency.
+        keep_numbers: whether an element keeps its number in the next outline, for models that name elements by number.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class Outliner:
         self._worker.submit(self._open)
 
     def take(self, frame: Frame) -> "Future[Outline]":
-        """The outline of a frame, which is to be what the screen still shows; begun now, and never an error.
+        """Begin the outline of a frame that the screen should still show. The future never fails.
 
-        It may be cancelled while it waits for another one.
+        It can be cancelled until the outline before it is done.
         """
         return self._worker.submit(self._told, frame)
 
     def close(self) -> None:
-        """Close the connections, in its own time."""
+        """Close the connections on the outliner's thread. Does not wait."""
         self._worker.end(self._close)
 
     def _close(self) -> None:
@@ -78,7 +78,7 @@ class Outliner:
     def _told(self, frame: Frame) -> Outline:
         try:
             return self._outline(frame)
-        except Exception as error:  # broken trees are broken in many ways; the picture is there without them
+        except Exception as error:  # accessibility trees fail in many ways; the screenshot works without them
             lacks = f"The outline of the screen could not be taken: {type(error).__name__}: {error}."
             return Outline(frame.viewport.region.size, (), (), lacks)
 
@@ -98,11 +98,11 @@ class Outliner:
         return tree if tree.windows else Outline(tree.size, tree.elements, tuple(windows), tree.lacks)
 
     def _shown(self) -> list[ShownWindow] | None:
-        """The windows that are shown, the top-most first; None where they are unknown."""
+        """Return the visible windows, top-most first; None if they are unknown."""
         try:
             windows = self._windows.get()
             return None if windows is None else shown(windows)
-        except EnvironmentLacksError:  # a display that is gone is told by whoever looks at it
+        except EnvironmentLacksError:  # a lost display is reported by the capture
             self._windows.close()
             return None
 
@@ -114,7 +114,7 @@ class Outliner:
 
 
 def _captured(box: Region, viewport: Viewport) -> Box:
-    """A box on the desktop in captured pixels."""
+    """Convert a box from desktop to captured pixels."""
     scale_x, scale_y = viewport.scale
     left, top = (box.left - viewport.region.left) * scale_x, (box.top - viewport.region.top) * scale_y
     return Box(round(left), round(top), round(left + box.width * scale_x), round(top + box.height * scale_y))
