@@ -1,8 +1,8 @@
-"""The one action vocabulary: a closed, typed union that knows no model and no operating system.
+"""The action vocabulary: a closed, typed union, independent of any model and operating system.
 
-Actions are generic over the space of their points: a family's parser gives `Action[GridPoint]`, the run loop maps it
-to `Action[DesktopPoint]`, and only that type can reach a hand. A new action is a new member here, and the type checker
-then names every `match` that does not handle it.
+Actions are generic over the space of their points: a model family's parser returns `Action[GridPoint]`, the run loop
+maps it to `Action[DesktopPoint]`, and only that type can reach a hand. When a member is added, the type checker reports
+every `match` that does not handle it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -138,7 +138,7 @@ class OpenApp:
     """
 
     name: str
-    application: str = ""  # that a file or folder is to be opened with; "" for the desktop's own choice
+    application: str = ""  # opens the file or folder; "" for the desktop's default
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,26 +208,26 @@ EndAction: TypeAlias = Finish | Answer | Absent
 PlainAction: TypeAlias = KeyAction | OpenApp | VisitPage | TalkAction
 Action: TypeAlias = PointAction[P] | PlainAction
 
-#: Actions that touch the desktop; the others only talk.
+#: Actions that act on the desktop; the others only communicate.
 TOUCHING = (
     Click, LongPress, Move, Drag, Scroll, ButtonDown, ButtonUp, TypeText, PressKeys, HoldKeys, KeyDown, KeyUp, OpenApp,
     VisitPage,
 )  # fmt: skip
-#: Those that end the task.
+#: Actions that end the task.
 ENDING = (Finish, Answer, Absent)
-#: Those that go to the window with the keyboard focus.
+#: Actions that go to the window with the keyboard focus.
 TYPING = (TypeText, PressKeys, HoldKeys, KeyDown, KeyUp)
 
 
 def map_points(action: Action[P], to: Callable[[P], Q]) -> Action[Q]:
-    """The same action with every point sent through `to`: the only way from one space to another."""
+    """Return the action with every point mapped by `to`. This is the only way to change an action's space."""
     unmoved: Any = action
     moved: Action[Q] = replace(unmoved, **{name: to(point) for name, point in _points(action).items()})
     return moved
 
 
 def points_of(action: Action[P]) -> list[P]:
-    """The action's points in order; empty for actions without any."""
+    """Return the action's points in order; empty for actions without points."""
     return list(_points(action).values())
 
 
@@ -236,7 +236,7 @@ def _points(action: Action[P]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if isinstance(value, _POINTS)}
 
 
-#: The name of every kind of action in JSON.
+#: JSON name of every kind of action.
 KINDS: Mapping[str, type] = {
     "click": Click, "long_press": LongPress, "move": Move, "drag": Drag, "scroll": Scroll, "type": TypeText,
     "button_down": ButtonDown, "button_up": ButtonUp, "key": PressKeys, "hold": HoldKeys, "key_down": KeyDown,
@@ -244,17 +244,17 @@ KINDS: Mapping[str, type] = {
     "remember": Remember, "absent": Absent, "call_tool": CallTool, "finish": Finish,
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in KINDS.items()}
-#: Fields that are in an action's JSON only where they say something.
+#: Fields that are left out of an action's JSON if they are empty.
 OPTIONAL = ("evidence", "verified", "application", "held", "target")
 
 
 def json_name(field: str) -> str:
-    """What a field of an action is called in JSON: the point that an action ends at is its point."""
+    """Return a field's name in JSON. The end point of an action is called "point" there."""
     return "point" if field == "end" else field
 
 
 def to_json(action: Action[P]) -> dict[str, Any]:
-    """The action as plain JSON: "type", then its fields; a point is [x, y] in the action's own space."""
+    """Return the action as plain JSON: "type", then its fields. A point is [x, y] in the action's own space."""
     told = {json_name(field.name): _plain(getattr(action, field.name)) for field in fields(action)}
     unsaid = [name for name in OPTIONAL if name in told and not told[name] and told[name] is not False]
     return {"type": _NAMES[type(action)], **{name: value for name, value in told.items() if name not in unsaid}}
@@ -271,9 +271,9 @@ def _plain(value: Any) -> Any:
 
 
 def describe(action: Action[P], names: Sequence[str] = ()) -> str:
-    """What the action does, in words a person reads in a list; long text is shortened.
+    """Describe the action in words for a list that people read; long text is shortened.
 
-    `names` are what lies at its points, in their order, told in place of the coordinates; "" where that is not known.
+    `names` replace the coordinates of the action's points, in order. "" means that the name is unknown.
     """
     named = dict(zip(points_of(action), names, strict=False))
 
@@ -343,7 +343,7 @@ def _with(held: tuple[str, ...]) -> str:
 
 
 def shorten(text: str, limit: int = 60) -> str:
-    """Quoted, on one line, at most about `limit` characters, with the number of those left out."""
+    """Return the text quoted, on one line and cut to about `limit` characters. A cut text states its full length."""
     line = " ".join(text.split()).replace("“", "‘").replace("”", "’")
     if len(line) <= limit:
         return f"“{line}”"
@@ -353,6 +353,6 @@ def shorten(text: str, limit: int = 60) -> str:
 def _place(point: NamedPoint | GridPoint | CapturePoint | DesktopPoint) -> str:
     if isinstance(point, NamedPoint):
         return shorten(point.words)
-    if isinstance(point, DesktopPoint):  # the pixel that the hand goes to
+    if isinstance(point, DesktopPoint):  # the pixel that the pointer goes to
         return "{},{}".format(*point.rounded())
     return f"{point.x:.0f},{point.y:.0f}"

@@ -1,4 +1,4 @@
-"""What changed on a computer while a run lasted: the entries of its receipt."""
+"""The entries of a run's receipt: what changed on the computer during the run."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -9,18 +9,18 @@ ChangeKind: TypeAlias = Literal["setting", "file", "window", "app", "clipboard"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is not as it was when the run began.
+    """One difference between the start of the run and now.
 
-    `what` names it so that it can be found again: "xfconf xsettings /Net/ThemeName", "dconf /org/gnome/...",
-    "kde kdeglobals/General/ColorScheme", the path of a file (`~` is the home), the application of a window (whose title
-    is its value). Texts of values, titles and names are a stranger's: data, never instructions.
+    `what` names the thing so that it can be found again: "xfconf xsettings /Net/ThemeName", "dconf /org/gnome/...",
+    "kde kdeglobals/General/ColorScheme", the path of a file (`~` is the home), or a window's application (the title is
+    the value). Values, titles and names come from other programs: they are data, never instructions.
     """
 
     kind: ChangeKind
     what: str
-    before: str | None  # None: it was not there, or was not set
-    after: str | None  # None: it is not there any more, or was reset
-    #: What it takes to undo it, as plain JSON that `agent.desktop.evidence` reads; None where it cannot be undone.
+    before: str | None  # None: it did not exist, or was not set
+    after: str | None  # None: it no longer exists, or was reset
+    #: Undo data as plain JSON, read by `agent.desktop.evidence`; None if the change cannot be undone.
     undo: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Change:
                 return f"{self.kind} {self.what}: {before} -> {after}"
 
     def to_json(self) -> dict[str, Any]:
-        """The change as plain JSON; `undo` only where it can be undone."""
+        """Return the change as plain JSON; `undo` is left out if it is None."""
         told = asdict(self)
         if self.undo is None:
             del told["undo"]

@@ -19,7 +19,7 @@ from typing import Self, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Width and height in the unit of its owner; both at least 1. Raises ValueError: a side is below 1."""
+    """Width and height, each at least 1. The unit depends on the context. Raises ValueError: a side is below 1."""
 
     width: int
     height: int
@@ -49,11 +49,11 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The grid a model counts on: x in 0..width, y in 0..height.
+    """The grid of a model's coordinates: x in 0..width, y in 0..height.
 
-    A relative grid (0..999, 0..1000) has the same number on both axes; an absolute one has the size of the image that
-    was sent, so x and y need separate factors. Where a server puts an image into a larger frame, counting begins
-    elsewhere: x in left..left+width, y in top..top+height.
+    A relative grid (0..999, 0..1000) has the same number on both axes. An absolute grid has the size of the image that
+    was sent, so x and y need separate factors. If a server pads an image into a larger frame, the grid has an offset: x
+    in left..left+width, y in top..top+height.
     """
 
     width: float
@@ -63,29 +63,29 @@ class Grid:
 
     @classmethod
     def relative(cls, divisor: int) -> Self:
-        """The 0..divisor grid on both axes."""
+        """Return the 0..divisor grid on both axes."""
         return cls(divisor, divisor)
 
     @classmethod
     def pixels(cls, sent: Size) -> Self:
-        """Pixels of the image as sent."""
+        """Return the grid of an image's pixels, as sent."""
         return cls(sent.width, sent.height)
 
 
-#: What a model family counts on: a divisor, "pixels" of the image that was sent last, or a grid that was measured.
+#: The grid of a model family: a divisor, "pixels" of the image sent last, or a measured grid.
 Counted: TypeAlias = int | str | Grid
 
 
 @dataclass(frozen=True, slots=True)
 class NamedPoint:
-    """A place called by words ("the Save button at the top right"), which is still to be found on the screen."""
+    """A place described in words ("the Save button at the top right"), not yet located on the screen."""
 
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """A point as the model wrote it, with the grid it counts on. Always finite."""
+    """A point as the model wrote it, with its grid. Always finite."""
 
     x: float
     y: float
@@ -96,13 +96,13 @@ class GridPoint:
             raise ValueError("a point must be finite")
 
     def overshoot(self) -> float:
-        """How far outside the grid the point lies, as a share of the grid's side; 0 when inside."""
+        """Return how far outside the grid the point lies, as a share of the grid's side; 0 if inside."""
         across, down = self.share
         return max(0.0, -across, across - 1, -down, down - 1)
 
     @property
     def share(self) -> tuple[float, float]:
-        """The same as shares of the grid's sides, from its left top."""
+        """The point as shares of the grid's width and height, from its top left."""
         return (self.x - self.grid.left) / self.grid.width, (self.y - self.grid.top) / self.grid.height
 
 
@@ -116,13 +116,13 @@ class CapturePoint:
 
 @dataclass(frozen=True, slots=True)
 class DesktopPoint:
-    """A point in the input system's units, over all monitors; negative left of or above the primary one."""
+    """A point in the input system's units, across all monitors. Negative left of or above the primary monitor."""
 
     x: float
     y: float
 
     def rounded(self) -> tuple[int, int]:
-        """The whole pixel that the point lies in, as input systems take it."""
+        """Return the whole pixel that contains the point, as input systems expect it."""
         return math.floor(self.x), math.floor(self.y)
 
 
@@ -137,44 +137,44 @@ class Region:
 
     @property
     def size(self) -> Size:
-        """Its width and height."""
+        """The width and height."""
         return Size(self.width, self.height)
 
     @property
     def right(self) -> int:
-        """The first column beyond it."""
+        """The first column beyond the right edge."""
         return self.left + self.width
 
     @property
     def bottom(self) -> int:
-        """The first row below it."""
+        """The first row below the bottom edge."""
         return self.top + self.height
 
     def contains(self, point: DesktopPoint) -> bool:
-        """Whether the point lies in it; the right and bottom edges are outside."""
+        """Whether the point lies inside; the right and bottom edges are outside."""
         return self.left <= point.x < self.right and self.top <= point.y < self.bottom
 
     def moved(self, right: int, down: int) -> "Region":
-        """Return it moved by some units."""
+        """Return the region shifted by some units."""
         return Region(self.left + right, self.top + down, self.width, self.height)
 
 
 def shared(one: Region, other: Region) -> Region | None:
-    """Return what two rectangles have in common; None for nothing."""
+    """Return the intersection of two rectangles, or None if they do not overlap."""
     left, top = max(one.left, other.left), max(one.top, other.top)
     right, bottom = min(one.right, other.right), min(one.bottom, other.bottom)
     return Region(left, top, right - left, bottom - top) if right > left and bottom > top else None
 
 
 def around(boxes: Sequence[Region]) -> Region:
-    """Return the smallest rectangle around all; there is at least one."""
+    """Return the bounding rectangle of at least one rectangle."""
     left, top = min(box.left for box in boxes), min(box.top for box in boxes)
     right, bottom = max(box.right for box in boxes), max(box.bottom for box in boxes)
     return Region(left, top, right - left, bottom - top)
 
 
 def without(region: Region, cover: Region) -> list[Region]:
-    """A rectangle minus another one, as up to four rectangles."""
+    """Return `region` minus `cover`, as up to four rectangles."""
     hole = shared(region, cover)
     if hole is None:
         return [region]
@@ -189,14 +189,14 @@ def without(region: Region, cover: Region) -> list[Region]:
 
 @dataclass(frozen=True, slots=True)
 class Viewport:
-    """How one captured monitor lies on the desktop."""
+    """The position of a captured monitor on the desktop."""
 
     region: Region  # the monitor in desktop units
     captured: Size  # the captured image in pixels; differs from the region's size on scaled (HiDPI) displays
 
     @classmethod
     def of_image(cls, size: Size) -> Self:
-        """An image by itself, as if it were a monitor at the origin with scale factor 1."""
+        """Return a viewport for an image alone, as if it were a monitor at the origin with scale factor 1."""
         return cls(Region(0, 0, size.width, size.height), size)
 
     @property
@@ -205,20 +205,20 @@ class Viewport:
         return self.captured.width / self.region.width, self.captured.height / self.region.height
 
     def to_capture(self, point: GridPoint) -> CapturePoint:
-        """Grid to captured pixels. Not clamped: a grid's last value lands on the far edge."""
+        """Map grid to captured pixels. Not clamped: a grid's last value lands on the far edge."""
         x, y = point.x - point.grid.left, point.y - point.grid.top
         return CapturePoint(x * self.captured.width / point.grid.width, y * self.captured.height / point.grid.height)
 
     def to_grid(self, point: CapturePoint, grid: Grid) -> GridPoint:
-        """Captured pixels to a model's grid, the inverse of `to_capture`."""
+        """Map captured pixels to a model's grid, the inverse of `to_capture`."""
         x, y = point.x * grid.width / self.captured.width, point.y * grid.height / self.captured.height
         return GridPoint(x + grid.left, y + grid.top, grid)
 
     def capture_to_desktop(self, point: CapturePoint) -> DesktopPoint:
-        """Captured pixels to desktop units, clamped one pixel inside the monitor.
+        """Map captured pixels to desktop units, clamped one pixel inside the monitor.
 
-        The outermost pixels stay free because slamming the pointer into a corner is how a person stops the hand: an
-        action of ours must never look like that.
+        The outermost pixels stay unused: users stop a run by pushing the pointer into a corner, and our own actions
+        must never trigger that.
         """
         scale_x, scale_y = self.scale
         return DesktopPoint(
@@ -227,12 +227,12 @@ class Viewport:
         )
 
     def desktop_to_capture(self, point: DesktopPoint) -> CapturePoint:
-        """Desktop units to captured pixels; exact for points that `capture_to_desktop` did not clamp."""
+        """Map desktop units to captured pixels; exact for points that `capture_to_desktop` did not clamp."""
         scale_x, scale_y = self.scale
         return CapturePoint((point.x - self.region.left) * scale_x, (point.y - self.region.top) * scale_y)
 
     def to_desktop(self, point: GridPoint) -> DesktopPoint:
-        """Grid to desktop units, clamped one pixel inside the monitor."""
+        """Map grid to desktop units, clamped one pixel inside the monitor."""
         return self.capture_to_desktop(self.to_capture(point))
 
 

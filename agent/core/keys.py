@@ -1,7 +1,7 @@
-"""Key names, named once: what models call keys, turned into one closed set of canonical names.
+"""Canonical key names: maps the names that models use for keys to one closed set.
 
-Input libraries silently ignore names they do not know ("cmd", "page_down", "ArrowUp"), which looks to the model like a
-key that did nothing. Here an unknown name is an error that the model is told about.
+Input libraries silently ignore unknown names ("cmd", "page_down", "ArrowUp"), which looks to the model like a key
+without effect. Here an unknown name is an error that the model sees.
 """
 
 import re
@@ -11,7 +11,7 @@ from foundation.configs import load_config
 
 _TABLE = load_config("keys.toml")
 
-#: Every canonical name; besides these, any single printable character is a key.
+#: Every canonical name. Any single printable character is a key as well.
 KEY_NAMES = frozenset([*_TABLE["names"].split(), *(f"f{number}" for number in range(1, 25))])
 
 MODIFIERS = ("ctrl", "alt", "altgr", "shift", "super")
@@ -26,16 +26,16 @@ _LOOKUP: dict[str, str] = _ALIASES | {_plain(name): name for name in sorted(KEY_
 _WHITE = {" ": "space", "\n": "enter", "\r": "enter", "\t": "tab"}
 _NUMPAD = re.compile(r"(?:numpad|kp|num)([0-9])")
 _WORD = re.compile(r"[^\s+,\-]+|[+,\-]")
-# Between two keys: a sign with another key behind it, or space. "ctrl+" alone is half a chord.
+# Between two keys: a sign followed by another key, or whitespace. "ctrl+" alone is an incomplete chord.
 _BETWEEN = re.compile(r"\s*([+,\-])\s*(?=\S)|\s+")
 
 
 class UnknownKeyError(ValueError):
-    """A name that is no key; the message says so in words for the model."""
+    """A name is not a key. The message is written for the model."""
 
 
 def canonical_key(name: str) -> str:
-    """The canonical name of one key. Raises UnknownKeyError: no keyboard has such a key."""
+    """Return the canonical name of one key. Raises UnknownKeyError: there is no such key."""
     if name in _WHITE:
         return _WHITE[name]
     stripped = name.strip()
@@ -56,12 +56,12 @@ def canonical_key(name: str) -> str:
 
 
 def chord(keys: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
-    """The keys of one chord, modifiers first, each once.
+    """Return the keys of one chord, modifiers first, without duplicates.
 
-    Takes what models write: "ctrl+shift+t", "ctrl-s", "Ctrl C", ["ctrl", "s"], ["ctrl+s"], "ctrl++", and the stray
-    brackets and quotes of a broken list ("keys=['ctrl\"").
+    Accepts the forms that models write: "ctrl+shift+t", "ctrl-s", "Ctrl C", ["ctrl", "s"], ["ctrl+s"], "ctrl++", and
+    the stray brackets and quotes of a broken list ("keys=['ctrl\"").
 
-    Raises UnknownKeyError: a name is no key, or there is none at all.
+    Raises UnknownKeyError: a name is not a key, or the list is empty.
     """
     names: list[str] = []
     for part in [keys] if isinstance(keys, str) else keys:
@@ -77,15 +77,15 @@ def chord(keys: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _split(text: str) -> list[str]:
-    """The names in a written chord; raises UnknownKeyError for one that ends in the middle."""
+    """Return the key names in a written chord. Raises UnknownKeyError: the chord is incomplete."""
     if len(text.strip()) <= 1:
         return [text] if text else []
     cleaned = re.sub(r"^\s*keys?\s*=\s*", "", text).strip()
     if len(cleaned) > 1 and cleaned[0] in "['\"(":
         cleaned = re.sub(r"[\[\]'\"()]", "", cleaned).strip()
-    cleaned = re.sub(r"(?<=\w)['\"\])]+$", "", cleaned)  # the end of a list that was broken into pieces: "v']"
+    cleaned = re.sub(r"(?<=\w)['\"\])]+$", "", cleaned)  # the end of a list that was split into pieces: "v']"
     words: list[str] = []
-    joints: list[bool] = []  # whether a name may go on from the word before: "Page Down" may, "page+down" may not
+    joints: list[bool] = []  # whether a word may continue the word before: "Page Down" may, "page+down" may not
     at, joint = 0, False
     while word := _WORD.match(cleaned, at):
         words.append(word[0])
@@ -108,7 +108,7 @@ def _split(text: str) -> list[str]:
 
 
 def _is_name(words: list[str]) -> bool:
-    """Whether several words are one key. A modifier before a key is a chord: "alt left" is not the left Alt key."""
+    """Whether several words name one key. A modifier before a key is a chord: "alt left" is not the left Alt key."""
     if not _is_key("_".join(words)):
         return False
     return not (_is_key(words[0]) and canonical_key(words[0]) in MODIFIERS and _is_key(words[1]))

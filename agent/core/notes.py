@@ -1,6 +1,6 @@
-"""The notes that the program adds to a model's conversation: what became of its actions, and what the person said.
+"""The notes that the program adds to a model's conversation: the outcome of its actions, and what the user said.
 
-The loop writes them and any model reads them as English; the built-in engine reads them back into the same values.
+The run loop writes them and any model reads them as English. The built-in engine parses them back into `Note` values.
 """
 
 import re
@@ -12,7 +12,7 @@ NoteKind: TypeAlias = Literal[
     "acted", "left_out", "first_only", "doubted", "let_go", "needs_drag",
     "meanwhile", "takes_over",
 ]  # fmt: skip
-#: What each kind says; "{}" stands for the note's detail.
+#: The text of each kind; "{}" stands for the note's detail.
 _TEXTS: dict[NoteKind, str] = {
     "no_effect": "Your last action changed nothing on the screen.",
     "repeated": "You have done this several times on the same screen without effect. Try something different.",
@@ -39,18 +39,18 @@ _TEXTS: dict[NoteKind, str] = {
 class Note:
     """One note; `str()` gives what the model reads."""
 
-    kind: NoteKind  # what it is about
-    detail: str = ""  # an error, an action in words, what the person said or did; "" for the kinds that have none
+    kind: NoteKind  # the subject
+    detail: str = ""  # an error, an action, or what the user said or did; "" for kinds without a detail
 
     def __str__(self) -> str:
-        # One pair of quotes around what is quoted, whatever it holds, or its end could not be told.
+        # Quotes inside the detail are replaced, so that `read_notes` can find the end of a quoted detail.
         quoted = "“{}”" in _TEXTS[self.kind]
         detail = self.detail.replace("“", "‘").replace("”", "’") if quoted else self.detail
         return _TEXTS[self.kind].replace("{}", detail)
 
 
 def _pattern() -> re.Pattern[str]:
-    # A full stop inside of a name, as in "report.txt", ends no note.
+    # A full stop inside a name, as in "report.txt", does not end a note.
     kinds = (f"(?P<{kind}>{re.escape(text)})(?!\\S)" for kind, text in _TEXTS.items())
     return re.compile("|".join(kinds).replace(r"\{\}", "(?:.*?)"), re.DOTALL)
 
@@ -59,7 +59,7 @@ _PATTERN = _pattern()
 
 
 def read_notes(text: str) -> list[Note]:
-    """The notes in a text, in order. A detail ends where its note may end for the first time."""
+    """Return the notes in a text, in order. A detail ends at the first place where its note can end."""
     found: list[Note] = []
     for match in _PATTERN.finditer(text):
         kind: NoteKind = match.lastgroup  # type: ignore[assignment]  # the groups are named by the kinds
@@ -69,5 +69,5 @@ def read_notes(text: str) -> list[Note]:
 
 
 def without_notes(text: str) -> str:
-    """A text without the notes in it."""
+    """Return the text without the notes in it."""
     return _PATTERN.sub("", text).strip()

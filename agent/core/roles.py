@@ -1,4 +1,4 @@
-"""Roles of elements in groups, named once for every room (`configs/roles.toml`)."""
+"""Groups of element roles, defined once for the whole project (`configs/roles.toml`)."""
 
 from functools import cache
 
@@ -7,6 +7,6 @@ from foundation.configs import load_config
 
 @cache
 def role_group(name: str) -> frozenset[str]:
-    """Return the roles of a group, with those of the groups that it adds."""
+    """Return the roles of a group, including the groups that it adds."""
     group = load_config("roles.toml")[name]
     return frozenset(group["roles"]).union(*map(role_group, group.get("with", ())))

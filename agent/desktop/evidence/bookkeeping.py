@@ -1,4 +1,4 @@
-"""Which settings, files and windows are programs' own bookkeeping, by the table in `configs/receipt.toml`."""
+"""Tells which settings, files and windows are programs' own bookkeeping, by the table in `configs/receipt.toml`."""
 
 import re
 from collections.abc import Iterable
@@ -13,37 +13,37 @@ _TRASH = PurePosixPath(".local/share/Trash")
 
 
 def is_setting_of_programs(what: str) -> bool:
-    """Whether a setting, by the name that receipts give it, is bookkeeping."""
+    """Whether a setting, named as in receipts, is bookkeeping."""
     return _matches("settings", "bookkeeping", what) and not _matches("settings", "choices", what)
 
 
 def is_written_when_starting(what: str) -> bool:
-    """Whether a setting is one that a desktop writes about itself when it starts."""
+    """Whether a desktop writes this setting by itself when it starts."""
     return _matches("settings", "starting", what)
 
 
 def starting_seconds() -> list[float]:
-    """When to look for such settings, in seconds after the watch began."""
+    """When to check for settings that a starting desktop writes, in seconds after the watch began."""
     return list(_table("settings")["starting_seconds"])
 
 
 def starting_age() -> float:
-    """The age of a session in seconds up to which its desktop counts as still starting."""
+    """Age of a session, in seconds, up to which its desktop counts as still starting."""
     return float(_table("settings")["starting_age"])
 
 
 def xfconf_channels() -> list[str]:
-    """Channels of XFCE's settings that are asked for although its daemon may not list them."""
+    """XFCE channels to query even if the daemon does not list them."""
     return list(_table("settings")["xfconf_channels"])
 
 
 def fewest_first_keys() -> int:
-    """Keys that come at once in a new group of an application's own file, from which they are no person's change."""
+    """Number of keys that must appear at once in a new group of an application's file to count as its first start."""
     return int(_table("settings")["kde_first_keys"])
 
 
 def is_neutral(what: str, value: str) -> bool:
-    """Whether a setting's value says as much as its not being set."""
+    """Whether a setting's value means the same as an unset setting."""
     return any(pattern.match(what) and values.match(value) for pattern, values in _neutral())
 
 
@@ -53,22 +53,25 @@ def _neutral() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
 
 
 def is_app_of_desktop(app: str) -> bool:
-    """Whether the windows of an application come and go by themselves."""
+    """Whether an application's windows open and close without any user action."""
     return _matches("windows", "apps", app)
 
 
 def is_kde_file(name: str) -> bool:
-    """Whether a file, by its path below the folder of configurations, is one of KDE's, which lie at its top."""
+    """Whether a file is one of KDE's configuration files, by its path relative to the configuration folder.
+
+    They are at the top of that folder or in kdedefaults/.
+    """
     return name.count("/") <= name.startswith("kdedefaults/") and _matches("settings", "kde_files", name)
 
 
 def is_kde_file_of_desktop(name: str) -> bool:
-    """Whether one of KDE's files belongs to the desktop, and not to one application."""
+    """Whether a KDE file belongs to the desktop rather than to a single application."""
     return _matches("settings", "kde_desktop_files", name)
 
 
 def is_file_left_out(path: PurePosixPath) -> bool:
-    """Whether a file, by its path below the home, is bookkeeping, or told as settings."""
+    """Whether a file, by its path relative to the home, is bookkeeping or is reported as settings instead."""
     if _matches("files", "names", path.name) or _matches("files", "paths", str(path)):
         return True
     hidden = path.parts[0].startswith(".") and not path.is_relative_to(_TRASH)
@@ -80,7 +83,7 @@ def is_file_left_out(path: PurePosixPath) -> bool:
 
 
 def is_folder_left_out(path: PurePosixPath) -> bool:
-    """Whether a folder, by its path below the home, is not watched, nor what is in it."""
+    """Whether a folder, by its path relative to the home, is excluded from watching with everything in it."""
     hidden = _hidden_folders()
     if path in hidden or any(path in watched.parents for watched in hidden):
         return False
@@ -90,7 +93,7 @@ def is_folder_left_out(path: PurePosixPath) -> bool:
 
 
 def is_on_the_way(path: PurePosixPath) -> bool:
-    """Whether a folder is only passed through: what lies in it besides the way to a hidden folder is left out."""
+    """Whether a folder is only passed through: nothing in it counts except the path to a watched hidden folder."""
     hidden = _hidden_folders()
     if not path.parts or any(watched == path or watched in path.parents for watched in hidden):
         return False
@@ -103,7 +106,7 @@ def _hidden_folders() -> tuple[PurePosixPath, ...]:
 
 
 def any_of(patterns: Iterable[str]) -> re.Pattern[str]:
-    """One pattern that matches what any of a shell's patterns does."""
+    """Combine shell patterns into one regular expression that matches any of them."""
     return re.compile("|".join(f"(?:{translate(pattern)})" for pattern in patterns))
 
 

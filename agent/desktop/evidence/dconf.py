@@ -1,4 +1,6 @@
-"""Settings in dconf, which `gsettings` sets: read from its file, so that nothing is started and nothing can hang."""
+"""Track settings in dconf, which `gsettings` writes. The database file is read directly, so nothing is started and
+nothing can hang.
+"""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,7 +13,7 @@ from agent.desktop.evidence.gvdb import Table
 from agent.desktop.evidence.settings import Setting, differences, read_bounded
 from agent.desktop.linux import places
 
-#: A larger file is not read; the largest seen had 60 KB.
+#: Files larger than this are not read. The largest file seen had 60 KB.
 _LARGEST = 8_000_000
 
 
@@ -46,7 +48,9 @@ class DconfStore:
         )
 
     def current(self, key: str) -> str | None:
-        """The value of a key in GVariant's text form; None where it is not set. Raises ValueError: it is damaged."""
+        """Return a key's value in GVariant's text form, or None if it is not set. Raises ValueError: the value is
+        damaged.
+        """
         data = self._values(self._read()).get(key)
         return None if data is None else read(data).text()
 
@@ -65,7 +69,7 @@ class DconfStore:
         return {}
 
     def _read(self) -> bytes:
-        for _ in range(3):  # a file that is being replaced is marked as not valid
+        for _ in range(3):  # while the file is being replaced, its header is zeroed
             data = read_bounded(self._file, _LARGEST)
             if not data or data[:8].strip(b"\0"):
                 return data
@@ -73,7 +77,7 @@ class DconfStore:
 
 
 class Schemas:
-    """What GLib's schemas say of keys; read when it is first asked for."""
+    """The keys' defaults from GLib's compiled schemas, loaded on first use."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         folders = [places.data_home(environ), *places.data_dirs(environ)]
@@ -84,7 +88,7 @@ class Schemas:
         self._desktops = environ.get("XDG_CURRENT_DESKTOP", "").split(":")
 
     def default(self, key: str) -> Setting | None:
-        """The default of a key; None where no schema has it at a place of its own."""
+        """Return a key's default, or None if no schema with a fixed path has the key."""
         folder, _, name = key.rpartition("/")
         with suppress(ValueError):
             for table in self._by_path.get(f"{folder}/", []):
@@ -94,7 +98,7 @@ class Schemas:
         return None
 
     def _entry(self, table: Table | None, name: str, depth: int = 8) -> Variant | None:
-        """What a schema, or a schema that it extends, says of a key."""
+        """Return the schema's entry for a key; inherited from the schema that it extends if needed."""
         if table is None or depth == 0:
             return None
         values = dict(table.values())
@@ -104,7 +108,7 @@ class Schemas:
         return None if parent is None else self._entry(self._by_id.get(read(parent).plain()), name, depth - 1)
 
     def _default_in(self, entry: Variant) -> Setting:
-        """The default in a schema's entry: a tuple of the default and of options, each of which begins with a letter.
+        """Return the default in a schema's entry: a tuple of the default and of options, each marked by a letter.
 
         It has no data: putting it back means resetting the key.
         """
@@ -112,7 +116,7 @@ class Schemas:
         for option in options:
             if option.type == "(ya{sv})":
                 letter, own = option.children()
-                if letter.bytes() == b"d":  # other defaults on some desktops
+                if letter.bytes() == b"d":  # defaults for particular desktops
                     found = next((one for desktop in self._desktops if (one := own.lookup(desktop))), None)
                     if found is not None:
                         return Setting(found.text(), None)

@@ -1,4 +1,4 @@
-"""What is known of one file or folder, and how it is told."""
+"""The recorded state of a file or folder, and its fingerprint."""
 
 import hashlib
 import os
@@ -9,38 +9,38 @@ from typing import Any
 
 from agent.desktop.evidence.settings import read_bounded
 
-#: Files up to this size are told apart by what they hold, in bytes; larger ones by size and time.
+#: Files up to this size, in bytes, are compared by content; larger files by size and modification time.
 LARGEST_READ = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file, folder or link as it was at one time."""
+    """The state of a file, folder or link at one point in time."""
 
     mode: int
     inode: int
     size: int
     modified: int  # in nanoseconds
-    content: bytes | None = None  # what a small file held, or where a link pointed
+    content: bytes | None = None  # content of a small file, or target of a link
 
     @classmethod
     def of(cls, status: os.stat_result, content: bytes | None = None) -> "Entry":
-        """From what the system tells."""
+        """Create an entry from a stat result."""
         return cls(status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, content)
 
     @classmethod
     def unknown(cls, *, is_folder: bool) -> "Entry":
-        """Of something that was there, and of which nothing else is known."""
+        """Return an entry for something that existed, but of which only the kind is known."""
         return cls(stat.S_IFDIR if is_folder else stat.S_IFREG, 0, -1, 0)
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder, and no link to one."""
+        """Whether it is a folder; a link to a folder does not count."""
         return stat.S_ISDIR(self.mode)
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a plain file."""
+        """Whether it is a regular file."""
         return stat.S_ISREG(self.mode)
 
     @property
@@ -49,7 +49,9 @@ class Entry:
         return stat.S_ISLNK(self.mode)
 
     def same_thing(self, other: "Entry") -> bool:
-        """Whether both are the same file, not written to; numbers of deleted files are given again."""
+        """Whether both are the same, unmodified file. The inode alone is not enough: inodes of deleted files are
+        reused.
+        """
         if self.inode != other.inode or stat.S_IFMT(self.mode) != stat.S_IFMT(other.mode):
             return False
         return self.is_folder or (self.modified == other.modified and self.size == other.size)
@@ -65,7 +67,7 @@ class Entry:
 
 
 def entry_at(path: str) -> Entry | None:
-    """What is at a path; None for nothing."""
+    """Return the entry at a path, or None if nothing is there."""
     try:
         return Entry.of(os.lstat(path))
     except (OSError, ValueError):
@@ -73,7 +75,7 @@ def entry_at(path: str) -> Entry | None:
 
 
 def link_target(path: str) -> bytes:
-    """Where a symbolic link points; nothing where it is none any more."""
+    """Return the target of a symbolic link, or b"" if the path is no longer a link."""
     try:
         return os.fsencode(Path(path).readlink())
     except OSError:
@@ -81,8 +83,10 @@ def link_target(path: str) -> bytes:
 
 
 def digest(path: str, entry: Entry) -> str:
-    """A fingerprint of what is there: of a folder's names, of what a file of up to `LARGEST_READ` bytes holds, else of
-    its size and time.
+    """Return a fingerprint of what is at a path.
+
+    It covers the target of a link, the names in a folder, and the content of a file of up to `LARGEST_READ` bytes. For
+    anything else it consists of size and modification time.
     """
     if entry.is_link:
         return hashlib.sha256(link_target(path)).hexdigest()
@@ -102,5 +106,5 @@ def _names(folder: str) -> list[bytes]:
 
 
 def state(path: str, entry: Entry) -> dict[str, Any]:
-    """What tells later whether it is still as it is now, as plain JSON."""
+    """Return plain JSON by which a later call can tell whether the file or folder is unchanged."""
     return {"folder": entry.is_folder, "size": 0 if entry.is_folder else entry.size, "digest": digest(path, entry)}

@@ -1,4 +1,4 @@
-"""Which files were made, changed, moved, trashed or deleted: how the home was, against how it is."""
+"""Compares the home's initial and present state: files created, changed, moved, trashed or deleted."""
 
 import hashlib
 import os
@@ -14,9 +14,9 @@ from agent.desktop.evidence.bookkeeping import is_file_left_out, is_folder_left_
 from agent.desktop.evidence.entries import Entry, entry_at, state
 from agent.desktop.evidence.home import Home, told_as
 
-#: The home's trash, below it (FreeDesktop.org Trash specification, with the default folder of data).
+#: The trash, relative to the home (FreeDesktop.org Trash specification, with the default data folder).
 TRASH = ".local/share/Trash/files"
-#: Entries of a receipt about files; what is more is counted.
+#: Most file entries in a receipt; the rest is only counted.
 _MOST = 2000
 
 Entries = Mapping[str, Entry]
@@ -24,24 +24,24 @@ Entries = Mapping[str, Entry]
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """How files differ."""
+    """The differences between two states of some paths."""
 
     made: dict[str, Entry]
     gone: dict[str, Entry]
-    changed: dict[str, tuple[Entry, Entry]]  # by where it is now; whether it is, is to be looked at
-    moved: dict[str, tuple[str, Entry]]  # from where it was before all, to where it is
+    changed: dict[str, tuple[Entry, Entry]]  # by present path; candidates, whose content is still to be compared
+    moved: dict[str, tuple[str, Entry]]  # from the initial path to the present one
 
 
 def compare(before: Entries, after: Entries, moves: Mapping[str, str]) -> Differences:
-    """What differs between two states of the same paths; `moves` are those that are known for sure.
+    """Compare two states of the same paths; `moves` are the moves that the kernel reported.
 
-    A path that was replaced by something else of the same kind counts as changed, not as gone and made.
+    A path that was replaced by something else of the same kind counts as changed, not as deleted and created.
     """
     changed = {path: (old, after[path]) for path, old in before.items() if path in after and _kind(old, after[path])}
     gone = {path: old for path, old in before.items() if path not in after or path not in changed}
     made = {path: new for path, new in after.items() if path not in before or path not in changed}
     moved: dict[str, tuple[str, Entry]] = {}
-    for path in sorted(gone):  # a folder before what is in it
+    for path in sorted(gone):  # a folder before its contents
         old = gone.get(path)
         target = None if old is None else _target(path, old, made, moves)
         if old is None or target is None:
@@ -60,7 +60,7 @@ def _kind(old: Entry, new: Entry) -> bool:
 
 
 def _target(path: str, old: Entry, made: Entries, moves: Mapping[str, str]) -> str | None:
-    """Where something went that is not there any more."""
+    """Return the present path of something that moved, or None."""
     told, known = path, {path}
     while told in moves and moves[told] not in known:
         told = moves[told]
@@ -73,7 +73,7 @@ def _target(path: str, old: Entry, made: Entries, moves: Mapping[str, str]) -> s
 def _carry_along(
     path: str, target: str, gone: dict[str, Entry], made: dict[str, Entry], changed: dict[str, tuple[Entry, Entry]]
 ) -> None:
-    """What was in a folder that was moved is now in it elsewhere: only what differs there counts."""
+    """Compare a moved folder's contents with those at the new place, so that only real differences count."""
     for inner in [other for other in gone if other.startswith(f"{path}/")]:
         now = target + inner[len(path) :]
         if now in made and _kind(gone[inner], made[now]):
@@ -81,14 +81,14 @@ def _carry_along(
 
 
 class Files:
-    """Tells what changed in a home."""
+    """Reports what changed in a home."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._states: dict[tuple[str, int, int, int], dict[str, Any]] = {}
 
     def changes(self) -> list[Change]:
-        """What differs now, without bookkeeping."""
+        """Return the differences so far, without bookkeeping."""
         home = self._home
         home.look()
         paths = sorted(home.touched)
@@ -116,7 +116,7 @@ class Files:
                 yield self._change(path, str(entry), None, "gone", entry, content=_text(entry))
 
     def _made_and_trashed(self, made: Entries) -> Iterator[Change]:
-        """What was made and thrown away in the same run: the trash has it. There is nothing to undo."""
+        """Report what the run created and then moved to the trash. There is nothing to undo."""
         origins = {target: source for source, target in self._home.moves.items()}
         for target, entry in made.items():
             origin = origins.get(target)
@@ -164,7 +164,7 @@ class Files:
         return digest
 
     def _state(self, path: str, entry: Entry) -> dict[str, Any]:
-        """How it is; read once for each state of a file."""
+        """Return the state of a file, read only once per version of it."""
         key = (path, entry.inode, entry.size, entry.modified)
         if key not in self._states:
             self._states[key] = state(self._home.at(path), entry)
@@ -175,7 +175,7 @@ def _is_left_out(path: str, entry: Entry) -> bool:
     pure = PurePosixPath(path)
     if is_on_the_way(pure.parent):
         return True
-    if entry.is_folder:  # a folder in the folder of configurations says nothing; what is in it does
+    if entry.is_folder:  # a new hidden folder, such as one in .config, says nothing; its contents do
         return is_folder_left_out(pure) or (pure.parts[0].startswith(".") and not _in_trash(path))
     return is_file_left_out(pure) or any(map(is_folder_left_out, list(pure.parents)[:-1]))
 
@@ -189,12 +189,12 @@ def _hash(content: bytes) -> str:
 
 
 def _quoted(path: str) -> str:
-    """A path that any file can hold: names of files need not be text."""
+    """Percent-encode a path: file names need not be valid text."""
     return quote(os.fsencode(path))
 
 
 def _text(entry: Entry) -> str | None:
-    """What a small file held, where that is text; None where it cannot be put back."""
+    """Return the content of a small text file, or None if it cannot be restored."""
     with suppress(UnicodeDecodeError):
         return None if entry.content is None or not entry.is_file else entry.content.decode()
     return None

@@ -1,7 +1,7 @@
-"""Values of GVariant, in which dconf keeps settings: from bytes, to bytes, and as text, by GLib itself.
+"""Parse, serialize and print GVariant values, the format of dconf's settings, by calling GLib through ctypes.
 
-Every machine with dconf has GLib, so its library is called by ctypes: PyGObject has no wheels, and the command
-`gsettings get` takes a process of 29 ms for each key and knows no key without a schema.
+Every machine with dconf has GLib. PyGObject has no wheels; `gsettings get` costs 29 ms per key for its process and
+cannot read a key without a schema.
 """
 
 import ctypes
@@ -33,7 +33,7 @@ _FUNCTIONS = {
 
 
 class Variant:
-    """One value; made by `read`, `parse` and `string`."""
+    """A GVariant value; create it with `read`, `parse` or `string`."""
 
     def __init__(self, pointer: int) -> None:
         self._glib = _glib()
@@ -44,11 +44,11 @@ class Variant:
 
     @property
     def type(self) -> str:
-        """Its type, such as a{sv}."""
+        """The type string, such as a{sv}."""
         return str(self._glib.g_variant_get_type_string(self._pointer).decode())
 
     def text(self) -> str:
-        """The value with its types as `gsettings get` and `dconf read` write it."""
+        """Return the value with type annotations, as `gsettings get` and `dconf read` print it."""
         printed = self._glib.g_variant_print(self._pointer, 1)
         try:
             return ctypes.string_at(printed).decode("utf-8", "replace")
@@ -56,29 +56,29 @@ class Variant:
             self._glib.g_free(printed)
 
     def bytes(self) -> bytes:
-        """The value as GLib stores it."""
+        """Return the value in GLib's serialized form."""
         size = self._glib.g_variant_get_size(self._pointer)
         return ctypes.string_at(self._glib.g_variant_get_data(self._pointer), size) if size else b""
 
     def plain(self) -> str:
-        """The content of a string. Raises ValueError: it is none."""
+        """Return the content of a string. Raises ValueError: the value is not a string."""
         if self.type != "s":
             raise ValueError(f"{self.type} is no string")
         return str(self._glib.g_variant_get_string(self._pointer, None).decode("utf-8", "replace"))
 
     def children(self) -> "list[Variant]":
-        """The values in a container."""
+        """Return the values in a container."""
         count = self._glib.g_variant_n_children(self._pointer)
         return [_taken(self._glib.g_variant_get_child_value(self._pointer, at)) for at in range(count)]
 
     def lookup(self, key: str) -> "Variant | None":
-        """The value of a key in a dictionary a{sv}; None where it has no such key."""
+        """Return the value of a key in an a{sv} dictionary, or None if the key is missing."""
         found = self._glib.g_variant_lookup_value(self._pointer, key.encode(), None)
         return _taken(found) if found else None
 
 
 def read(data: bytes) -> Variant:
-    """The value in the bytes of a variant. Raises ValueError: they are no such value."""
+    """Deserialize the value inside a serialized variant. Raises ValueError: the bytes are not a valid variant."""
     glib = _glib()
     held = glib.g_bytes_new(data, len(data))
     try:
@@ -91,7 +91,7 @@ def read(data: bytes) -> Variant:
 
 
 def parse(kind: str, text: str) -> Variant:
-    """The value of a type from its text. Raises ValueError: it is none of that type."""
+    """Parse a value from its text form. Raises ValueError: the text is not a value of this type."""
     glib = _glib()
     if not glib.g_variant_type_string_is_valid(kind.encode()) or "\0" in text:
         raise ValueError(f"{kind!r} is no type, or its value no text")
@@ -102,12 +102,12 @@ def parse(kind: str, text: str) -> Variant:
 
 
 def string(text: str) -> Variant:
-    """A string as a value."""
+    """Return a text as a string value."""
     return Variant(_glib().g_variant_new_string(text.encode()))
 
 
 def _taken(pointer: int) -> Variant:
-    """A value that GLib handed over with a reference of ours."""
+    """Wrap a pointer whose reference GLib transferred to us."""
     value = Variant(pointer)
     value._glib.g_variant_unref(pointer)
     return value
@@ -115,7 +115,7 @@ def _taken(pointer: int) -> Variant:
 
 @cache
 def _glib() -> _Library:
-    """GLib. Raises ValueError: this machine has none, so no value can be read."""
+    """Load GLib. Raises ValueError: GLib is not installed."""
     try:
         library = ctypes.CDLL("libglib-2.0.so.0")
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Reads GVDB files, in which dconf keeps settings and GLib their schemas: hash tables of GVariant values.
+"""Read GVDB files: the hash tables of GVariant values in which dconf stores settings and GLib stores schemas.
 
-Read here because nothing has to be started and no program has to be installed for it, and relocatable schemas are in
-it like all others. The format is that of gvdb-format.h in GLib; every offset is checked.
+Parsing the files directly starts no process, needs no installed program, and finds relocatable schemas too. The format
+is defined in GLib's gvdb-format.h; every offset is checked.
 """
 
 import struct
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 _SIGNATURE = b"GVariant"
 _NO_PARENT = 0xFFFFFFFF
-#: A path of more names than this is a damaged file.
+#: Most parts in an item's name; a longer chain of parents means that the file is damaged.
 _DEEPEST = 64
 
 
@@ -24,10 +24,10 @@ class _Item:
 
 
 class Table:
-    """One hash table of a file.
+    """One hash table of a GVDB file.
 
     Raises:
-        ValueError: it is no such file, or damaged.
+        ValueError: the file is damaged or not in the GVDB format.
     """
 
     def __init__(self, data: bytes, start: int | None = None, end: int | None = None) -> None:
@@ -39,19 +39,19 @@ class Table:
         self._items = list(_read_items(data, start, min(end, len(data))))
 
     def values(self) -> Iterator[tuple[str, bytes]]:
-        """Each value's name, and its bytes: a variant."""
+        """Yield the name of each value and its bytes, a serialized variant."""
         for item in self._items:
             if item.kind == "v":
                 yield self._full_name(item), self._data[item.start : item.end]
 
     def tables(self) -> Iterator[tuple[str, "Table"]]:
-        """Each table within it, by its name."""
+        """Yield each nested table with its name."""
         for item in self._items:
             if item.kind == "H":
                 yield self._full_name(item), Table(self._data, item.start, item.end)
 
     def value(self, name: str) -> bytes | None:
-        """The bytes of one value."""
+        """Return the bytes of a value, or None if there is no value of this name."""
         return next((data for other, data in self.values() if other == name), None)
 
     def _full_name(self, item: _Item) -> str:

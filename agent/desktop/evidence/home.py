@@ -1,7 +1,7 @@
-"""Files of the home, watched while a run lasts.
+"""Track changes to the files of the home folder during a run.
 
-How everything was is taken in once, in the background and within limits; then the kernel tells where something
-happens, and only there is looked again. What differs is told, not what happened in between.
+A background scan, with limits, records the initial state; inotify then reports the paths to look at again. Only the
+difference between start and end counts, not the steps in between.
 """
 
 import errno
@@ -18,27 +18,27 @@ from agent.desktop.evidence.bookkeeping import is_folder_left_out
 from agent.desktop.evidence.entries import Entry, entry_at, link_target
 from agent.desktop.evidence.settings import read_bounded
 
-#: Folders that are watched, at most: a system allows 8,192 watches at least, of all programs of a person (older
-#: kernels; newer ones 65,536 and more).
+#: Most folders to watch. The kernel's limit for all programs of a user is at least 8,192 watches (older kernels; newer
+#: ones allow 65,536 and more).
 _MOST_FOLDERS = 6_000
-#: Things that are remembered, at most: some 15 MB. In the folders beyond, it is told what happened, but not what was.
+#: Most entries to remember: some 15 MB. In folders beyond this limit, changes are reported without the earlier state.
 _MOST_ENTRIES = 40_000
-#: What plain files hold is remembered up to so many bytes each, and so many bytes and files in all.
+#: Limits for remembered file contents: bytes per file, then bytes and files in total.
 LARGEST_KEPT = 16_000
 _MOST_KEPT, _MOST_FILES_KEPT = 4_000_000, 1_000
-#: Works so many seconds, then rests as many: the run's first step wants the processor too.
+#: The scan works for this many seconds, then sleeps as long, so that the run's first step gets processor time.
 _STRETCH = 0.005
 _WAS_THERE = flags.MODIFY | flags.MOVED_FROM | flags.DELETE
 _WATCHED = _WAS_THERE | flags.MOVED_TO | flags.CREATE | flags.ONLYDIR | flags.DONT_FOLLOW | flags.EXCL_UNLINK
 
 
 class Home:
-    """Knows how the home was, and which paths something happened to since. Paths are relative to the home.
+    """The initial state of the home folder, and the paths touched since then. Paths are relative to the home.
 
     Args:
         home: the folder.
-        without: folders in it that are not watched, such as the one that the run is recorded in.
-        ended: whether nobody wants to know any more.
+        without: folders in it that are not watched, such as the folder of the run's recording.
+        ended: returns whether the scan should stop.
     """
 
     def __init__(self, home: Path, without: tuple[Path, ...], ended: Callable[[], bool]) -> None:
@@ -47,17 +47,17 @@ class Home:
         self._without = frozenset(os.path.relpath(os.path.realpath(path), real) for path in without)
         self._ended = ended
         self._inotify: INotify | None = None
-        self._folders: dict[int, str] = {}  # by the numbers of their watches
-        self._unlisted: set[str] = set()  # watched, but it was too much to remember what was in them
+        self._folders: dict[int, str] = {}  # by watch descriptor
+        self._unlisted: set[str] = set()  # watched, but their contents exceeded the limit and are not recorded
         self._device = 0
         self._kept = self._files_kept = 0
         self.before: dict[str, Entry] = {}
         self.touched: set[str] = set()
-        self.moves: dict[str, str] = {}  # where each went, as far as the kernel told
+        self.moves: dict[str, str] = {}  # from the old path to the new one, as far as the kernel reported it
         self.remark = ""
 
     def begin(self) -> None:
-        """Take in how it is. Takes as long as it takes: call it in the background."""
+        """Record the initial state. This can take long in a large home: call it in the background."""
         try:
             self._device = Path(self.root).stat().st_dev
             self._inotify = INotify()
@@ -78,8 +78,8 @@ class Home:
                 return
 
     def look(self) -> None:
-        """Take in what happened since, into `touched` and `moves`."""
-        left: dict[int, str] = {}  # by the cookies of moves
+        """Read the pending inotify events into `touched` and `moves`."""
+        left: dict[int, str] = {}  # old paths of moves, by cookie
         for watch, mask, cookie, name in self._inotify.read(timeout=0) if self._inotify is not None else ():
             folder = self._folders.get(watch)
             if mask & flags.Q_OVERFLOW:
@@ -97,17 +97,17 @@ class Home:
             self._look_at(path)
 
     def at(self, path: str) -> str:
-        """The full path."""
+        """Return the full path."""
         return joined(self.root, path)
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None
 
     def _look_at(self, path: str) -> None:
-        """Where a folder came or went, all in it did."""
+        """Add everything below a folder that appeared or disappeared."""
         now, was = entry_at(self.at(path)), self.before.get(path)
         is_other = now is None or was is None or not was.same_thing(now)
         if is_other and was is not None and was.is_folder:
@@ -119,7 +119,7 @@ class Home:
                     self.touched.update(joined(folder, name) for name in names)
 
     def _look_everywhere(self) -> None:
-        """The kernel could not keep up with what happened: it may be anywhere."""
+        """Add all paths: after an overflow of the inotify queue, changes may be anywhere."""
         self.touched.update(self.before)
         for folder in list(self._folders.values()):
             if folder not in self._unlisted:
@@ -128,7 +128,7 @@ class Home:
             self.remark = "Too much happened at once in a large home: not all changes of files are told."
 
     def _walk(self, top: str) -> Iterator[tuple[str, dict[str, bool]]]:
-        """The folders from one on and the names in them, the outermost first, each watched before it is read."""
+        """Yield the folders from `top` down, outermost first, with their names. Each is watched before it is read."""
         assert self._inotify is not None
         waiting = deque([top])
         while waiting:
@@ -143,8 +143,8 @@ class Home:
                     much = f"Only {len(self._folders)} folders are watched"
                     self.remark = f"{much}: the system allows no more (fs.inotify.max_user_watches)."
                     return
-                continue  # gone, or not ours to read
-            if self._folders.get(watch) in self._unlisted:  # moved here: what is in it is as unknown as before
+                continue  # deleted meanwhile, or not readable
+            if self._folders.get(watch) in self._unlisted:  # moved here: its contents are still not recorded
                 self._unlisted.add(folder)
             self._folders[watch] = folder
             names = self._names(folder)
@@ -153,7 +153,7 @@ class Home:
             waiting.extend(path for path in inner if self._is_watched(path))
 
     def _names(self, folder: str) -> dict[str, bool]:
-        """The names in a folder, and which are folders."""
+        """Return the names in a folder, and whether each is a folder."""
         try:
             with os.scandir(self.at(folder)) as entries:
                 return {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
@@ -164,7 +164,7 @@ class Home:
         if path in self._without or is_folder_left_out(PurePosixPath(path)):
             return False
         try:
-            return os.lstat(self.at(path)).st_dev == self._device  # network drives can hang, and tell no news
+            return os.lstat(self.at(path)).st_dev == self._device  # network drives can hang, and send no inotify events
         except OSError:
             return False
 
@@ -187,10 +187,10 @@ class Home:
 
 
 def joined(folder: str, name: str) -> str:
-    """The path of what is in a folder; "" for the home itself."""
+    """Return the path of a name in a folder; "" is the home itself."""
     return f"{folder}/{name}" if folder else name
 
 
 def told_as(path: str) -> str:
-    """A path below the home as people are told it: where a sandbox has its home, and who lives here, says nothing."""
+    """Return the path for display, with ~ as the home: the real path of a home or a sandbox adds nothing."""
     return f"~/{path}" if path else "~"

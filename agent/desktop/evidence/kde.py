@@ -11,7 +11,7 @@ from agent.desktop.evidence.bookkeeping import fewest_first_keys, is_kde_file, i
 from agent.desktop.evidence.settings import Setting, differences, read_bounded
 from agent.desktop.linux import places
 
-#: A larger file holds no settings of a person; shortcuts have 40 KB.
+#: Files larger than this hold no user settings. The file of shortcuts has 40 KB.
 _LARGEST = 1_000_000
 _GROUP = re.compile(r"\[([^\]]*)\]")
 
@@ -26,7 +26,7 @@ class KdeStore:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._folder = places.config_home(environ)
         self._before: dict[str, tuple[object, bytes]] = {}
-        self._first: dict[tuple[str, tuple[str, ...]], dict[Place, Setting]] = {}  # what first starts wrote, by group
+        self._first: dict[tuple[str, tuple[str, ...]], dict[Place, Setting]] = {}  # written on first starts, by group
 
     def begin(self) -> None:
         """See `Source.begin`."""
@@ -57,7 +57,7 @@ class KdeStore:
     def _first_start(
         self, name: str, was: Mapping[Place, Setting], now: Mapping[Place, Setting]
     ) -> dict[Place, Setting]:
-        """What an application wrote down when it first started, as it was when that was first seen."""
+        """Return what an application wrote on its first start, with the values at the time that was noticed."""
         if is_kde_file_of_desktop(name):
             return {}
         known = {groups for _, groups, _ in was} | {groups for file, groups in self._first if file == name}
@@ -68,14 +68,14 @@ class KdeStore:
         return {place: one for (file, _), wrote in self._first.items() if file == name for place, one in wrote.items()}
 
     def _read(self, known: Mapping[str, tuple[object, bytes]]) -> Iterator[tuple[str, tuple[object, bytes]]]:
-        """The files by their names, with what tells that one is unchanged; those are not read again."""
+        """Yield each file's name with its mark and content. Files with an unchanged mark are not read again."""
         for name, mark in marks(self._folder):
             before = known.get(name)
             yield name, before if before and before[0] == mark else (mark, read_bounded(self._folder / name, _LARGEST))
 
 
 def marks(folder: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """KDE's files by their names below the folder of configurations, and what is another once one was written."""
+    """Yield KDE's files, by path relative to the configuration folder, with a mark that changes on every write."""
     for path in [*_files(folder), *_files(folder / "kdedefaults")]:
         name = str(path.relative_to(folder))
         with suppress(OSError):
@@ -93,7 +93,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def parse(data: bytes) -> dict[tuple[tuple[str, ...], str], str]:
-    """The values in a file of KConfig by their groups and key, as they are written there."""
+    """Return the values in a KConfig file by group and key, as they are written there."""
     found: dict[tuple[tuple[str, ...], str], str] = {}
     groups: tuple[str, ...] = ()
     for raw in data.decode("utf-8", "replace").split("\n"):
@@ -107,7 +107,7 @@ def parse(data: bytes) -> dict[tuple[tuple[str, ...], str], str]:
 
 
 def edited(data: bytes, groups: tuple[str, ...], key: str, value: str | None) -> bytes:
-    """The file with one key set, or without it for None; everything else stays as it is."""
+    """Return the file with one key set, or removed if the value is None. Everything else stays as it is."""
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     here: tuple[str, ...] = ()
     group_end: int | None = None if groups else 0

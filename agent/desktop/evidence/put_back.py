@@ -1,4 +1,4 @@
-"""Puts back what a `Change` of the witness tells, by what its `undo` holds; and says first how things stand now."""
+"""Undo a `Change` recorded by the witness, using its `undo` data, and check first how things are now."""
 
 import os
 import time
@@ -21,31 +21,32 @@ from agent.desktop.linux.bus import Bus, BusError
 from agent.desktop.programs import MARK
 from foundation.files import write_atomically
 
-#: How a thing stands: as the run left it, as it was before the run, or otherwise, so that it is no longer the run's.
+#: The present state: as the run left it, as it was before the run, or otherwise, because something else changed it
+#: since.
 Standing: TypeAlias = Literal["as_left", "as_before", "otherwise"]
 Undo: TypeAlias = Mapping[str, Any]
 
 T = TypeVar("T")
 
 _DCONF = DBusAddress("/ca/desrt/dconf/Writer/user", "ca.desrt.dconf", "ca.desrt.dconf.Writer")
-#: Seconds for a daemon to set a value; dconf's is started for it where it does not run.
+#: Seconds for a daemon to set a value. dconf's daemon is started if necessary.
 _PATIENCE = 5.0
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: The folder of what cannot be reached: nothing is in it, and nothing can be.
+#: Stands for an unreachable folder: nothing exists in it, and nothing can be created.
 _NOWHERE = "/proc/self/fd/none"
 
 
 class CannotPutBackError(Exception):
-    """It cannot be done; the message says why, as the end of a sentence."""
+    """The change cannot be undone. The message gives the reason, as the end of a sentence."""
 
 
 @contextmanager
 def held(environ: Mapping[str, str], path: str) -> Iterator[str]:
-    """The same place in a sandbox's home, by a path that no link can lead elsewhere while it is used.
+    """Yield a path to the same place in a sandbox's home that links cannot redirect while it is used.
 
-    Programs of a sandbox can put links into its home, also while we, who can write outside of it, put something back.
-    Where links are on the way, or the place is outside of the home, the path leads nowhere: nothing is there or can be
-    written. In a person's own home, the path stays as it is.
+    Programs in a sandbox can create links in its home while we, who can write outside of it, put something back. If a
+    link is in the path, or the place is outside of the home, the yielded path leads nowhere. In the user's own home,
+    the path is returned unchanged.
     """
     if MARK not in environ:
         yield path
@@ -57,7 +58,7 @@ def held(environ: Mapping[str, str], path: str) -> Iterator[str]:
 
 @contextmanager
 def held_folder(environ: Mapping[str, str], folder: Path, *, make: bool = False) -> Iterator[str]:
-    """The same for a folder; made on demand, with those above it."""
+    """Do the same as `held` for a folder. With `make`, create it and its parents."""
     if MARK not in environ:
         if make:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -74,7 +75,12 @@ def held_folder(environ: Mapping[str, str], folder: Path, *, make: bool = False)
 
 
 def _opened(home: Path, folder: Path, *, make: bool) -> int:
-    """The number of a folder. Raises OSError: it is not there, or a link is on the way; ValueError: it is outside."""
+    """Open a folder and return its descriptor.
+
+    Raises:
+        OSError: it does not exist, or a link is in the path.
+        ValueError: it is outside of the home.
+    """
     parts = folder.relative_to(home).parts
     if ".." in parts:
         raise ValueError("outside of the home")
@@ -92,12 +98,14 @@ def _opened(home: Path, folder: Path, *, make: bool) -> int:
 
 
 def standing(environ: Mapping[str, str], undo: Undo) -> Standing:
-    """How a thing stands now. Raises CannotPutBackError: it cannot be told, or there is no way back."""
+    """Return the present state of a changed thing. Raises CannotPutBackError: the state is unknown, or the change
+    cannot be undone.
+    """
     return _guarded(_file_standing if undo.get("store") == "file" else _setting_standing, environ, undo)
 
 
 def put_back(environ: Mapping[str, str], undo: Undo) -> str:
-    """Put a thing back that stands as the run left it; what was done, in words. Raises CannotPutBackError."""
+    """Undo a change whose state is still `as_left`, and return what was done, in words. Raises CannotPutBackError."""
     return _guarded(_put_back_file if undo.get("store") == "file" else _put_back_setting, environ, undo)
 
 
@@ -158,7 +166,7 @@ def _kde_file(environ: Mapping[str, str], name: str) -> Path:
 
 
 def _write_dconf(environ: Mapping[str, str], key: str, value: Any) -> None:
-    """Tell dconf's writer a change: a dictionary of keys and of values, or of nothing for a reset."""
+    """Send a change to dconf's writer. A value of None resets the key."""
     if value is not None and not isinstance(value, str):
         raise TypeError("no value in GVariant's text form")
     value_text = "nothing" if value is None else parse("v", f"<{value}>").text()
@@ -230,14 +238,14 @@ def _path(quoted: str) -> str:
 
 
 def _move(source: str, target: str) -> None:
-    """Rename, and never onto something."""
+    """Rename, but never overwrite."""
     if entry_at(target) is not None:
         raise CannotPutBackError("something else is there now")
     os.rename(source, target)  # noqa: PTH104 -- names need not be text
 
 
 def move_to_trash(environ: Mapping[str, str], path: str) -> str:
-    """Move something to the trash of the home (FreeDesktop.org Trash specification 1.0); where it is there.
+    """Move a file or folder to the home's trash (FreeDesktop.org Trash specification 1.0), and return its new path.
 
     Raises:
         OSError: it cannot be moved; nothing has changed.
@@ -252,7 +260,7 @@ def move_to_trash(environ: Mapping[str, str], path: str) -> str:
 
 
 def _trashed(path: str, source: str, files: Path, info: Path) -> str:
-    """Move what is at a place, once called by a path, to the folders of a trash; its name there."""
+    """Move `source` to the trash folders, and record `path` as its original path. Return its name in the trash."""
     name = os.path.basename(path)  # noqa: PTH119 -- names need not be text
     number = 1
     while True:
@@ -273,7 +281,7 @@ def _trashed(path: str, source: str, files: Path, info: Path) -> str:
 
 
 def _forget_in_trash(environ: Mapping[str, str], source: str) -> None:
-    """What came out of the trash needs no note there."""
+    """Delete the .trashinfo file of something that was moved out of the trash."""
     trash = places.home(environ) / TRASH
     if Path(source).parent == trash:
         with suppress(OSError), held_folder(environ, trash.parent / "info") as info:

@@ -1,4 +1,4 @@
-"""What the stores of settings have in common."""
+"""What the settings stores share: comparing two states, and limits for values from other programs."""
 
 import json
 import os
@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from agent.core.changes import Change
 from agent.desktop.evidence.bookkeeping import is_neutral, is_setting_of_programs
 
-#: The longest name and the longest value that is told, in characters; names and values are a stranger's.
+#: Longest name or value to show, in characters: both come from other programs.
 _LONGEST = 300
-#: The largest value that is kept for undoing its change, as characters of JSON.
+#: Largest undo data to keep, in characters of JSON.
 _LARGEST_KEPT = 16_000
 
 Key = TypeVar("Key")
@@ -24,7 +24,7 @@ class Setting:
     """A setting's value."""
 
     text: str  # as the store's own tools write it
-    data: Any  # as plain JSON that the store can set again
+    data: Any  # as plain JSON from which the store can restore it
 
 
 def differences(
@@ -34,7 +34,7 @@ def differences(
     name: Callable[[Key], str],
     place: Callable[[Key], Any],
 ) -> Iterator[Change]:
-    """The settings that differ, without bookkeeping; `place` is the key as plain JSON."""
+    """Yield the settings that differ, without bookkeeping. `place` gives a key as plain JSON."""
     for key in [*before, *(key for key in after if key not in before)]:
         old, new = before.get(key), after.get(key)
         if old is not None and new is not None and old.text == new.text:
@@ -61,22 +61,22 @@ def _says_nothing(what: str, old: Setting | None, new: Setting | None) -> bool:
 def _can_be_kept(undo: Mapping[str, Any]) -> bool:
     try:
         return len(json.dumps(undo, allow_nan=False)) <= _LARGEST_KEPT
-    except ValueError:  # a number that JSON has no word for
+    except ValueError:  # NaN or infinity, which JSON cannot represent
         return False
 
 
 def bounded(text: str) -> str:
-    """A text of a stranger, cut where it is too long to be told."""
+    """Shorten untrusted text to the longest length that is shown."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def read_bounded(path: Path, largest: int, inode: int | None = None) -> bytes:
-    """What a file holds; nothing where it cannot be read, is no plain file, or is larger than so many bytes.
+    """Return a file's content, or b"" if it cannot be read, is not a regular file, or is larger than `largest` bytes.
 
-    With a number, also nothing where it is another file than that: a link was put there meanwhile.
+    With `inode`, also return b"" if the path now leads to another file, for example through a new link.
     """
     try:
-        # A pipe or a device of that name must hold nobody up.
+        # Opening a pipe or a device must not block.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 -- a number
             status = os.fstat(file.fileno())
             plain = stat.S_ISREG(status.st_mode) and inode in (None, status.st_ino)

@@ -1,4 +1,4 @@
-"""Tells cheaply that settings were just written, and which of XFCE's were."""
+"""Detects cheaply that settings were just written, and which XFCE settings were."""
 
 import os
 from collections.abc import Hashable, Mapping
@@ -13,12 +13,12 @@ from agent.desktop.linux.bus import Bus, BusError
 XFCONF = DBusAddress("/org/xfce/Xfconf", "org.xfce.Xfconf", "org.xfce.Xfconf")
 #: Seconds for connecting to the bus, and for each call.
 _PATIENCE = 0.5
-#: Properties of XFCE that are remembered, and the longest name: other programs write them.
+#: Most XFCE properties to remember, and their longest name: other programs choose them.
 _MOST, _LONGEST = 5000, 300
 
 
 class SettingsMonitor:
-    """Listens while a run lasts."""
+    """Listens for written settings during a run."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -26,15 +26,15 @@ class SettingsMonitor:
         self._bus: Bus | None = None
         self._count = 0
         self._written: set[tuple[str, str]] = set()
-        self.hears_all = False  # whether none is missing in `written`
+        self.hears_all = False  # whether `written` is complete
 
     @property
     def written(self) -> frozenset[tuple[str, str]]:
-        """XFCE's settings that were set or reset, by channel and property."""
+        """XFCE settings that were set or reset, as channel and property."""
         return frozenset(self._written)
 
     def begin(self) -> None:
-        """Listen from now on; without a bus, nothing is heard."""
+        """Start listening. Without a bus, no writes are noticed."""
         with suppress(BusError):
             bus = Bus(self._environ, seconds=_PATIENCE)
             try:
@@ -47,7 +47,7 @@ class SettingsMonitor:
             self._bus, self.hears_all = bus, True
 
     def sync(self) -> None:
-        """Take in what was told before now."""
+        """Process all signals sent before this call."""
         if self._bus is not None:
             try:
                 self._bus.sync()
@@ -55,11 +55,11 @@ class SettingsMonitor:
                 self._lose()
 
     def mark(self) -> Hashable:
-        """A value that changes as soon as a setting was written."""
+        """Return a value that changes whenever a setting is written."""
         return self._count, _mark(self._folder / "dconf" / "user"), tuple(marks(self._folder))
 
     def close(self) -> None:
-        """Listen no more; safe to call twice."""
+        """Stop listening. Safe to call twice."""
         bus, self._bus = self._bus, None
         if bus is not None:
             bus.close()
@@ -80,7 +80,7 @@ class SettingsMonitor:
 
 def _mark(path: os.PathLike[str]) -> Hashable:
     try:
-        status = os.stat(path)  # noqa: PTH116 -- of any path
+        status = os.stat(path)  # noqa: PTH116 -- takes any path
     except OSError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,4 +1,4 @@
-"""What changed on a Linux desktop while a run lasted: every source of evidence, begun in the background."""
+"""Records what changed on a Linux desktop during a run, from several sources that start in the background."""
 
 import threading
 import time
@@ -25,47 +25,48 @@ from agent.desktop.linux import bus, places
 from agent.desktop.protocol.windows import OpenWindows, Window, WindowId
 from foundation.errors import EnvironmentLacksError
 
-#: Seconds that the first question waits for the beginning: some 30 ms, or as long as a hung daemon may take.
+#: Seconds that the first query waits for the initial state: usually some 30 ms, longer with a hung daemon.
 _READY_TIMEOUT = 1.5
-#: Seconds that the first question waits for the look through a large home, and every later one.
+#: Seconds that the first query, and each later one, waits for the scan of a large home.
 _HOME_TIMEOUT, _HOME_TIMEOUT_LATER = 1.0, 0.1
-#: Seconds without news after which settings count as written: an application takes some 100 ms from the click to dconf.
+#: Seconds without new writes after which settings count as settled. From click to dconf, an application takes some 100
+#: ms.
 _QUIET = 0.3
-#: Seconds between two looks for news, each some 0.3 ms.
+#: Polling interval in seconds; each poll takes some 0.3 ms.
 _LOOK_AGAIN = 0.03
 
 T = TypeVar("T")
 
 
 class Asked(Protocol):
-    """What knows of changes."""
+    """Something that can report changes."""
 
     def changes(self) -> list[Change]:
-        """How things differ from how they were."""
+        """Return the differences from the initial state."""
 
 
 class Source(Protocol):
-    """What knows one kind of thing."""
+    """A source of changes of one kind, such as the settings of one desktop."""
 
     @property
     def remark(self) -> str:
-        """What it cannot tell, as a sentence; "" where it can tell all."""
+        """What the source cannot report, as a sentence; "" if it reports everything."""
 
     def begin(self) -> None:
-        """Take in how it is now."""
+        """Record the initial state."""
 
     def changes(self) -> list[Change]:
-        """How it differs from that."""
+        """Return the differences from the initial state."""
 
 
 class LinuxWitness:
-    """See `Witness`. May be asked from any thread.
+    """See `Witness`. May be called from any thread.
 
     Args:
-        environ: of the run's applications: whose bus and home count.
+        environ: environment of the run's applications, which determines the bus and the home.
         open_windows: opens a connection to the windows.
-        clipboard: tells what the clipboard holds.
-        without: folders that are not watched, such as the one that the run is recorded in.
+        clipboard: the source for the clipboard's content.
+        without: folders that are not watched, such as the folder of the run's recording.
     """
 
     def __init__(
@@ -84,8 +85,8 @@ class LinuxWitness:
         self._monitor = SettingsMonitor(environ)
         stores: list[Source] = [DconfStore(environ), KdeStore(environ), XfconfStore(environ, self._monitor)]
         self._stores, self._others = stores, [WindowChanges(open_windows), clipboard]
-        self._starting = False  # whether the desktop itself was started just before
-        self._started: dict[str, Change] = {}  # what the desktop wrote about itself when it started, by name
+        self._starting = False  # whether the desktop itself has only just started
+        self._started: dict[str, Change] = {}  # what the desktop wrote by itself while starting, by name
         threading.Thread(target=self._begin, name="witness", daemon=True).start()
 
     @property
@@ -130,11 +131,11 @@ class LinuxWitness:
                 self._monitor.close()
 
     def _begin(self) -> None:
-        self._safely(self._monitor, self._monitor.begin)  # before the stores: what is written meanwhile is heard
+        self._safely(self._monitor, self._monitor.begin)  # before the stores, so that no write in between is missed
         for sources in (self._stores, self._others):
             for source in list(sources):
                 if not self._safely(source, lambda source=source: (source.begin(), True)):  # type: ignore[misc]  # of two kinds
-                    sources.remove(source)  # without a beginning, everything would seem new
+                    sources.remove(source)  # without an initial state, everything would look new
         self._starting = bus.age(self._environ) <= starting_age()
         self._ready.set()
         self._safely(self._home, self._home.begin)
@@ -150,7 +151,7 @@ class LinuxWitness:
                 self._monitor.close()
 
     def _settings(self) -> list[Change]:
-        """The settings that changed; against what the desktop wrote when it started, where it did."""
+        """Return the changed settings. While a desktop starts, its own writes become the baseline."""
         told: list[Change] = []
         starting = self._starting and time.monotonic() - self._began <= max(starting_seconds())
         for change in (change for store in self._stores for change in self._asked(store)):
@@ -168,7 +169,7 @@ class LinuxWitness:
         return self._safely(source, source.changes) or []
 
     def _safely(self, source: object, call: Callable[[], T]) -> "T | None":
-        """What a source says. One that breaks on what strangers' programs wrote must not cost the others, or a run."""
+        """Call a source. A source that fails on unexpected data must not stop the other sources or the run."""
         try:
             return call()
         except Exception as error:
@@ -178,7 +179,7 @@ class LinuxWitness:
 
 
 class WindowChanges:
-    """The windows as they were, against how they are. A window that came and went again is none."""
+    """Compares the windows at the start with those now. A window that opened and closed in between is not reported."""
 
     def __init__(self, open_windows: OpenWindows) -> None:
         self._open = open_windows
@@ -186,16 +187,16 @@ class WindowChanges:
         self.remark = ""
 
     def begin(self) -> None:
-        """Take in how it is now."""
+        """Record the initial windows."""
         self._before = self._now()
 
     def changes(self) -> list[Change]:
-        """How it differs from that."""
+        """Return the differences from the initial windows."""
         now = None if self._before is None else self._now()
         return [] if now is None or self._before is None else list(_differences(self._before, now))
 
     def _now(self) -> dict[WindowId, Window] | None:
-        """The windows, by a connection for the thread that asks; None where they are unknown."""
+        """Return the windows by id, or None if they are unknown. Connects anew, for the calling thread."""
         self.remark = "Windows are not known here: the receipt does not tell which opened and closed."
         try:
             windows = self._open()
@@ -205,7 +206,7 @@ class WindowChanges:
                 found = {
                     window.id: window
                     for window in windows.windows()
-                    # A minimised window is not ordinary, but was there; a tooltip or a menu never counts.
+                    # A minimised window is not ordinary but still exists; tooltips and menus never count.
                     if self._before is None or window.id in self._before or windows.is_ordinary(window.id)
                 }
         except EnvironmentLacksError:
@@ -215,7 +216,9 @@ class WindowChanges:
 
 
 def _differences(before: dict[WindowId, Window], now: dict[WindowId, Window]) -> Iterator[Change]:
-    """Windows that opened and closed, applications that came and went; titles only where nothing else differs."""
+    """Yield windows that opened or closed, and applications that came or went. Title changes count only if nothing else
+    differs.
+    """
     before, now = ({key: one for key, one in all_.items() if not is_app_of_desktop(one.app)} for all_ in (before, now))
     opened = [window for key, window in now.items() if key not in before]
     closed = [window for key, window in before.items() if key not in now]

@@ -1,4 +1,4 @@
-"""Settings of XFCE: asked from its daemon over D-Bus, because its files are some seconds late; else from the files."""
+"""Tracks XFCE's settings over D-Bus, because its files lag some seconds behind; without the daemon, from the files."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,12 +12,13 @@ from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
 
 _FILES = "xfce4/xfconf/xfce-perchannel-xml"
-#: Seconds for all channels: some 8 ms here. Once the daemon did not answer, less is waited for it.
+#: Timeout in seconds for all channels, measured at some 8 ms. After a timeout, later queries wait only for the shorter
+#: time.
 _PATIENCE, _IMPATIENCE = 0.5, 0.1
 _PARTLY = "XFCE's settings were not all known when the run began: one that was never set before may be missing here."
-#: A larger file is not read; a keyboard shortcuts file has 10 KB.
+#: Files larger than this are not read. The file of keyboard shortcuts has 10 KB.
 _LARGEST = 2_000_000
-#: Types in the files, and how D-Bus calls them.
+#: Types in the files, and their D-Bus signatures.
 _SIGNATURES = {"string": "s", "int": "i", "uint": "u", "bool": "b", "double": "d", "float": "d", "uchar": "y",
                "char": "n", "uint16": "q", "int16": "n", "uint64": "t", "int64": "x", "array": "av"}  # fmt: skip
 
@@ -28,15 +29,16 @@ class XfconfStore:
     """See `Source`.
 
     Args:
-        environ: of the run's applications.
-        monitor: hears which settings are written: the daemon lists a channel only once it has written its file.
+        environ: environment of the run's applications.
+        monitor: notices which settings are written. It is needed because the daemon lists a channel only after writing
+            the channel's file.
     """
 
     def __init__(self, environ: Mapping[str, str], monitor: SettingsMonitor) -> None:
         self._environ = environ
         self._monitor = monitor
-        self._without_daemon = False  # whether how it was is known from files alone
-        self._was_hung = False  # because the daemon was too busy to answer
+        self._without_daemon = False  # whether the initial state comes from the files alone
+        self._was_hung = False  # whether that is because the daemon did not answer in time
         self._before: dict[_Key, Setting] = {}
         self._last: list[Change] = []
         self._patience = _PATIENCE
@@ -51,7 +53,7 @@ class XfconfStore:
             self._before, self._without_daemon, self._was_hung = self._read(), True, True
 
     def changes(self) -> list[Change]:
-        """See `Source.changes`; as it was known last where the daemon does not answer."""
+        """See `Source.changes`. Returns the last known changes if the daemon does not answer."""
         try:
             now = self._ask()
         except BusError:
@@ -59,7 +61,7 @@ class XfconfStore:
             return self._last
         self.remark, self._patience = "", _PATIENCE
         if self._without_daemon and (self._monitor.hears_all or self._was_hung):
-            # What nobody was heard to set, and the daemon knows: defaults of the system, from places of its own.
+            # Values that the daemon has although no write was noticed are system defaults from its own folders.
             known = {
                 key: one for key, one in now.items() if key not in self._before and key not in self._monitor.written
             }
@@ -73,10 +75,10 @@ class XfconfStore:
         self._patience = _IMPATIENCE
 
     def _ask(self) -> dict[_Key, Setting]:
-        """All settings. Raises BusError: the daemon is there and does not answer."""
+        """Return all settings. Raises BusError: the daemon is running but does not answer."""
         try:
             bus = Bus(self._environ, self._patience)
-        except BusError:  # without a bus there is no daemon either
+        except BusError:  # without a bus there is no daemon
             return self._read()
         with bus:
             if not bus.owned(str(XFCONF.bus_name)):
@@ -84,7 +86,7 @@ class XfconfStore:
                 return self._read()
             (channels,) = bus.call(XFCONF, "ListChannels")
             found: dict[_Key, Setting] = {}
-            self._monitor.sync()  # after an answer: what was set before that has been told by now
+            self._monitor.sync()  # after a reply, so the signals for earlier writes are there
             for channel in dict.fromkeys([*channels, *xfconf_channels(), *(one for one, _ in self._monitor.written)]):
                 (properties,) = bus.call(XFCONF, "GetAllProperties", "ss", channel, "/")
                 for name, (signature, value) in properties.items():
@@ -92,7 +94,7 @@ class XfconfStore:
             return found
 
     def _read(self) -> dict[_Key, Setting]:
-        """All settings from the files, the person's own before the system's."""
+        """Return all settings from the files. The user's files take precedence over the system's."""
         found: dict[_Key, Setting] = {}
         for folder in [*reversed(places.config_dirs(self._environ)), places.config_home(self._environ)]:
             for file in sorted((folder / _FILES).glob("*.xml")):
@@ -100,12 +102,12 @@ class XfconfStore:
                     root = ElementTree.fromstring(read_bounded(file, _LARGEST))  # noqa: S314 -- expat limits expansion
                     _gather(root, root.get("name", ""), "", found)
                 except (ElementTree.ParseError, ValueError):
-                    continue  # half written
+                    continue  # only partly written
         return found
 
 
 def set_again(environ: Mapping[str, str], key: _Key, data: Any, seconds: float = 2.0) -> None:
-    """Set a property to what it was; None resets it. Raises BusError."""
+    """Set a property to an earlier value, or reset it if `data` is None. Raises BusError."""
     with Bus(environ, seconds) as bus:
         if data is None:
             bus.call(XFCONF, "ResetProperty", "ssb", *key, False)
@@ -114,7 +116,7 @@ def set_again(environ: Mapping[str, str], key: _Key, data: Any, seconds: float =
 
 
 def current(environ: Mapping[str, str], key: _Key, seconds: float = 2.0) -> Any:
-    """What a property is set to, as plain JSON; None where it is not set. Raises BusError."""
+    """Return a property's value as plain JSON, or None if it is not set. Raises BusError."""
     with Bus(environ, seconds) as bus:
         if not bus.call(XFCONF, "PropertyExists", "ss", *key)[0]:
             return None
@@ -123,7 +125,7 @@ def current(environ: Mapping[str, str], key: _Key, seconds: float = 2.0) -> Any:
 
 
 def as_text(signature: str, value: Any) -> str:
-    """A value as `xfconf-query` writes it, and an array as a list of such."""
+    """Format a value as `xfconf-query` does, and an array as a list of such values."""
     if signature == "b":
         return "true" if value else "false"
     if signature == "d":
@@ -134,7 +136,7 @@ def as_text(signature: str, value: Any) -> str:
 
 
 def as_json(signature: str, value: Any) -> dict[str, Any]:
-    """A value of D-Bus as plain JSON."""
+    """Return a D-Bus value as plain JSON."""
     inner = [as_json(*item) for item in value] if signature == "av" else value
     return {"signature": signature, "value": inner}
 
@@ -154,7 +156,7 @@ def _gather(element: ElementTree.Element, channel: str, path: str, found: dict[_
 
 
 def _variant(element: ElementTree.Element) -> tuple[str, Any] | None:
-    """The value in an element of a file; None for one that only holds others. Raises ValueError."""
+    """Return the value of a file's XML element, or None if the element only contains others. Raises ValueError."""
     signature = _SIGNATURES.get(element.get("type", ""))
     text = element.get("value", "")
     match signature:

@@ -1,1 +1,1 @@
-"""What Linux desktops share under any display system: the session bus, standard folders, keymaps, and the session."""
+"""What all Linux desktops share, whatever the display system: session bus, XDG folders, keymaps and the session."""

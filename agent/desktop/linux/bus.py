@@ -1,7 +1,7 @@
-"""The session bus: calls from any thread with a limit on every wait, and signals to listeners.
+"""A session bus client: calls from any thread with a timeout on every wait, and signals for listeners.
 
-jeepney reads and writes the messages. dbus-fast 5.2 was measured against it (2026-11-23): it needs an event loop beside
-ours, 31 us of processor time a call against 16 (5,000 calls, 192 in flight), and 0.15 s to import against 0.09.
+jeepney serializes the messages. dbus-fast 5.2 was measured against it (2026-11-23): it needs an event loop of its own,
+takes 31 us of processor time per call against 16 (5,000 calls, 192 in flight), and 0.15 s to import against 0.09.
 """
 
 import array
@@ -33,32 +33,32 @@ from agent.desktop.bus_socket import open_bus_socket
 from agent.desktop.programs import number_outside
 from agent.desktop.trees.switch import session_bus
 
-#: Seconds for an answer that needs no person; the slowest seen took 0.1.
+#: Timeout in seconds for calls that need no user action. The slowest reply seen took 0.1 s.
 PATIENCE = 10.0
-#: The bus itself.
+#: The bus daemon.
 DBUS = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
-#: File descriptors that one message brings at most; the portal sends one.
+#: Most file descriptors in one message; the portal sends one.
 _MOST_FILES = 16
 _ORIGIN = (HeaderFields.path, HeaderFields.interface, HeaderFields.member)
 
-#: Gets the body of a message, on the thread that receives: it must not call anything on the bus there.
+#: Receives the body of a message, on the receiving thread. It must not call the bus from there.
 Listener = Callable[[tuple[Any, ...]], object]
 
 
 class BusError(Exception):
-    """There is no bus, or the called program does not answer in time or returns an error."""
+    """No bus is available, or the called program returned an error or did not reply in time."""
 
 
 class Bus:
-    """A connection to the session bus, for all threads.
+    """A connection to the session bus, usable from all threads.
 
     Args:
-        environ: of the session; see `session_bus`.
-        within: seconds for everything that is done with this connection.
-        seconds: for each call.
+        environ: environment of the session; see `session_bus`.
+        within: total seconds for everything done with this connection.
+        seconds: timeout of each call.
 
     Raises:
-        BusError: there is none.
+        BusError: no session bus can be reached.
     """
 
     def __init__(self, environ: Mapping[str, str], within: float = math.inf, *, seconds: float = PATIENCE) -> None:
@@ -102,13 +102,13 @@ class Bus:
         return self._ask(message, seconds)
 
     def property(self, address: DBusAddress, name: str, *, start: bool = False) -> Any:
-        """The value of a property. Raises BusError."""
+        """Return the value of a property. Raises BusError."""
         message = Properties(address).get(name)
         message.header.flags |= 0 if start else MessageFlag.no_auto_start
         return self._ask(message, None)[0][1]
 
     def owned(self, name: str, *, start: bool = False) -> bool:
-        """Whether a program owns a name; with `start`, start it if it can be started. Raises BusError."""
+        """Return whether a program owns a name. With `start`, first start it if it is activatable. Raises BusError."""
         if start:
             with suppress(BusError):
                 self.call(DBUS, "StartServiceByName", "su", name, 0)
@@ -117,10 +117,10 @@ class Bus:
     def listen(
         self, sender: str, address: DBusAddress, member: str, listener: Listener, *, broadcast: bool = False
     ) -> None:
-        """Call `listener` for a signal from now on. Raises BusError.
+        """Call `listener` for each such signal from now on. Raises BusError.
 
-        Any program may send a signal of any name to us alone, which no match rule keeps away. So only the program that
-        owns `sender` now is heard; with `broadcast`, which needs no owner yet, only signals to everybody.
+        Any program can send us any signal directly, past all match rules. So only signals from the present owner of
+        `sender` count. With `broadcast`, which needs no owner yet, only signals without a destination count.
         """
         owner = "" if broadcast else self.call(DBUS, "GetNameOwner", "s", sender)[0]
         path, interface = str(address.object_path), str(address.interface)
@@ -129,13 +129,16 @@ class Bus:
         self.call(DBUS, "AddMatch", "s", rule)
 
     def serve(self, sender: str, address: DBusAddress, member: str, listener: Listener) -> None:
-        """Call `listener` when the owner of `sender` calls this method of ours; no reply is sent. Raises BusError."""
+        """Call `listener` when the owner of `sender` calls a method of ours; no reply is sent. Raises BusError."""
         (owner,) = self.call(DBUS, "GetNameOwner", "s", sender)
         origin = (str(address.object_path), str(address.interface), member)
         self._listeners.append((MessageType.method_call, owner, origin, listener))
 
     def on_lost(self, name: str, lost: Callable[[], object]) -> None:
-        """Call `lost` when a name (or, for "", nothing but the bus itself) is gone. Raises BusError."""
+        """Call `lost` when a name loses its owner, or when the bus connection is lost. Raises BusError.
+
+        With "" as the name, only the loss of the connection counts.
+        """
         self._on_lost.append(lost)
         if not name:
             return
@@ -154,7 +157,7 @@ class Bus:
         self.call(DBUS, "GetId")
 
     def close(self) -> None:
-        """Hang up: whatever belongs to this connection ends. Never raises; safe to call twice."""
+        """Disconnect, which ends everything that belongs to this connection. Never raises; safe to call twice."""
         if self._closed:
             return
         self._closed = True
@@ -175,7 +178,7 @@ class Bus:
         serial, future = next(self._serials), Future[Message]()
         try:
             data = message.serialise(serial=serial, fds=array.array("i"))
-        except Exception as error:  # jeepney raises whatever comes for a body that is not of its signature
+        except Exception as error:  # jeepney raises various exceptions if a body does not match its signature
             raise BusError(f"this cannot be sent: {error}") from error
         self._waiting[serial] = future
         try:
@@ -197,7 +200,7 @@ class Bus:
 
     def _receive(self) -> None:
         parser = Parser()
-        with suppress(Exception):  # jeepney raises a dozen kinds of exceptions for what is no message
+        with suppress(Exception):  # jeepney raises a dozen exception types for malformed messages
             while True:
                 data, files, _, _ = socket.recv_fds(self._socket, parser.bytes_desired(), _MOST_FILES)
                 if not data:
@@ -217,7 +220,7 @@ class Bus:
         fields, kind = message.header.fields, message.header.message_type
         future = self._waiting.get(fields.get(HeaderFields.reply_serial, -1))
         if future is not None:
-            with suppress(Exception):  # given up just now
+            with suppress(Exception):  # timed out just now
                 future.set_result(message)
             return
         origin = tuple(fields.get(one) for one in _ORIGIN)
@@ -225,12 +228,12 @@ class Bus:
         for wanted, owner, wanted_origin, listener in list(self._listeners):
             from_owner = owner == fields.get(HeaderFields.sender) if owner else is_broadcast
             if wanted is kind and from_owner and wanted_origin == origin:
-                with suppress(Exception):  # a listener that fails must not keep the others from hearing
+                with suppress(Exception):  # a failing listener must not stop the others
                     listener(message.body or ())
 
 
 class AwaitedSignal:
-    """A signal to wait for; made before the call that brings it about. Raises BusError: the bus is gone."""
+    """A signal to wait for. Create it before the call that causes the signal. Raises BusError: the bus is gone."""
 
     def __init__(self, bus: Bus, sender: str, address: DBusAddress, member: str) -> None:
         self.body: tuple[Any, ...] = ()
@@ -238,7 +241,7 @@ class AwaitedSignal:
         bus.listen(sender, address, member, self._take)
 
     def wait(self, seconds: float) -> bool:
-        """Whether it came, within some seconds; its `body` is there then."""
+        """Wait for the signal and return whether it came. Its body is then in `body`."""
         return self._came.wait(seconds)
 
     def _take(self, body: tuple[Any, ...]) -> None:
@@ -248,7 +251,7 @@ class AwaitedSignal:
 
 
 def age(environ: Mapping[str, str], seconds: float = 0.5) -> float:
-    """Seconds since this session bus started: no desktop on it is older. Infinite where unknown."""
+    """Return the seconds since this session bus started, which no desktop on it predates. Infinite if unknown."""
     try:
         with Bus(environ, seconds) as bus:
             (pid,) = bus.call(DBUS, "GetConnectionUnixProcessID", "s", DBUS.bus_name)

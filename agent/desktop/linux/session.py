@@ -1,4 +1,4 @@
-"""What else has to be right in a person's session, each as a finding: folders, the portal's configuration, PipeWire."""
+"""Checks the user's session: folders, the portal's configuration and PipeWire. Each check is a finding."""
 
 import configparser
 import os
@@ -13,7 +13,7 @@ from agent.desktop.linux import places
 from agent.desktop.protocol.desktop import Finding
 from foundation.configs import state_folder
 
-#: The interfaces of the portal that a run needs.
+#: The portal interfaces that a run needs.
 NEEDED = ("RemoteDesktop", "ScreenCast")
 _IMPLEMENTED = "org.freedesktop.impl.portal."
 _FOLDER = "xdg-desktop-portal"
@@ -22,18 +22,18 @@ _PACKAGES = "apt-get install xdg-desktop-portal and the backend of your desktop 
 
 
 def folders(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """The folder for sockets, shared memory, and the portal's token."""
+    """Check the runtime folder, shared memory, and the file of the portal's restore token."""
     yield _runtime(environ.get("XDG_RUNTIME_DIR", ""))
-    yield _shared_memory(Path("/dev/shm"))  # noqa: S108 -- is looked at only
+    yield _shared_memory(Path("/dev/shm"))  # noqa: S108 -- only checked, never written
     token = state_folder() / "portal.json"
-    if token.exists():  # whoever reads it can use the desktop as we can
+    if token.exists():  # anyone who can read it has our access to the desktop
         mode = _mode(token)
         told = f"what the desktop's dialog allowed is kept in {token} (mode {mode:04o})"
         yield _finding("consent", told, f"chmod 0600 {token}" if mode & 0o077 else "")
 
 
 def _finding(name: str, detail: str, remedy: str) -> Finding:
-    """A finding, which is good where there is no remedy."""
+    """Return a finding. An empty remedy means that the check passed."""
     return Finding(name, ok=not remedy, detail=detail, remedy=remedy)
 
 
@@ -70,14 +70,14 @@ def _shared_memory(path: Path) -> Finding:
 
 
 def portal(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """The ways of the desktop portal (GNOME, KDE)."""
+    """Check what the desktop portal (GNOME, KDE) needs."""
     for interface in NEEDED:
         found = served(interface, environ)
         desktop = environ.get("XDG_CURRENT_DESKTOP") or "a desktop without a name"
         good, bad = f"{found.backend} serves it ({found.by})", f"no backend serves it on {desktop} ({found.by})"
         yield _finding(f"portal {interface}", good if found.backend else bad, "" if found.backend else _PACKAGES)
     for file in (*_configurations(environ), *_portal_files(environ)):
-        if not os.access(file, os.R_OK):  # the portal takes another backend then, or none
+        if not os.access(file, os.R_OK):  # the portal then uses another backend, or none
             told = f"{file} cannot be read (mode {_mode(file):04o}), so the portal leaves it out without a word"
             yield _finding("portal configuration", told, f"sudo chmod 0644 {file}")
     yield _pipewire(environ)
@@ -98,14 +98,14 @@ def _pipewire(environ: Mapping[str, str]) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The backend of one interface of the portal."""
+    """The backend that implements a portal interface."""
 
-    backend: str  # "" for none
-    by: str  # the file that names it, or words
+    backend: str  # "" if there is none
+    by: str  # the file that names it, or an explanation
 
 
 def served(interface: str, environ: Mapping[str, str]) -> Served:
-    """Which backend the portal takes for an interface, such as ScreenCast, by its configuration (portals.conf(5))."""
+    """Return which backend the portal uses for an interface, such as ScreenCast (portals.conf(5))."""
     wanted_name = f"{_IMPLEMENTED}{interface}"
     installed = {name: uses for name, interfaces, uses in _backends(environ) if wanted_name in interfaces}
     readable = next((one for one in _configurations(environ) if os.access(one, os.R_OK)), None)
@@ -125,7 +125,7 @@ def _desktops(environ: Mapping[str, str]) -> list[str]:
 
 
 def _configurations(environ: Mapping[str, str]) -> list[Path]:
-    """The files that say which backends are taken, the one that counts first."""
+    """Return the existing portals.conf files; the first is the one that counts."""
     names = [*(f"{one}-portals.conf" for one in _desktops(environ)), "portals.conf"]
     roots = [places.config_home(environ), *places.config_dirs(environ), Path("/etc"), *_data(environ)]
     return [file for root in roots for name in names if (file := root / _FOLDER / name).is_file()]
@@ -140,7 +140,7 @@ def _portal_files(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _backends(environ: Mapping[str, str]) -> Iterator[tuple[str, set[str], set[str]]]:
-    """The installed backends: names, the interfaces that each implements, and its desktops."""
+    """Yield the installed backends: name, implemented interfaces, and the desktops each is for."""
     for file in _portal_files(environ):
         table = _read(file).get("portal", {})
         uses = {one.lower() for one in table.get("usein", "").split(";") if one}
@@ -149,7 +149,7 @@ def _backends(environ: Mapping[str, str]) -> Iterator[tuple[str, set[str], set[s
 
 def _read(file: Path) -> Mapping[str, Mapping[str, str]]:
     parser = configparser.RawConfigParser(strict=False)
-    # Names of interfaces keep their case.
+    # Interface names are case-sensitive.
     parser.optionxform = lambda option: option if "." in option else option.lower()  # type: ignore[method-assign, assignment]
     try:
         parser.read_string(file.read_text(encoding="utf-8", errors="replace"))

@@ -1,6 +1,6 @@
 """Keymaps by libxkbcommon, which every Wayland desktop and toolkit uses, through ctypes.
 
-The package xkbcommon has no wheels: it would need a compiler and headers at installation.
+The Python package xkbcommon has no wheels: installing it would need a compiler and headers.
 """
 
 import ctypes
@@ -10,19 +10,19 @@ from typing import Any
 
 from foundation.errors import EnvironmentLacksError
 
-_TEXT_V1 = 1  # XKB_KEYMAP_FORMAT_TEXT_V1 (xkbcommon.h), which is also what Wayland calls it
+_TEXT_V1 = 1  # XKB_KEYMAP_FORMAT_TEXT_V1 (xkbcommon.h); Wayland uses the same number
 _EFFECTIVE = 1 << 3  # XKB_STATE_MODS_EFFECTIVE
-#: XKB's codes are those of Linux and 8 more (the X11 protocol keeps the first ones).
+#: XKB keycodes are Linux keycodes plus 8 (the X11 protocol reserves the first 8).
 _OFFSET = 8
 _MOST_MASKS = 8
 _MODIFIERS = {b"Shift": "shift", b"Control": "ctrl", b"Mod1": "alt", b"Mod4": "super"}
 
 
 class Keymap:
-    """A keymap as the compositor gave it, and the modifiers that are down.
+    """The compositor's keymap with the present modifier state.
 
     Raises:
-        EnvironmentLacksError: libxkbcommon is missing, or does not understand it.
+        EnvironmentLacksError: libxkbcommon is missing, or cannot parse the keymap.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -35,40 +35,43 @@ class Keymap:
         self._state = library.xkb_state_new(self._map)
 
     def set_modifiers(self, held: int, latched: int, locked: int, group: int) -> None:
-        """Take over the modifiers that the compositor tells."""
+        """Apply the modifier state that the compositor reports."""
         self._library.xkb_state_update_mask(self._state, held, latched, locked, 0, 0, group)
 
     def name(self, code: int) -> str:
-        """XKB's name of a key with the present modifiers, such as Escape or Cyrillic_ya; by Linux's code."""
+        """Return the keysym name of a key, such as Escape or Cyrillic_ya, with the present modifiers. `code` is
+        Linux's.
+        """
         keysym = self._library.xkb_state_key_get_one_sym(self._state, code + _OFFSET)
         room = ctypes.create_string_buffer(64)
         self._library.xkb_keysym_get_name(keysym, room, len(room))
         return room.value.decode("ascii", "replace")
 
     def character(self, code: int) -> str:
-        """The text that a key types with the present modifiers; "" for none."""
+        """Return the text that a key types with the present modifiers; "" if it types none."""
         room = ctypes.create_string_buffer(64)
         self._library.xkb_state_key_get_utf8(self._state, code + _OFFSET, room, len(room))
         return room.value.decode("utf-8", "replace")
 
     def modifiers(self) -> list[str]:
-        """The modifiers that are down, by our names."""
+        """Return the active modifiers, by our names."""
         active = self._library.xkb_state_mod_name_is_active
         return [ours for theirs, ours in _MODIFIERS.items() if active(self._state, theirs, _EFFECTIVE) == 1]
 
     def layouts(self) -> list[str]:
-        """The names of its layouts, such as English (US)."""
+        """Return the names of the layouts, such as English (US)."""
         told = (self._library.xkb_keymap_layout_get_name(self._map, one) for one in range(self.count()))
         return [(name or b"without a name").decode("utf-8", "replace") for name in told]
 
     def count(self) -> int:
-        """The number of its layouts."""
+        """Return the number of layouts."""
         return int(self._library.xkb_keymap_num_layouts(self._map))
 
     def levels(self, code: int, layout: int) -> Iterator[tuple[str, set[int]]]:
-        """The character of each level of a key in a layout ("" for a dead key or none), and how the level is reached.
+        """Yield each level of a key in a layout: its character and the modifiers that select it.
 
-        A level is reached by any of some sets of modifiers, as bits of XKB's real modifiers.
+        The character is "" for a dead key or none. The modifiers are alternative masks, as bits of XKB's real
+        modifiers.
         """
         library, key = self._library, code + _OFFSET
         for level in range(library.xkb_keymap_num_levels_for_key(self._map, key, layout)):
@@ -80,20 +83,20 @@ class Keymap:
             yield chr(letter) if letter else "", set(masks[:ways])
 
     def close(self) -> None:
-        """Free it."""
+        """Free the native objects."""
         self._library.xkb_state_unref(self._state)
         self._library.xkb_keymap_unref(self._map)
         self._library.xkb_context_unref(self._context)
 
 
 def character_of(keysym: int) -> str:
-    """The character of a keysym; "" for none. Raises EnvironmentLacksError."""
+    """Return the character of a keysym, or "" if it has none. Raises EnvironmentLacksError."""
     number = _library().xkb_keysym_to_utf32(keysym)
     return chr(number) if number else ""
 
 
 def name_of(keysym: int) -> str:
-    """The name of a keysym. Raises EnvironmentLacksError."""
+    """Return the name of a keysym. Raises EnvironmentLacksError."""
     room = ctypes.create_string_buffer(64)
     _library().xkb_keysym_get_name(keysym, room, len(room))
     return room.value.decode("ascii", "replace")
