@@ -1,1 +1,1 @@
-"""Installed applications: found by the words a person uses, started detached, waited for."""
+"""Installed applications: finds them by the words people use, starts them detached and waits for their windows."""

@@ -1,4 +1,4 @@
-"""Finds the application that a person means by a name, among those installed. Pure: knows no system."""
+"""Finds the installed application that a person means by a name, independent of the operating system."""
 
 import re
 import unicodedata
@@ -14,26 +14,26 @@ from foundation.configs import load_config
 class App:
     """An installed application."""
 
-    id: str  # the system's: the desktop file without its suffix, a bundle path, an AppUserModelID
-    name: str  # what it is called, in the person's language
-    other_names: tuple[str, ...] = ()  # its untranslated name and generic names
-    keywords: tuple[str, ...] = ()  # words it may be found by
+    id: str  # the system's identifier: the desktop file without its suffix, a bundle path, an AppUserModelID
+    name: str  # in the person's language
+    other_names: tuple[str, ...] = ()  # the untranslated name and generic names
+    keywords: tuple[str, ...] = ()  # search words
     command: tuple[str, ...] = ()  # the program and its arguments
-    terminal: bool = False  # whether it needs a terminal around it
-    files: tuple[str, ...] = ()  # the types of files it opens, as MIME names them; empty for none
-    source: Path | None = None  # the file that describes it; None where there is none
+    terminal: bool = False  # whether it runs in a terminal
+    files: tuple[str, ...] = ()  # the MIME types that it opens
+    source: Path | None = None  # its desktop file; None on other systems
     in_menus: bool = True  # False for panels of a settings application, which are opened by name only
 
     @property
     def program(self) -> str:
-        """The program that its command starts, also behind `env NAME=value`; "" where there is none."""
+        """The program in its command, also after `env NAME=value`; "" if there is none."""
         if self.command[:1] != ("env",):
             return "".join(self.command[:1])
         return next((part for part in self.command[1:] if "=" not in part), "")
 
 
 def plain(text: str) -> str:
-    """Lower case, without accents, punctuation and the words that say nothing ("the", "app")."""
+    """Normalise a name: lower case, without accents, punctuation and filler words ("the", "app")."""
     decomposed = unicodedata.normalize("NFKD", text).casefold()
     letters = "".join(char for char in decomposed if not unicodedata.combining(char))
     words = re.findall(r"\w+", letters)
@@ -48,7 +48,7 @@ def _singular(text: str) -> str:
 class Catalogue:
     """The installed applications, searchable by the words people use.
 
-    `desktops` is what the desktop calls itself (XDG_CURRENT_DESKTOP); its own applications come first.
+    `desktops` are the names of the running desktop (XDG_CURRENT_DESKTOP), whose own applications come first.
     """
 
     def __init__(self, apps: Iterable[App], desktops: Collection[str] = ()) -> None:
@@ -56,15 +56,15 @@ class Catalogue:
         self._apps = sorted(apps, key=lambda app: (app.name.casefold(), app.id))
 
     def names(self) -> list[str]:
-        """The names of all applications, sorted, each once."""
+        """Return the names of all applications in the menus, sorted, without duplicates."""
         return list(dict.fromkeys(app.name for app in self._apps if app.in_menus))
 
     def find(self, query: str) -> App | None:
-        """The application meant by a name, or None; never a weak guess."""
+        """Return the application meant by a name; None rather than a weak guess."""
         wanted = plain(query)
         if not wanted:
             return None
-        exact = self._of_kind(wanted, own=True)[:1]  # before another desktop's that is called just "Text Editor"
+        exact = self._of_kind(wanted, own=True)[:1]  # before another desktop's application named "Text Editor"
         exact = exact or [app for app in self._apps if wanted in (plain(app.name), plain(app.id))]
         exact = sorted(exact, key=lambda app: not app.in_menus) or self._of_kind(wanted)
         subject, _, last = wanted.rpartition(" ")
@@ -80,7 +80,7 @@ class Catalogue:
         return best[1] if best is not None and best[0] >= 60 else None
 
     def similar(self, query: str, limit: int = 5) -> list[str]:
-        """Names that look a little like the query, for an error message."""
+        """Return names similar to the query, for an error message."""
         from rapidfuzz import fuzz, process
 
         found = process.extract(
@@ -89,9 +89,9 @@ class Catalogue:
         return [name for name, _, _ in found]
 
     def _of_kind(self, wanted: str, *, own: bool = False) -> list[App]:
-        """The applications of a kind ("settings", "terminal"), by the table in `configs/applications.toml`.
+        """Return the applications of a kind ("settings", "terminal"), from the table in `configs/applications.toml`.
 
-        Those of the running desktop come first; `own`: no others.
+        Those of the running desktop come first. With `own`, only those are returned.
         """
         by_id = {app.id.casefold(): app for app in self._apps}
         kinds = load_config("applications.toml")["kinds"].values()
@@ -100,14 +100,15 @@ class Catalogue:
         return [by_id[name.casefold()] for name in ids if name.casefold() in by_id]
 
     def _own(self, kind: Mapping[str, Any]) -> list[str]:
-        """The applications of a kind that belong to the running desktop."""
+        """Return the applications of a kind that belong to the running desktop."""
         return [name for desktop, names in kind.get("own", {}).items() if desktop in self._desktops for name in names]
 
     def opener(self, types: Sequence[str], chosen: Sequence[str] = ()) -> App | None:
-        """The application that opens files of a type; None for none.
+        """Return the application that opens files of a type; None if there is none.
 
-        `types` is the type, then more general ones ("text/markdown", "text/plain"). `chosen` are the desktop files that
-        the person or the system chose for it: the first that is installed counts.
+        Args:
+            types: the type, then more general ones ("text/markdown", "text/plain").
+            chosen: the desktop files that the person or the system chose for it. The first installed one is used.
         """
         by_id = {app.id: app for app in self._apps}
         for identifier in chosen:
@@ -122,7 +123,7 @@ class Catalogue:
         return next((app for app in able if not app.terminal), None)
 
     def _panels(self, subject: str) -> list[App]:
-        """The one settings panel whose name, also the untranslated one, has these words; none for several."""
+        """Return the settings panel whose name, translated or not, has these words; none if several match."""
         words = set(_singular(subject).split())
         panels = [(app, (app.name, *app.other_names)) for app in self._apps if not app.in_menus]
         found = [app for app, names in panels if any(words <= set(_singular(name).split()) for name in names)]
@@ -154,9 +155,9 @@ class Catalogue:
 
 
 def takes_text(app: str, kind: Literal["primary", "completing"]) -> bool:
-    """Whether an application takes text in a special way, by its class or identifier (configs/pasting.toml).
+    """Whether an application handles text specially, by its class or identifier (configs/pasting.toml).
 
-    "primary": terminals and the like, which paste by another chord, on X11 from PRIMARY. "completing": applications
-    that complete, correct or pair what is typed while it is typed.
+    "primary": terminals and the like, which paste with another chord, on X11 from PRIMARY. "completing": applications
+    that complete or correct text, or insert closing brackets, while it is typed.
     """
     return any(re.search(one, app, re.IGNORECASE) for one in load_config("pasting.toml")[kind])

@@ -1,4 +1,4 @@
-"""Finds the file or folder of a home that a person means by a name or path. Only looks, and only within the home."""
+"""Finds the file or folder in the home that a person means by a name or path. Opens nothing, and stays in the home."""
 
 import os
 import re
@@ -12,17 +12,17 @@ from urllib.parse import unquote, urlsplit
 from agent.desktop.apps.catalogue import plain
 from agent.desktop.protocol.hand import ActionFailedError
 
-#: Levels of folders that are searched below the home, and entries looked at in all: more is no search by name.
+#: Levels of folders that are searched below the home, and entries that are looked at in total.
 _DEEPEST = 4
 _MOST_ENTRIES = 20_000
-#: A shown name of at least so many characters may be a part of a longer one.
+#: Captions of at least this many characters may be a part of a longer name.
 _PART = 3
-#: Entries in menus that are read for their names.
+#: Menu entries whose names are read.
 _MOST_ENTRIES_READ = 500
-#: Of a desktop file, so many characters are read for what it calls itself.
+#: Characters of a desktop file that are searched for its names.
 _ENTRY = 20_000
 _CALLED = re.compile(r"^Name(?:\[[^]\n]{1,40}\])?\s*=\s*(.{1,200})$", re.MULTILINE)
-#: Paths told where several are meant.
+#: Paths in the message if several files match.
 _MOST_TOLD = 4
 #: The folders of a home by their keys in user-dirs.dirs (xdg-user-dirs), and their English names.
 _USER_FOLDERS = {
@@ -30,9 +30,9 @@ _USER_FOLDERS = {
     "PUBLICSHARE": "Public", "TEMPLATES": "Templates", "VIDEOS": "Videos",
 }  # fmt: skip
 _USER_FOLDER = re.compile(r'^\s*XDG_([A-Z]+)_DIR="\$HOME/([^"\n]{1,200})"', re.MULTILINE)
-#: The folder that holds what is called so.
+#: "./NAME/..": the folder that contains NAME.
 _HOLDER = re.compile(r"\./([^/]*[^/.][^/]*)/\.\.")
-#: Files that start something when they are opened, by what their names end in.
+#: Suffixes of files that run something when they are opened.
 _PROGRAMS = frozenset(
     {
         ".appimage", ".bash", ".bat", ".cmd", ".com", ".command", ".csh", ".deb", ".desktop", ".dll", ".elf", ".exe",
@@ -44,18 +44,18 @@ _PROGRAMS = frozenset(
 
 
 def is_path(name: str) -> bool:
-    """Whether a name can only be that of a file or folder, and of no application."""
+    """Whether a name can only mean a file or folder, not an application."""
     return name.startswith(("/", "~/", "./", "../", "file:")) or name.endswith("/") or name == "~"
 
 
 def find_file(name: str, home: Path, environ: Mapping[str, str]) -> Path | None:
-    """The file or folder of that name or path in a home; None for none.
+    """Return the file or folder with this name or path in a home; None if there is none.
 
-    A bare name is looked for in the home and its usual folders first, then further below; hidden ones are passed over.
-    "./NAME/.." is the folder that holds what is called so.
+    A bare name is searched in the home and its usual folders first, then further below. Hidden files are skipped.
+    "./NAME/.." is the folder that contains NAME.
 
     Raises:
-        ActionFailedError: several of that name, or it lies outside of the home.
+        ActionFailedError: several files have this name, or the path is outside of the home.
     """
     written = _without_scheme(name.strip())
     if written is None or "\0" in written or not written:
@@ -81,7 +81,7 @@ def find_file(name: str, home: Path, environ: Mapping[str, str]) -> Path | None:
 
 
 def may_start_something(path: Path) -> bool:
-    """Whether opening a file may run it: programs, scripts, packages, desktop files, what is marked so."""
+    """Whether opening a file may run something: programs, scripts, packages, desktop files, executable files."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -92,9 +92,9 @@ def may_start_something(path: Path) -> bool:
 
 
 def shows_program(name: str, home: Path, environ: Mapping[str, str]) -> bool:
-    """Whether one of the files in a home and its usual folders that are shown by a name would start something.
+    """Whether a file shown under this caption, in a home or its usual folders, would run something.
 
-    Desktops show desktop files by what these call themselves, and break and shorten what is long: a part will do.
+    Desktops show a desktop file by the name in it, and wrap and shorten long names, so a part of a name is enough.
     """
     shown = _shown(name)
     paths = (path for base in _bases(home, user_folders(home, environ)) for path in _listed(base)) if shown else ()
@@ -105,10 +105,10 @@ def shows_program(name: str, home: Path, environ: Mapping[str, str]) -> bool:
 
 
 def shows_program_in(title: str, names: Iterable[str], home: Path, environ: Mapping[str, str]) -> bool:
-    """Whether an icon in the folder that a window's title names, or on the desktop for "", may start something.
+    """Whether an icon may run something, in the folder that a window's title names, or on the desktop for "".
 
-    It may where one of the files there does, and what is read is no other's whole name; and where it is not known which
-    folder that is, if nothing is read.
+    It may if a file in that folder does, unless a caption is exactly the name of a harmless file there. If the folder
+    is unknown, it may only if no caption could be read.
     """
     told = list(names)
     folders = [user_folders(home, environ)[plain("desktop")]] if not title else _titled(title, home, environ)
@@ -120,14 +120,14 @@ def shows_program_in(title: str, names: Iterable[str], home: Path, environ: Mapp
 
 
 def _titled(title: str, home: Path, environ: Mapping[str, str]) -> list[Path]:
-    """The folders near the top of a home that a title may name, by name or by path."""
+    """Return the folders near the top of a home that a title may mean, by name or by path."""
     bases = _bases(home, user_folders(home, environ))
     near = dict.fromkeys([*bases, *(path for base in bases for path in _listed(base) if path.is_dir())])
     return [path for path in near if re.match(rf"(\S*/)?{re.escape(path.name)}(?!\w)", title, re.IGNORECASE)]
 
 
 def shows_own_entry(name: str, home: Path, environ: Mapping[str, str]) -> bool:
-    """Whether an entry in the menus that the person, or any program of theirs, has put there is called by a name."""
+    """Whether a menu entry that the person, or one of their programs, has added has this name."""
     folder = Path(environ.get("XDG_DATA_HOME") or home / ".local/share") / "applications"
     shown = _shown(name)
     entries = (path for path in _listed(folder) if path.suffix == ".desktop") if shown else ()
@@ -139,12 +139,12 @@ def _shown(name: str) -> set[str]:
 
 
 def _is_part(shown: str, called: str) -> bool:
-    """Whether a caption is a name, or a part of it that begins with a word."""
+    """Whether a caption is a name, or a part of the name that starts at a word."""
     return shown == called or (len(shown) >= _PART and bool(re.search(rf"(?<!\w){re.escape(shown)}", called)))
 
 
 def _calls_itself(path: Path) -> list[str]:
-    """The name of a file, and what a desktop file says that it is called."""
+    """Return the file name, and the names in a desktop file."""
     names = [path.name.casefold()]
     if path.suffix == ".desktop":
         with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
@@ -153,7 +153,7 @@ def _calls_itself(path: Path) -> list[str]:
 
 
 def user_folders(home: Path, environ: Mapping[str, str]) -> dict[str, Path]:
-    """The usual folders of a home by their names, in the person's language and in English, as `plain` writes them."""
+    """Return the usual folders of a home by their names in the person's language and in English, as `plain` text."""
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "user-dirs.dirs"
     text = ""
     with suppress(OSError):
@@ -169,14 +169,14 @@ def user_folders(home: Path, environ: Mapping[str, str]) -> dict[str, Path]:
 
 
 def told_from(home: Path, path: Path) -> str:
-    """A path as people are told it: from `~` where it is in the home, wherever that lies."""
+    """Return a path as shown to people: with `~` for the home."""
     if not path.is_relative_to(home):
         return str(path)
     return "/".join(["~", *path.relative_to(home).parts])
 
 
 def _without_scheme(name: str) -> str | None:
-    """A path from a file URL of this computer; other names as they are."""
+    """Return the path of a local file URL, None for a remote one; other names as they are."""
     if not name.startswith("file:"):
         return name
     url = urlsplit(name)
@@ -184,7 +184,7 @@ def _without_scheme(name: str) -> str | None:
 
 
 def _inside(path: Path, home: Path, only_folders: bool) -> Path | None:
-    """A path that is there; raises ActionFailedError where it is outside of the home."""
+    """Return a path if it exists. Raises ActionFailedError if it is outside of the home."""
     try:
         real = path.resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
@@ -195,7 +195,7 @@ def _inside(path: Path, home: Path, only_folders: bool) -> Path | None:
 
 
 def _bases(home: Path, folders: Mapping[str, Path]) -> list[Path]:
-    """Where a bare name is looked for first."""
+    """Return the folders that are searched first for a bare name."""
     return [home, *(folder for folder in dict.fromkeys(folders.values()) if folder != home)]
 
 
@@ -208,7 +208,7 @@ def _by_name(name: str, home: Path, folders: Mapping[str, Path], only_folders: b
 
 
 def _named(name: str, paths: Iterable[Path], home: Path) -> list[Path]:
-    """Those of exactly that name; else without regard to case; else whose name without its ending is that."""
+    """Return the paths with exactly this name; else those equal without case; else those equal without suffix."""
     exact, alike, stems = [], [], []
     for path in paths:
         if path.name == name:
@@ -238,7 +238,7 @@ def _only_one(found: Iterable[Path], name: str, home: Path) -> Path | None:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """What is in a folder and not hidden, sorted."""
+    """Return the entries of a folder that are not hidden, sorted."""
     return sorted(Path(entry.path) for entry in _entries(folder))
 
 
@@ -252,7 +252,7 @@ def _entries(folder: Path) -> "Iterator[os.DirEntry[str]]":
 
 
 def _below(home: Path) -> Iterator[Path]:
-    """What is in a home, nearer things first, within limits, and on its own file system."""
+    """Yield the entries of a home level by level, within limits and only on the home's file system."""
     device = _device(home)
     count, level = 0, [home]
     for _ in range(_DEEPEST):

@@ -27,17 +27,14 @@ from agent.model.peers.table import KEY_VARIABLES
 from agent.safety.addresses import is_web_page
 from agent.safety.stop import StopSwitch
 
-#: A first start from a cold disk can take this long; a warm one takes 0.2 to 0.3 s.
+#: Seconds. A first start from a cold disk can take this long; a warm start takes 0.2 to 0.3 s.
 _WINDOW_TIMEOUT = 12.0
-#: A program that ended without an error handed over to one that already ran, whose window may need this long.
+#: Seconds for a window after the program has exited without an error, because it handed over to a running instance.
 _HANDOVER_TIMEOUT = 3.0
 
 
 class Launcher(Applications):
-    """The installed applications of this system.
-
-    They are searched and started in `environ`; None stands for this process's own.
-    """
+    """Finds and starts the installed applications in `environ`; None for this process's own environment."""
 
     def __init__(self, environ: Mapping[str, str] | None, open_windows: OpenWindows) -> None:
         self._open_windows = open_windows
@@ -49,7 +46,7 @@ class Launcher(Applications):
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        """The installed applications; read once."""
+        """The installed applications, read once."""
         match sys.platform:
             case "darwin":
                 return Catalogue(other_systems.macos_apps())
@@ -65,9 +62,9 @@ class Launcher(Applications):
             app, path = self._meant(name, application)
         except OSError:
             return None
-        except ActionFailedError:  # nothing will be opened, and `open` says why
+        except ActionFailedError:  # `open` will open nothing and say why
             return Opens()
-        if path is not None and may_start_something(path):  # no application's name can make that an ordinary thing
+        if path is not None and may_start_something(path):  # dangerous with any application
             return Opens((str(path),))
         return self._opens(app)
 
@@ -114,10 +111,10 @@ class Launcher(Applications):
         return self.catalogue.opener(types, linux.chosen_for(types, self._environ))
 
     def _meant(self, name: str, application: str) -> tuple[App, Path | None]:
-        """The application to start, and the file or folder that it opens.
+        """Return the application to start, and the file or folder that it opens.
 
         Raises:
-            ActionFailedError: there is none, or several, or the file starts something itself.
+            ActionFailedError: nothing matches, several files match, or the file may run something itself.
         """
         app = None if application or is_path(name) else self.catalogue.find(name)
         if app is not None:

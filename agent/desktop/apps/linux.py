@@ -11,19 +11,19 @@ from pathlib import Path
 
 from agent.desktop.apps.catalogue import App
 
-#: Types of files of one application.
+#: MIME types that are kept per application.
 _MOST_TYPES = 1000
-#: Folders that anybody may write to.
+#: Folders that everybody may write to.
 _EVERYBODYS = ("/tmp", "/var/tmp", "/dev/shm", "/run/user")  # noqa: S108 -- nothing is written there
 _TERMINALS = ("x-terminal-emulator", "xfce4-terminal", "gnome-terminal", "konsole", "xterm")
-#: Bytes that tell whether a file of no known type is text.
+#: Bytes that are read to tell whether a file of unknown type is text.
 _SAMPLE = 4096
-#: A file of choices larger than this is not read.
+#: Bytes. A larger `mimeapps.list` is not read.
 _LARGEST = 1_000_000
 
 
 def installed_apps(environ: Mapping[str, str]) -> Iterator[App]:
-    """The applications that the running desktop would show; a file in an earlier folder hides later ones."""
+    """Return the applications that the running desktop would show. A file in an earlier folder hides later ones."""
     languages = _languages(environ)
     running = desktops(environ)
     seen: set[str] = set()
@@ -39,7 +39,7 @@ def installed_apps(environ: Mapping[str, str]) -> Iterator[App]:
 
 
 def application_folders(environ: Mapping[str, str]) -> list[Path]:
-    """The folders of desktop files, in order of precedence (XDG Base Directory Specification)."""
+    """Return the folders of desktop files, in order of precedence (XDG Base Directory Specification)."""
     home = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME", "/")) / ".local/share")
     shared = environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     folders = [home, *shared.split(":"), "/var/lib/flatpak/exports/share", "/var/lib/snapd/desktop"]
@@ -48,7 +48,7 @@ def application_folders(environ: Mapping[str, str]) -> list[Path]:
 
 
 def read_desktop_file(path: Path, identifier: str, languages: list[str], desktops: frozenset[str]) -> App | None:
-    """One application, or None for what is hidden, broken, not installed, or meant for other desktops."""
+    """Parse a desktop file; None if it is hidden, broken, not installed, or meant for other desktops."""
     parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#",))
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # keys are case-sensitive
     try:
@@ -56,7 +56,7 @@ def read_desktop_file(path: Path, identifier: str, languages: list[str], desktop
         entry = parser["Desktop Entry"]
     except (OSError, configparser.Error, KeyError):
         return None
-    # Panels of a settings application are in no menu, but they are what "open the sound settings" means.
+    # Panels of a settings application are in no menu, but "open the sound settings" means one of them.
     panel = "Settings" in _list(entry.get("Categories", ""))
     if (
         entry.get("Hidden") == "true"
@@ -88,10 +88,10 @@ def read_desktop_file(path: Path, identifier: str, languages: list[str], desktop
 
 
 def is_foreign(app: App, environ: Mapping[str, str], since: float) -> bool:
-    """Whether an application was not installed by the system, or its file came or changed since a time (Unix seconds).
+    """Whether the system did not install an application, or its desktop file is newer than `since` (Unix seconds).
 
-    Both its desktop file and its program must lie where only the system installs: an entry of the person's own hides
-    the system's of the same name, and a program in the home one of the same name elsewhere.
+    Both its desktop file and its program must be in system folders. A desktop file in the home hides the system's file
+    of the same name, and a program in the home can hide one of the same name elsewhere.
     """
     program = shutil.which(app.program, path=environ.get("PATH"))
     return app.source is None or program is None or _came(app.source, since) or any(
@@ -107,20 +107,20 @@ def _came(path: Path, since: float) -> bool:
 
 
 def _is_own(path: Path, environ: Mapping[str, str]) -> bool:
-    """Whether a file lies where the person, or any program of theirs, may write."""
+    """Whether a file is where the person, or any of their programs, may write."""
     told = [environ.get(name, "") for name in ("HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "TMPDIR")]
     own = [Path(folder).resolve() for folder in (*told, *_EVERYBODYS) if folder]
     real = path.resolve()
     if any(place.is_relative_to(folder) for place in (path.absolute(), real) for folder in own if folder != Path("/")):
         return True
-    # Whoever may write everything is told nothing by that.
+    # Root may write everywhere, so this check says nothing about root.
     return os.geteuid() != 0 and any(os.access(place, os.W_OK) for place in (real, real.parent))
 
 
 def start_command(app: App, opened: Path | str | None = None) -> list[str] | None:
-    """The program and arguments that start an application, with a file or an address to open where one is given.
+    """Return the command that starts an application and opens a file or an address, if one is given.
 
-    None where it needs a terminal and there is none.
+    Return None if the application needs a terminal and none is installed.
     """
     command = [*app.command, *([] if opened is None else [str(opened)])]
     if not app.terminal:
@@ -130,12 +130,12 @@ def start_command(app: App, opened: Path | str | None = None) -> list[str] | Non
 
 
 def desktops(environ: Mapping[str, str]) -> frozenset[str]:
-    """What the running desktop calls itself: XFCE, GNOME, KDE, MATE, X-Cinnamon, ..."""
+    """Return the names of the running desktop: XFCE, GNOME, KDE, MATE, X-Cinnamon, ..."""
     return frozenset(environ.get("XDG_CURRENT_DESKTOP", "").split(":")) - {""}
 
 
 def _command(text: str) -> tuple[str, ...]:
-    """The Exec line without its field codes (%f, %U, ...); empty if it cannot be read."""
+    """Split an Exec line and drop its field codes (%f, %U, ...); empty if it cannot be parsed."""
     try:
         parts = shlex.split(text)
     except ValueError:
@@ -148,7 +148,7 @@ def _list(text: str) -> list[str]:
 
 
 def _languages(environ: Mapping[str, str]) -> list[str]:
-    """Language tags to try, most specific first: de_AT@euro gives de_AT@euro, de_AT, de@euro, de."""
+    """Return the language tags to try, most specific first: de_AT@euro gives de_AT@euro, de_AT, de@euro, de."""
     setting = environ.get("LC_ALL") or environ.get("LC_MESSAGES") or environ.get("LANG") or ""
     choices = [*environ.get("LANGUAGE", "").split(":"), setting]
     tags: list[str] = []
@@ -164,7 +164,7 @@ def _languages(environ: Mapping[str, str]) -> list[str]:
 
 
 def types_of(path: Path) -> list[str]:
-    """The MIME type of a file or folder, by its name and else by its beginning; then what is more general."""
+    """Return the MIME type of a file or folder, from its name or else its first bytes, then more general types."""
     if path.is_dir():
         return ["inode/directory"]
     guessed, encoding = mimetypes.guess_type(path.name, strict=False)
@@ -175,7 +175,7 @@ def types_of(path: Path) -> list[str]:
 
 
 def chosen_for(types: list[str], environ: Mapping[str, str]) -> list[str]:
-    """The desktop files chosen for a type, best first, without ".desktop"."""
+    """Return the desktop files chosen as default for these types, best first, without ".desktop"."""
     found: list[str] = []
     files = list(_choices(environ))
     for kind in types:
@@ -186,7 +186,7 @@ def chosen_for(types: list[str], environ: Mapping[str, str]) -> list[str]:
 
 
 def _choices(environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-    """The default applications of each `mimeapps.list`, in order of precedence."""
+    """Yield the default applications of each `mimeapps.list`, in order of precedence."""
     home = Path(environ.get("HOME", "/"))
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     shared = [Path(folder) for folder in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":") if folder]
@@ -194,7 +194,7 @@ def _choices(environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
     for folder in (config, *shared, *application_folders(environ)):
         for name in names:
             parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",))
-            parser.optionxform = str  # type: ignore[assignment,method-assign]  # types are compared as they are
+            parser.optionxform = str  # type: ignore[assignment,method-assign]  # keys are case-sensitive
             try:
                 path = folder / name
                 if path.stat().st_size <= _LARGEST:

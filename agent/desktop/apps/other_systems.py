@@ -1,6 +1,6 @@
 """Installed applications on macOS (bundles, started with `open -a`) and Windows (the start menu, by `Get-StartApps`).
 
-Written against Apple's and Microsoft's documentation; not run by us yet.
+Written from Apple's and Microsoft's documentation; not tested there yet.
 """
 
 import json
@@ -23,7 +23,7 @@ def macos_apps(folders: tuple[str, ...] = _BUNDLES) -> Iterator[App]:
 
 
 def windows_apps() -> Iterator[App]:
-    """Return the entries of the start menu; none if PowerShell cannot tell."""
+    """Return the entries of the start menu; none if PowerShell fails."""
     try:
         done = subprocess.run(_START_MENU, capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
