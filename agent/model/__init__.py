@@ -1,1 +1,1 @@
-"""Asking a model: messages, the client of any OpenAI-compatible server, its refusals, and the choice of an engine."""
+"""Asking a model: messages, the client of any OpenAI-compatible server, its errors, and the choice of an engine."""

@@ -1,7 +1,7 @@
-"""Asking a model, whatever its API: patience, progress, and the only retry layer of the program.
+"""Asking a model through any API: timeouts, progress, and the program's only retry layer.
 
-Retried here, and nowhere else: what is transient (connection refused or lost, 429, 5xx, a broken stream). Everything
-else is explained at once. What is sent and how the answer is read, each API's client says itself.
+Only transient errors are retried (connection refused or lost, 429, 5xx, a broken stream). Other errors are reported at
+once. Each API's client builds the request and parses the answer.
 """
 
 import asyncio
@@ -17,33 +17,33 @@ from agent.model.request import ChatRequest
 from foundation.chat_stream import Answer, AnswerTooLongError, Piece
 
 T = TypeVar("T")
-#: The connection of a maker's library.
+#: A connection object of a vendor's library.
 Connection = TypeVar("Connection")
 
 _TRANSIENT: frozenset[ErrorKind] = frozenset({"unreachable", "overloaded", "broken"})
-#: How often a server that comes back is asked after, seconds.
+#: Seconds between checks of a restarting server.
 _COME_BACK_POLL = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait, in seconds; chosen so that a slow local model is never cut off."""
+    """Timeouts in seconds, long enough for slow local models."""
 
-    connect: float = 5.0  # for the connection
-    #: from the request to the first token. A 2B model on two CPU cores needs 3 s for one small screenshot, an 8B model
-    #: with several large ones minutes.
+    connect: float = 5.0  # to connect
+    #: from the request to the first token. A 2B model on two CPU cores needs 3 s for one small screenshot; an 8B model
+    #: with several large ones needs minutes.
     first_token: float = 300.0
-    between_tokens: float = 60.0  # silence in the middle of an answer
-    #: the longest answer, with all that goes before it: a third of a run's own limit. The usual 150 tokens at one a
-    #: second, as an 8B model on a processor has it, take a quarter of it.
+    between_tokens: float = 60.0  # of silence within an answer
+    #: for the whole request: a third of a run's own time limit. An 8B model on a CPU writes about one token a second,
+    #: so the usual 150 tokens take a quarter of it.
     total: float = 600.0
-    notice: float = 15.0  # after this much silence the person is told, again each time it has passed
-    retries: int = 2  # further tries after something transient
-    backoff: float = 0.5  # pause before the first retry; doubled each time
+    notice: float = 15.0  # silence after which the person is told, again each time
+    retries: int = 2  # maximum retries after a transient error
+    backoff: float = 0.5  # pause before the first retry; doubles each time
 
     @classmethod
     def of(cls, seconds: float | None) -> "Patience":
-        """As a person sets it with --patience; None for the default."""
+        """Return the timeouts for a --patience value; None for the defaults."""
         if seconds is None:
             return cls()
         usual = cls()
@@ -55,7 +55,7 @@ USUAL_PATIENCE = Patience()
 
 @dataclass(frozen=True, slots=True)
 class ServerCondition:
-    """What became of a server of ours, for a client whose request failed."""
+    """The state of our own server, for a client whose request failed."""
 
     condition: Literal["ready", "coming", "gone"]
     words: str
@@ -63,7 +63,7 @@ class ServerCondition:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of the answer as it streams in; `reasoning` marks what the model thinks before it answers."""
+    """A piece of the streamed answer. `reasoning` marks the model's thinking before the answer."""
 
     text: str
     reasoning: bool = False
@@ -71,14 +71,14 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The model has said nothing for so many seconds."""
+    """The model has sent nothing for this many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The request is sent again; what streamed in so far is void."""
+    """The request is sent again. What was streamed so far is void."""
 
     reason: str
     attempt: int
@@ -90,34 +90,34 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A whole answer."""
+    """A complete answer."""
 
     answer: Answer  # what the model said
-    ttft_ms: float | None  # milliseconds from the request to the first token; None when there was none
-    total_ms: float  # milliseconds of the request that succeeded
-    images_sent: int  # images whose bytes travelled; the others were named by id
+    ttft_ms: float | None  # milliseconds from the request to the first token; None without one
+    total_ms: float  # milliseconds of the successful request
+    images_sent: int  # images sent as bytes; the others were named by id
 
 
 class ModelClient(Protocol):
-    """Asks one endpoint. Made for one event loop; close it with `aclose`."""
+    """Asks one endpoint. Bound to one event loop; close it with `aclose`."""
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where, with everything that is known of it."""
+        """Return the endpoint with everything known about it."""
         ...
 
     async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
-        """The endpoint with what it tells of itself filled in.
+        """Ask the endpoint about itself, and return it with the details filled in.
 
-        Where it has several models, one that is preferred by its name may be taken. Raises ModelError: it cannot be
-        asked, or serves no such model; UsageError: it serves several and none was chosen.
+        If it has several models, the one that `prefer` accepts may be taken. Raises ModelError: it cannot be asked, or
+        does not serve the named model. UsageError: it serves several models, and none was chosen.
         """
         ...
 
     async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
-        """Ask, and tell of the answer as it comes.
+        """Ask, and report the answer's progress.
 
-        Raises ModelError: after the retries, or at once where retrying cannot help.
+        Raises ModelError: after the retries, or at once if retrying cannot help.
         """
         ...
 
@@ -127,30 +127,30 @@ class ModelClient(Protocol):
 
 
 class Reader(Protocol):
-    """Puts one streamed answer together."""
+    """Assembles one streamed answer."""
 
     def take(self, chunk: Any) -> list[Piece]:
-        """What a chunk of the stream adds, in order. Raises AnswerTooLongError."""
+        """Return what a chunk of the stream adds, in order. Raises AnswerTooLongError."""
         ...
 
     def answer(self) -> Answer:
-        """What was said so far."""
+        """Return the answer so far."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request, ready to go."""
+    """A prepared request."""
 
-    opening: Awaitable[Any]  # sends it, and gives the stream of the answer's chunks
-    reader: Reader  # reads them
-    images_sent: int  # images whose bytes travel
-    explain: Callable[[Exception], ModelError]  # what the library or the transport raised, as one of ours
-    answered: Callable[[], None] = lambda: None  # called when the whole answer is there
+    opening: Awaitable[Any]  # sends the request, and returns the stream of the answer's chunks
+    reader: Reader  # parses the chunks
+    images_sent: int  # images sent as bytes
+    explain: Callable[[Exception], ModelError]  # converts an exception of the library or the transport to ours
+    answered: Callable[[], None] = lambda: None  # called when the answer is complete
 
 
 class PatientClient(ABC, Generic[Connection]):
-    """What the clients of all APIs share."""
+    """The common base of all APIs' clients."""
 
     def __init__(
         self,
@@ -165,11 +165,11 @@ class PatientClient(ABC, Generic[Connection]):
 
     @abstractmethod
     def connect(self) -> Connection:
-        """A connection of the API's own library, which is imported now."""
+        """Import the API's library, and open a connection."""
 
     @property
     def connection(self) -> Connection:
-        """The one connection, made when it is first needed."""
+        """Return the connection, opened at first use."""
         if self._connected is None:
             self._connected = self.connect()
         return self._connected
@@ -184,15 +184,15 @@ class PatientClient(ABC, Generic[Connection]):
         await connection.close()
 
     def connecting(self, library: Any) -> dict[str, Any]:
-        """The arguments of a connection that the libraries of OpenAI and Anthropic have in common.
+        """Return the connection arguments that the OpenAI and Anthropic libraries share.
 
         Args:
             library: the module of one of them.
         """
         from agent.model.transport import bounded
 
-        # A proxy of the environment is for the way out: what stays on this machine must not take it. And what was named
-        # is where screenshots go: no redirection takes them elsewhere.
+        # A proxy from the environment must not see traffic that stays on this machine. Redirects are off, so that
+        # screenshots go to the named address only.
         transport = library.DefaultAsyncHttpxClient(trust_env=not self.endpoint.is_local, follow_redirects=False)
         return {
             "base_url": self.endpoint.base_url,
@@ -204,27 +204,27 @@ class PatientClient(ABC, Generic[Connection]):
 
     @abstractmethod
     def exchange(self, request: ChatRequest) -> Exchange:
-        """The request in the API's own words."""
+        """Build the request in the API's own format."""
 
-    def forget(self) -> None:  # most servers hold nothing
-        """The server was started anew: it has nothing any more of what was sent."""
+    def forget(self) -> None:  # most servers keep nothing
+        """Forget what the server knew: it was restarted."""
 
     @property
     def silence(self) -> float:
-        """Seconds after which a transport may give up by itself: later than this program does."""
+        """Return the seconds after which the transport times out, later than this program does."""
         return max(self.patience.first_token, self.patience.between_tokens) + 5
 
     async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
-        """Ask, and tell of the answer as it comes.
+        """Ask, and report the answer's progress.
 
-        Raises ModelError: after the retries, or at once where retrying cannot help.
+        Raises ModelError: after the retries, or at once if retrying cannot help.
         """
         attempt = 0
         while True:
             try:
                 return await self._attempt(request, on_progress)
             except ModelError as error:
-                if error.kind in ("unsupported", "image_forgotten"):  # ask again without it; not a failure
+                if error.kind in ("unsupported", "image_forgotten"):  # send the adapted request; this is not a failure
                     on_progress(Retrying(error.what, attempt))
                     continue
                 if error.kind not in _TRANSIENT or attempt >= self.patience.retries:
@@ -232,13 +232,15 @@ class PatientClient(ABC, Generic[Connection]):
                 attempt += 1
                 on_progress(Retrying(error.what, attempt))
                 if await self._come_back(on_progress):
-                    attempt = 0  # a server that came back is asked afresh; two crashes in ten minutes end that
+                    # A restarted server gets all retries again; its supervisor ends that after two crashes in ten
+                    # minutes.
+                    attempt = 0
                 await asyncio.sleep(self.patience.backoff * 2 ** max(0, attempt - 1))
 
     async def _come_back(self, on_progress: OnProgress) -> bool:
-        """Waits while a server of ours is started again after a crash; its supervisor bounds how long that takes.
+        """Wait while our own server restarts after a crash. Its supervisor limits how long that takes.
 
-        Gives whether it was away. Raises ModelError: it is not coming back; with the controller's reason.
+        Return whether it was away. Raises ModelError: it is not coming back, with the controller's reason.
         """
         if self._condition is None:
             return False
@@ -257,7 +259,7 @@ class PatientClient(ABC, Generic[Connection]):
             await asyncio.sleep(_COME_BACK_POLL)
 
     async def _attempt(self, request: ChatRequest, on_progress: OnProgress) -> Completion:
-        exchange = self.exchange(request)  # where libraries are imported first, which is no silence of the model
+        exchange = self.exchange(request)  # imports libraries first; that time must not count as the model's silence
         began = time.monotonic()
         reader = exchange.reader
         first_at: float | None = None
@@ -272,7 +274,7 @@ class PatientClient(ABC, Generic[Connection]):
                 if chunk is None:
                     break
                 for piece in reader.take(chunk):
-                    heard_at = time.monotonic()  # a server that sends nothing again and again is silent too
+                    heard_at = time.monotonic()  # a server that repeats empty chunks is silent, too
                     first_at = first_at or heard_at
                     on_progress(Delta(piece.text, piece.kind == "reasoning"))
             answer = reader.answer()
@@ -282,7 +284,7 @@ class PatientClient(ABC, Generic[Connection]):
             raise
         except AnswerTooLongError as error:
             raise _endless(time.monotonic() - began) from error
-        except Exception as error:  # broken streams surface as whatever the transport or the JSON reader raises
+        except Exception as error:  # a broken stream raises errors of the transport or the JSON parser
             raise exchange.explain(error) from error
         finally:
             if stream is not None:
@@ -298,7 +300,10 @@ class PatientClient(ABC, Generic[Connection]):
     async def _patiently(
         self, coming: Awaitable[T], began: float, since: float, on_progress: OnProgress, *, first: bool
     ) -> T:
-        """Wait, telling of silence since something was heard; give up when that or the whole answer lasts too long."""
+        """Wait and report silence since `since`.
+
+        Give up after too much silence, or when the whole answer takes too long.
+        """
         limit = self.patience.first_token if first else self.patience.between_tokens
         task = asyncio.ensure_future(coming)
         try:

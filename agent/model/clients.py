@@ -1,7 +1,7 @@
-"""The client of OpenAI-compatible servers: chat completions, streamed, with usage and readable errors.
+"""The client of OpenAI-compatible servers: streamed chat completions, with usage and readable errors.
 
-Servers differ in what they accept, so optional parts of a request (usage in streams, sampling beyond OpenAI's, images
-by id) are left out from the first refusal on.
+Servers differ in what they accept. An optional part of a request (usage in streams, sampling beyond OpenAI's, images by
+id) is omitted once a server rejects it.
 """
 
 from collections.abc import Callable
@@ -27,15 +27,15 @@ from foundation.refusals import refusal_of
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-#: A server that forgets images more often than this is sent their bytes always: asking twice costs more.
+#: A server that forgets images more often than this always gets their bytes: asking twice costs more.
 _MOST_MISSES = 2
-#: Where servers say that they have a model from: vLLM (of an adapter, "parent" is its base model), and others.
+#: Fields in which servers report a model's origin: vLLM (for an adapter, "parent" is its base model), and others.
 _ORIGINS = ("root", "path", "parent")
 _KIND_OF_OWNER: dict[str, ServerKind] = {"vllm": "vllm", "mai-agent": "literal"}
 
 
 class ChatClient(PatientClient["AsyncOpenAI"]):
-    """Asks a server that speaks OpenAI's chat completions."""
+    """Asks a server with OpenAI's chat completions API."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         condition: Callable[[], ServerCondition] | None = None,
     ) -> None:
         super().__init__(endpoint, patience, condition)
-        self._dropped: set[str] = set()  # optional request parts that this server refused
+        self._dropped: set[str] = set()  # optional request parts that this server rejected
         self._remembered: set[str] = set()  # digests of images that the server holds
         self._misses = 0
 
@@ -52,21 +52,21 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
     def connect(self) -> "AsyncOpenAI":
         import openai
 
-        # A balancer before several servers keeps a run with the one whose caches hold its screenshots.
+        # The session id lets a load balancer keep a run on the server whose caches hold its screenshots.
         return openai.AsyncOpenAI(**self.connecting(openai), default_headers={"X-Session-Id": uuid4().hex})
 
     async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
-        """The endpoint with model, kind and context filled in from /v1/models, as far as the server tells.
+        """Fill in model, kind and context from /v1/models, as far as the server reports them. Return the endpoint.
 
-        Where it has several models, one that is preferred by its name is taken. Raises ModelError: it cannot be asked,
-        or serves no such model; UsageError: it serves several and none was chosen.
+        If it has several models, the one that `prefer` accepts is taken. Raises ModelError: it cannot be asked, or does
+        not serve the named model. UsageError: it serves several models, and none was chosen.
         """
         where = self.endpoint.base_url
         try:
             models = await list_models(self.connection)
         except TimeoutError as error:
             raise ModelError("silent", f"{where} does not answer.", "Is the server still starting, or hung?") from error
-        except Exception as error:  # whatever a foreign server makes of this question
+        except Exception as error:  # an unknown server may answer anything
             problem = explain(error, self.endpoint)
             if problem.kind in ("unreachable", "bad_key", "overloaded", "silent"):
                 raise problem from error
@@ -92,14 +92,14 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         return self.endpoint
 
     def exchange(self, request: ChatRequest) -> Exchange:
-        """The request in the shape of OpenAI's chat completions."""
+        """Build the request in the format of OpenAI's chat completions."""
         images = request.images()
         named = [image for image in images if self._holds(image)]
         optional = request.optional_parts(self.endpoint.kind)
         optional = {name: part for name, part in optional.items() if name not in self._dropped}
         extra = {name: value for part in optional.values() for name, value in part.items()}
-        # As they are: the library would walk through every part of every message, to rename none of them; that takes
-        # 40 ms of every request late in a long run.
+        # In `extra_body`, the library does not process the messages. It would visit every part of every message to
+        # rename none of them, which takes 40 ms per request late in a long run.
         extra["messages"] = to_openai(request.messages, self._image_part)
         required = {"model": self.endpoint.model, "messages": [], **request.required_parts()}
         sent = {*optional, *(["image_id"] if self._by_id else []), *(["tools"] if request.tools else [])}
@@ -121,7 +121,7 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         )
 
     def forget(self) -> None:
-        """A new process has none of the images."""
+        """Forget the images: a new process has none of them."""
         self._remembered.clear()
 
     @property
@@ -130,7 +130,7 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         return self.endpoint.kind == "vllm" and "image_id" not in self._dropped
 
     def _holds(self, image: EncodedImage) -> bool:
-        """Whether the server has the image, so that it need only be named."""
+        """Whether the server has the image, so that its id is enough."""
         return self._by_id and image.digest in self._remembered
 
     def _image_part(self, image: EncodedImage | None) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         return {"type": "image_url", "image_url": url} | ({"uuid": image.digest} if self._by_id else {})
 
     def _forgotten(self) -> ModelError:
-        """The server dropped an image that the request only named: from now on all are sent anew."""
+        """Forget all images, because the server dropped one that was sent by id. All are sent again."""
         self._remembered.clear()
         self._misses += 1
         if self._misses > _MOST_MISSES:
@@ -148,7 +148,7 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
 
 
 def _only_model(where: str, names: list[str], prefer: Callable[[str], object]) -> str:
-    """The model to take where none was named: the only one, or the only one that is preferred."""
+    """Return the only model, or the only one that `prefer` accepts."""
     choice = [name for name in names if prefer(name)] or names
     if not choice:
         raise ModelError("unknown_model", f"{where} serves no model.", "Load one there first.")
@@ -160,7 +160,7 @@ def _only_model(where: str, names: list[str], prefer: Callable[[str], object]) -
 def client_of(
     endpoint: Endpoint, patience: Patience = USUAL_PATIENCE, condition: Callable[[], ServerCondition] | None = None
 ) -> ModelClient:
-    """The client of an endpoint; `condition` asks after a server of ours."""
+    """Return the client of an endpoint. `condition` returns the state of our own server."""
     match endpoint.api:
         case "openai":
             return OpenAiClient(endpoint, patience)

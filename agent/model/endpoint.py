@@ -1,4 +1,4 @@
-"""Where a model is served, and what is known of the server's limits."""
+"""Where a model is served, and the server's known limits."""
 
 import urllib.parse
 from dataclasses import dataclass, field
@@ -7,13 +7,13 @@ from typing import Literal, TypeAlias
 from foundation.endpoints import is_loopback
 
 ServerKind: TypeAlias = Literal["vllm", "literal", "other"]
-#: What is spoken there: OpenAI's chat completions, as most servers do, or the own API of a cloud peer.
+#: The API: OpenAI's chat completions, as most servers have, or a cloud provider's own.
 Api: TypeAlias = Literal["chat", "openai", "anthropic", "gemini"]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may hold; None where the server did not say."""
+    """The limits of one request; None if the server did not report them."""
 
     images: int | None = None  # images per request
     context: int | None = None  # tokens of prompt and answer together
@@ -22,21 +22,21 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An endpoint that is ready: an OpenAI-compatible one, or a cloud peer's."""
+    """The address of an OpenAI-compatible server or a cloud provider, with what is known about it."""
 
     base_url: str  # with the API's path, for example http://127.0.0.1:8000/v1
-    api_key: str = field(default="", repr=False)  # sent as a bearer token; "" for servers without one
-    model: str | None = None  # the served model's name; None to find it out
-    kind: ServerKind = "other"  # what serves it, where that is known
-    limits: Limits = Limits()  # what it was started with, where that is known
+    api_key: str = field(default="", repr=False)  # sent as a bearer token; "" for servers without keys
+    model: str | None = None  # the served model's name; None to discover it
+    kind: ServerKind = "other"  # the server software, if known
+    limits: Limits = Limits()  # the server's start parameters, if known
     api: Api = "chat"
-    key_variable: str = "MAI_AGENT_API_KEY"  # the variable that the key is taken from, for who must set it
-    #: where the server has the model from, as it tells: names of repositories, folders
+    key_variable: str = "MAI_AGENT_API_KEY"  # the environment variable of the key, for error messages
+    #: origins of the model, as the server reports them: repository names, folders
     origins: tuple[str, ...] = ()
 
     @property
     def host(self) -> str:
-        """The host part of the address."""
+        """Return the host part of the address."""
         return urllib.parse.urlsplit(self.base_url).hostname or ""
 
     @property
@@ -47,11 +47,11 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """Which engine a person asked for."""
+    """The engine that a person asked for."""
 
     name: str = "auto"
     url: str | None = None  # of an endpoint
     model: str | None = None
     api_key: str = field(default="", repr=False)  # for that endpoint
-    preset: str | None = None  # for a server of ours
-    beside: tuple[str, ...] = ()  # models that servers of ours will serve beside it
+    preset: str | None = None  # for our own server
+    beside: tuple[str, ...] = ()  # models that our own servers will serve at the same time

@@ -20,36 +20,36 @@ ENGINE_NAMES = ("auto", "vllm", "literal", "endpoint")
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An endpoint that is ready, its name for the person, and how to let it go."""
+    """A ready endpoint with its display name."""
 
     name: str
-    endpoint: Endpoint  # what is asked
-    close: Callable[[], None] = lambda: None  # lets it go
-    remark: str = ""  # what the person should know
-    family: str | None = None  # the model's family, where the engine knows it
-    condition: Callable[[], ServerCondition] | None = None  # asks after a server of ours; None for others
-    client: ModelClient | None = None  # asks it, where that is in this process; None for what is asked at its address
-    load: Callable[[], str] | None = None  # how busy a server of ours is, in a few words; None for others
+    endpoint: Endpoint  # where to send requests
+    close: Callable[[], None] = lambda: None  # releases the engine
+    remark: str = ""  # a message for the person
+    family: str | None = None  # the model's family, if the engine knows it
+    condition: Callable[[], ServerCondition] | None = None  # returns the state of our own server; None for others
+    client: ModelClient | None = None  # an in-process client; None to ask the endpoint's address
+    load: Callable[[], str] | None = None  # describes the load of our own server; None for others
 
 
 def is_running() -> bool:
-    """Whether a local server runs or is on its way."""
+    """Return whether a local server runs or is starting."""
     from serverctl.endpoint import running_server
 
     return running_server(None) is not None
 
 
 def why_no_server() -> str:
-    """Why no local server can be started here; "" where one can."""
+    """Return why no local server can be started here; "" if one can."""
     from serverctl.endpoint import why_no_accelerator
 
     return why_no_accelerator()
 
 
 def local_server(choice: EngineChoice, tell: Tell, check_stop: CheckStop, ask: Ask | None) -> Engine:
-    """The local server that runs, or one that is started now; the rest is as in `choose_engine`.
+    """Return the running local server, or start one. Other arguments are as in `choose_engine`.
 
-    Raises MaiError: it could not be started; with the controller's own words.
+    Raises MaiError: it could not be started, with the controller's reason.
     """
     from serverctl.endpoint import ready_server, server_load, server_now
 
@@ -57,7 +57,7 @@ def local_server(choice: EngineChoice, tell: Tell, check_stop: CheckStop, ask: A
         server = ready_server(choice.model, choice.preset, tell, check_stop, ask, choice.beside)
     except (UsageError, StoppedError):
         raise
-    except MaiError as error:  # whatever kept it from starting: for a run, it is a server that is lacking
+    except MaiError as error:  # for a run, any reason means that the server is missing
         raise EnvironmentLacksError(error.what, error.remedy) from error
 
     def condition() -> ServerCondition:
@@ -87,18 +87,19 @@ def choose_engine(
     check_stop: CheckStop = lambda: None,
     ask: Ask | None = None,
 ) -> Engine:
-    """The engine to use. `auto` takes the named endpoint, a running server, a graphics card, or the literal engine.
+    """Return the engine to use. `auto` tries the named endpoint, a running server, a GPU, and the literal engine, in
+    order.
 
     Args:
-        choice: what was asked for.
+        choice: what the person asked for.
         literal: starts the literal engine.
-        tell: is told, in sentences, how a server's start goes.
-        check_stop: raises when the person wants to stop.
-        ask: puts a yes-or-no question (may something be installed?) to the person; None where nobody can be asked.
+        tell: receives sentences about a server's start.
+        check_stop: raises if the person wants to stop.
+        ask: asks the person a yes/no question (may something be installed?); None if nobody can be asked.
 
     Raises:
-        UsageError: there is no such engine, or it lacks its address.
-        EnvironmentLacksError: what was asked for is not there.
+        UsageError: there is no such engine, or its address is missing.
+        EnvironmentLacksError: the requested engine is not available.
     """
     name, remark = _automatic(choice) if choice.name == "auto" else (choice.name, "")
     match name:
@@ -112,9 +113,10 @@ def choose_engine(
 
 
 def named_endpoint(choice: EngineChoice) -> Engine:
-    """The endpoint that a person named: an OpenAI-compatible one, or a cloud peer.
+    """Return the endpoint that a person named: an OpenAI-compatible server or a cloud provider.
 
-    Raises UsageError: none is named, or it is no address; EnvironmentLacksError: a peer's library or key is not there.
+    Raises UsageError: none is named, or the address is invalid. EnvironmentLacksError: the provider's library or key is
+    missing.
     """
     if choice.url is None:
         raise UsageError("--engine endpoint needs an address.", "Add --endpoint http://127.0.0.1:8000/v1.")
@@ -124,7 +126,7 @@ def named_endpoint(choice: EngineChoice) -> Engine:
 
 
 def _automatic(choice: EngineChoice) -> tuple[str, str]:
-    """The engine's name, and why it must be the literal one."""
+    """Return the engine's name, and the reason if it must be the literal one."""
     if choice.url is not None:
         return "endpoint", ""
     if is_running() or not (reason := why_no_server()):

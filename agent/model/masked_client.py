@@ -12,7 +12,7 @@ from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 
 
 class MaskedClient(ModelClient):
-    """A `ModelClient` in whose requests no text stands as `mask` would not leave it. Pictures are sent as they are."""
+    """A `ModelClient` that applies `mask` to every text of a request. Images are sent unchanged."""
 
     def __init__(self, client: ModelClient, mask: Callable[[str], str]) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""What servers say when they do not answer, in all their dialects, as one kind of error with two sentences."""
+"""Converts servers' error responses, in all their formats, to one error class with two sentences."""
 
 import re
 from collections.abc import Collection
@@ -20,7 +20,7 @@ _UNSUPPORTED = re.compile(
     r"unrecognized|unsupported|unknown|not (?:permitted|supported|allowed)|extra (?:inputs|fields)|unexpected",
     re.IGNORECASE,
 )
-#: The optional parts of a request, and the words by which a refusal speaks of them.
+#: The optional parts of a request, and how error messages mention them.
 _OPTIONAL_PARTS = (
     ("stream_options", ("stream_options", "include_usage")),
     ("sampling", ("top_k", "repetition_penalty")),
@@ -34,9 +34,10 @@ _OPTIONAL_PARTS = (
 
 
 class ModelError(MaiError):
-    """The model could not be asked; `kind` for programs, two sentences for the person.
+    """The model could not be asked. `kind` is for programs, two sentences are for the person.
 
-    `limit` is the number that a refusal named, `part` the optional part of the request that the server does not know.
+    `limit` is the number that the server's error named. `part` is the optional request part that the server does not
+    know.
     """
 
     exit_status = ExitStatus.ENVIRONMENT
@@ -50,7 +51,7 @@ class ModelError(MaiError):
         self.part = part
 
 
-#: What the person is told of each kind, and what to do about it.
+#: For each kind: the message, and what to do.
 _SENTENCES: dict[RefusalKind, tuple[str, str]] = {
     "silent": ("{where} did not answer in time.", "Is the server overloaded or hung?"),
     "unreachable": ("There is no connection to {where} ({reason}).", "Is the server running there?"),
@@ -78,7 +79,7 @@ _SENTENCES: dict[RefusalKind, tuple[str, str]] = {
 }
 
 
-#: What else to do where a cloud peer says it: nobody here starts it, or reads its log.
+#: Remedies for cloud providers, where the user cannot restart the server or read its log.
 _PEERS_REMEDIES: dict[RefusalKind, str] = {
     "silent": "It may be overloaded. A longer wait can be set with --patience SECONDS.",
     "unreachable": "Is this machine connected to the network?",
@@ -92,19 +93,19 @@ _PEERS_REMEDIES: dict[RefusalKind, str] = {
 
 
 def explain(error: Exception, endpoint: Endpoint, sent: Collection[str] = ()) -> ModelError:
-    """Any exception of a request as one of ours; `sent` names the request's parts that a refusal may mean."""
+    """Convert an exception of a request to a ModelError. `sent` names the request parts that the error may be about."""
     return error if isinstance(error, ModelError) else in_words(refusal_of(error), endpoint, sent)
 
 
 def in_words(refusal: Refusal, endpoint: Endpoint, sent: Collection[str] = ()) -> ModelError:
-    """A request without an answer as one of our errors; `sent` is as above."""
-    if endpoint.api_key:  # some services repeat it
+    """Convert a server's error response to a ModelError. `sent` is as in `explain`."""
+    if endpoint.api_key:  # some services repeat the key
         refusal = replace(refusal, reason=refusal.reason.replace(endpoint.api_key, "[the key]"))
     kind = refusal.kind
     if kind == "server_error" and refusal.status is None:  # inside a stream
         kind = "broken"
     if endpoint.api == "chat" and kind == "refused" and "tools" in sent and "tool" in refusal.reason.lower():
-        return ModelError(  # they are never left out: without them the model could not act
+        return ModelError(  # tools are never omitted: without them the model cannot act
             "no_tools",
             f"{endpoint.base_url} does not take tools ({refusal.reason}).",
             "Start it so that it does (vLLM: --enable-auto-tool-choice --tool-call-parser NAME), or choose a --family "
@@ -122,7 +123,7 @@ def in_words(refusal: Refusal, endpoint: Endpoint, sent: Collection[str] = ()) -
 
 
 def _unknown_part(reason: str, sent: Collection[str]) -> str | None:
-    """The optional part of the request that the server does not know."""
+    """Return the optional request part that the server does not know."""
     if not _UNSUPPORTED.search(reason):
         return None
     mentioned = (part for part, words in _OPTIONAL_PARTS if any(word in reason for word in words))

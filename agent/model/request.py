@@ -1,4 +1,4 @@
-"""What one request to a model is made of, and which of its parts a server may do without."""
+"""The content of one request to a model, and which of its parts are optional."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """A screenshot in a message; None stands for the place of an image in `mai-agent prompt`."""
+    """A screenshot in a message; None is the placeholder in `mai-agent prompt`."""
 
     image: EncodedImage | None
 
@@ -30,38 +30,38 @@ class ImagePart:
 class Message:
     """One chat message."""
 
-    role: Role  # who speaks
-    parts: tuple[TextPart | ImagePart, ...] = ()  # what is said and shown, in order
-    tool_calls: tuple[ToolCall, ...] = ()  # the calls that an assistant made
-    call_id: str | None = None  # of a tool's result, the id of the call that it answers
-    reasoning: str = ""  # what an assistant thought before, for servers that take it back (`reasoning_content`)
-    #: an assistant's answer in its API's own shape (`Answer.items`): goes back in place of all of the above
+    role: Role  # the speaker
+    parts: tuple[TextPart | ImagePart, ...] = ()  # texts and images, in order
+    tool_calls: tuple[ToolCall, ...] = ()  # the calls of an assistant
+    call_id: str | None = None  # in a tool's result, the id of its call
+    reasoning: str = ""  # the assistant's earlier thinking, for servers that accept it (`reasoning_content`)
+    #: an assistant's answer in its API's own format (`Answer.items`), sent instead of the fields above
     items: tuple[Any, ...] = ()
-    told: Mapping[str, Any] = field(default_factory=dict)  # what else goes with a tool's result, in its API's words
+    told: Mapping[str, Any] = field(default_factory=dict)  # extra fields of a tool's result, in its API's format
 
     @property
     def said(self) -> str:
-        """Its texts as one."""
+        """Return the message's texts as one."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
     @classmethod
     def text(cls, role: Role, text: str) -> "Message":
-        """A message of one text part."""
+        """Return a message of one text part."""
         return cls(role, (TextPart(text),))
 
     @classmethod
     def screenshot(cls, *images: EncodedImage | None) -> "Message":
-        """A user message that shows one image or several."""
+        """Return a user message with one or more images."""
         return cls("user", tuple(map(ImagePart, images)))
 
     @classmethod
     def result(cls, call_id: str, *parts: TextPart | ImagePart) -> "Message":
-        """What the call with this id gave back."""
+        """Return the result message of a tool call."""
         return cls("tool", parts, call_id=call_id)
 
 
 def to_openai(messages: Sequence[Message], image_part: Callable[[EncodedImage | None], Any]) -> list[dict[str, Any]]:
-    """Messages in the shape of the OpenAI chat API; `image_part` renders the content part of an image."""
+    """Convert messages to the OpenAI chat format. `image_part` renders an image."""
     return [_to_openai(message, image_part) for message in messages]
 
 
@@ -85,14 +85,14 @@ def _to_openai(message: Message, image_part: Callable[[EncodedImage | None], Any
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling as a family's own client asks for it."""
+    """Sampling parameters, as a family's own client sets them."""
 
     temperature: float = 0.0
     top_p: float = 1.0
-    top_k: int = -1  # known to vLLM, like the next
+    top_k: int = -1  # vLLM only, like repetition_penalty
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
-    max_tokens: int = 2048  # the longest answer that the family asks for
+    max_tokens: int = 2048  # maximum tokens of an answer
     seed: int = 42
 
 
@@ -102,23 +102,23 @@ class ChatRequest:
 
     messages: Sequence[Message]
     sampling: Sampling
-    max_tokens: int | None = None  # limit of the answer; None for the family's own
-    #: definitions of tools that the model may call: functions in the shape of chat completions, others in their API's
+    max_tokens: int | None = None  # token limit of the answer; None for the family's own
+    #: tools that the model may call: functions in the chat completions format, others in their API's format
     tools: Sequence[Mapping[str, Any]] = ()
     stop: Sequence[str] = ()  # texts that end the answer
-    schema: Mapping[str, Any] | None = None  # a JSON Schema that the answer must follow, used where the server can
-    regex: str | None = None  # a regular expression that the answer must match, used where the server can (vLLM)
-    tool_choice: str | None = None  # "required", where one of the tools must be called
-    #: False for models whose call tags are special tokens, which servers leave out otherwise (vLLM)
+    schema: Mapping[str, Any] | None = None  # a JSON Schema for the answer, if the server supports it
+    regex: str | None = None  # a regular expression for the answer, if the server supports it (vLLM)
+    tool_choice: str | None = None  # "required" if the model must call a tool
+    #: False for models whose call tags are special tokens, which vLLM otherwise removes
     skip_special_tokens: bool = True
-    reasoning_effort: str | None = None  # how much is to be thought, where the server knows that
-    #: for the server's chat template, such as {"enable_thinking": False}
+    reasoning_effort: str | None = None  # how much the model should think, if the server knows that
+    #: arguments of the server's chat template, for example {"enable_thinking": False}
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
-    #: further parts of the request in the words of the API that the family is for, none of them chat completions
+    #: more request parts in the format of the family's own API; unused in chat completions
     native: Mapping[str, Any] = field(default_factory=dict)
 
     def texts(self) -> Iterator[str]:
-        """Every text that the model reads: of the messages, and of the tools' definitions."""
+        """Yield every text that the model reads: messages and tool definitions."""
         for message in self.messages:
             yield from (part.text for part in message.parts if isinstance(part, TextPart))
             yield from (call.name + call.arguments for call in message.tool_calls)
@@ -126,19 +126,22 @@ class ChatRequest:
         yield from (json.dumps(tool, ensure_ascii=False) for tool in self.tools)
 
     def images(self) -> list[EncodedImage]:
-        """Every image of the messages, in order."""
+        """Return every image of the messages, in order."""
         parts = [part for message in self.messages for part in message.parts if isinstance(part, ImagePart)]
         return [part.image for part in parts if part.image is not None]
 
     def required_parts(self) -> dict[str, Any]:
-        """What every server must take, besides the model's name and the messages."""
+        """Return what every server must accept, besides the model's name and the messages."""
         sampling = self.sampling
         parts: dict[str, Any] = {"temperature": sampling.temperature, "top_p": sampling.top_p}
         parts |= {"max_tokens": self.max_tokens or sampling.max_tokens, "stream": True}
         return parts | ({"tools": [dict(tool) for tool in self.tools]} if self.tools else {})
 
     def optional_parts(self, kind: ServerKind) -> dict[str, dict[str, Any]]:
-        """By name, the parts that are left out where a server refuses them: the answer is then as good, or nearly."""
+        """Return the parts, by name, that are omitted if a server rejects them.
+
+        The answer is about as good without them.
+        """
         sampling = self.sampling
         parts: dict[str, dict[str, Any]] = {
             "stream_options": {"stream_options": {"include_usage": True}},

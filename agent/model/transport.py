@@ -1,6 +1,6 @@
-"""What a server may send at the most: one that means harm, or is broken, must not fill this machine's memory.
+"""Limits response sizes, so that a broken or hostile server cannot exhaust memory.
 
-What an answer may hold is bounded where it is read; here it is bounded what has to come before it can be read.
+The answer itself is limited where it is parsed. This module limits the bytes before parsing.
 """
 
 from collections.abc import AsyncIterator
@@ -12,22 +12,22 @@ from agent.model.refusals import ModelError
 from foundation.chat_stream import AnswerTooLongError
 
 _MIB = 1 << 20
-#: Bytes of one response: 32,000 tokens streamed one by one are about 11 MiB; a list of a thousand models is 1 MiB.
+#: Bytes of one response. 32,000 tokens streamed one by one are about 11 MiB; a list of a thousand models is 1 MiB.
 _MOST = 24 * _MIB
-#: Bytes of an answer, or of one event of its stream: libraries put that together line by line, copying it each time.
+#: Bytes of an answer, or of one event of its stream. Libraries assemble these line by line, and copy them each time.
 _MOST_EVENT = _MIB
 
 
 def bounded(client: Any) -> Any:
-    """An httpx2.AsyncClient of any library, which from now on takes only so much from a server."""
-    # A few bytes that are packed may unpack to gigabytes.
+    """Limit the response sizes of an `httpx2.AsyncClient`, and return it."""
+    # A few compressed bytes can expand to gigabytes.
     client.headers["accept-encoding"] = "identity"
     client.event_hooks = {**client.event_hooks, "response": [*client.event_hooks["response"], _bound]}
     return client
 
 
 async def _bound(response: httpx2.Response) -> None:
-    """Raises ModelError: it is packed, though it was asked not to be."""
+    """Limit a response. Raises ModelError: it is compressed, although that was declined."""
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise ModelError(
             "refused", "The server packs its answers, though it is asked not to.", "Does a proxy before it do that?"
@@ -37,7 +37,7 @@ async def _bound(response: httpx2.Response) -> None:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """Raises AnswerTooLongError where more comes than `_MOST` bytes, or an event of more than `most_event`."""
+    """Raises AnswerTooLongError for more than `_MOST` bytes, or an event of more than `most_event` bytes."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, most_event: int) -> None:
         self._inner = inner

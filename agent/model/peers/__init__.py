@@ -1,1 +1,1 @@
-"""Cloud peers: a client for each one's own API, through its maker's public library, imported when it is asked."""
+"""Cloud providers: a client for the own API of each, through the vendor's public library, imported at first use."""

@@ -1,7 +1,7 @@
 """Anthropic's Messages API: turns of content blocks, streamed as events.
 
-The conversation is cached there up to its end (`cache_control`), so a request costs little more than what is new.
-Sampling is left to the API: its newer models take no other.
+The service caches the whole conversation (`cache_control`), so a request costs little more than its new part. No
+sampling parameters are sent, because newer models accept none.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from agent.model.peers.peer_client import (
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from foundation.refusals import Refusal, cause_of, of_status
 
-#: Errors by their type, as HTTP statuses: inside of a stream they come with the status 200.
+#: HTTP statuses of error types, for errors inside a stream of status 200.
 _STATUS_OF_TYPE = {
     "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
     "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504,
@@ -34,7 +34,7 @@ _CACHED = {"type": "ephemeral"}
 
 
 class AnthropicClient(PeerClient[Any]):
-    """Asks Anthropic."""
+    """Client of Anthropic's API."""
 
     @override
     def connect(self) -> Any:
@@ -43,13 +43,13 @@ class AnthropicClient(PeerClient[Any]):
         return anthropic.AsyncAnthropic(**self.connecting(anthropic))
 
     async def context_of(self, model: str) -> int | None:
-        """The most tokens of a prompt; None where it is not told."""
+        """Return the token limit of a prompt; None if unknown."""
         told = await self.connection.models.retrieve(model)
         most = getattr(told, "max_input_tokens", None)
         return most if isinstance(most, int) else None
 
     def refusal(self, error: Exception) -> Refusal:
-        """What the library raised, as data."""
+        """Convert an exception of the library to a refusal."""
         import anthropic
 
         if isinstance(error, anthropic.APIStatusError):
@@ -65,7 +65,7 @@ class AnthropicClient(PeerClient[Any]):
         return Refusal("broken", cause_of(error))
 
     def exchange(self, request: ChatRequest) -> Exchange:
-        """The request as turns of blocks."""
+        """Build the request as turns of blocks."""
         system, grouped = turns(request.messages)
         limit = request.max_tokens or request.sampling.max_tokens
         messages = [_turn(ours, turn) for ours, turn in grouped]
@@ -92,7 +92,7 @@ def _function(function: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _turn(ours: bool, turn: Sequence[Message]) -> dict[str, Any]:
-    """One turn: results of calls first, as the API wants them, then what was said besides."""
+    """Build one turn: first the results of calls, as the API requires, then everything else."""
     if ours:
         return {"role": "assistant", "content": [block for message in turn for block in _answer(message)]}
     results = [_result(message) for message in turn if message.role == "tool"]
@@ -124,7 +124,7 @@ def _part(part: TextPart | ImagePart) -> dict[str, Any]:
 
 
 class _Read:
-    """Reads the events of one answer, and puts its blocks together as they go back in later requests."""
+    """Parses the events of one answer, and assembles its blocks for later requests."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, dict[str, Any]] = {}
@@ -133,7 +133,10 @@ class _Read:
         self._cached: int | None = None
 
     def blocks(self) -> list[dict[str, Any]]:
-        """The blocks in order, each call with its arguments; an empty text may not go back."""
+        """Return the blocks in order, each call with its arguments.
+
+        Empty texts are omitted, because the API rejects them.
+        """
         inputs = {index: {"input": arguments_of(written)} for index, written in self._inputs.items()}
         whole = [block | inputs.get(index, {}) for index, block in sorted(self._blocks.items())]
         return [block for block in whole if block.get("type") != "text" or block.get("text", "").strip()]

@@ -1,7 +1,7 @@
 """Gemini's generateContent: contents of parts, streamed as whole responses that add up.
 
-Parts of a past answer go back as they came, with their thought signatures. A screenshot is a part of the response of
-the function that it shows the effect of.
+The parts of a past answer are sent back unchanged, with their thought signatures. A screenshot is part of the response
+of the function whose effect it shows.
 """
 
 import json
@@ -26,12 +26,12 @@ from foundation.refusals import Refusal, cause_of, of_status
 
 _FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "MALFORMED_FUNCTION_CALL": "malformed",
            "UNEXPECTED_TOOL_CALL": "malformed", "MALFORMED_RESPONSE": "malformed"}  # fmt: skip
-#: Reasons for an answer's end that are no refusal, though nothing can be made of it.
+#: Finish reasons that are no refusal, although the answer is unusable.
 _NO_REASON = ("FINISH_REASON_UNSPECIFIED", "OTHER")
 
 
 class GeminiClient(PeerClient[Any]):
-    """Asks Google's Gemini API."""
+    """Client of Google's Gemini API."""
 
     _transport: Any = None
 
@@ -46,7 +46,7 @@ class GeminiClient(PeerClient[Any]):
         self._transport = bounded(
             httpx2.AsyncClient(trust_env=not self.endpoint.is_local, follow_redirects=False, timeout=timeout)
         )
-        # Its own retries are off by default: `complete` is the retry layer.
+        # The library's own retries are off by default: `complete` is the retry layer.
         options = {
             "base_url": self.endpoint.base_url,
             "httpx_async_client": self._transport,
@@ -55,18 +55,18 @@ class GeminiClient(PeerClient[Any]):
         return genai.Client(api_key=self.endpoint.api_key or "none", enterprise=False, http_options=options).aio
 
     async def disconnect(self, connection: Any) -> None:
-        """Close a connection: its transport is ours to close."""
+        """Close a connection and its transport, which is ours."""
         await connection.aclose()
         await self._transport.aclose()
 
     async def context_of(self, model: str) -> int | None:
-        """The most tokens of a prompt."""
+        """Return the token limit of a prompt."""
         told = await self.connection.models.get(model=model)
         most = told.input_token_limit
         return most if isinstance(most, int) else None
 
     def refusal(self, error: Exception) -> Refusal:
-        """What the library or the transport raised, as data."""
+        """Convert an exception of the library or the transport to a refusal."""
         import httpx2
         from google.genai import errors
 
@@ -81,7 +81,7 @@ class GeminiClient(PeerClient[Any]):
         return Refusal("broken", cause_of(error))
 
     def exchange(self, request: ChatRequest) -> Exchange:
-        """The request as contents."""
+        """Build the request as contents."""
         system, grouped = turns(request.messages)
         sampling = request.sampling
         limit = request.max_tokens or sampling.max_tokens
@@ -93,10 +93,10 @@ class GeminiClient(PeerClient[Any]):
             **({"top_k": sampling.top_k} if sampling.top_k > 0 else {}),
             **({"system_instruction": system} if system else {}),
             **({"stop_sequences": list(request.stop)} if request.stop else {}),
-            "automatic_function_calling": {"disable": True},  # nothing is called but through the policy
+            "automatic_function_calling": {"disable": True},  # calls only go through the policy
             **request.native,
         }
-        if own or ours:  # each kind in a tool of its own, as the API wants it
+        if own or ours:  # the API wants a separate tool for each kind
             config["tools"] = [*map(dict, own), *([{"function_declarations": [*map(_function, ours)]}] if ours else [])]
         contents = [_answer(turn) if ours else _turn(turn, grouped[index - 1][1] if index else ())
                     for index, (ours, turn) in enumerate(grouped)]  # fmt: skip
@@ -136,9 +136,9 @@ def _answer(turn: Sequence[Message]) -> dict[str, Any]:
 
 
 def _turn(turn: Sequence[Message], before: Sequence[Message]) -> dict[str, Any]:
-    """Responses of functions by their names, then what was said besides."""
+    """Build one turn: function responses by name, then everything else."""
     names = {call.id: call.name for message in before for call in message.tool_calls}
-    # An id that the model gave goes back with the response; one of ours does not.
+    # Only ids from the model are sent back with a response, and not our own.
     given = {
         item["function_call"].get("id") for message in before for item in message.items if item.get("function_call")
     }
@@ -171,7 +171,7 @@ def _part(part: TextPart | ImagePart) -> dict[str, Any]:
 
 
 class _Read:
-    """Reads the responses of one answer, and keeps its parts as they go back in later requests."""
+    """Parses the responses of one answer, and keeps its parts for later requests."""
 
     def __init__(self) -> None:
         self.parts: list[dict[str, Any]] = []

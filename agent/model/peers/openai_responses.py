@@ -1,8 +1,8 @@
 """OpenAI's Responses API: items in, items out, streamed as typed events.
 
-Nothing is kept there (`store` is false), so every request brings the whole conversation: past answers as the items they
-came as, encrypted reasoning included. A `computer_call` must be answered with a screenshot; one whose screenshot the
-history has dropped is told in words instead.
+The service keeps nothing (`store` is false), so every request holds the whole conversation. Past answers are sent as
+the items they came as, with encrypted reasoning. A `computer_call` must be answered with a screenshot; if the history
+dropped it, the call is described in words.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,17 +29,17 @@ from foundation.refusals import Refusal, of_status, refusal_of
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-#: The tool that is the API's own; its calls are items of their own kind.
+#: The API's own tool. Its calls are items of their own type.
 COMPUTER = "computer"
-#: What a computer call says beside its actions, of which the family makes a question.
+#: The key of the safety checks in a computer call, from which the family makes a question.
 _CHECKS = "pending_safety_checks"
-#: Refusals that come as an event of the stream, by their code, as HTTP statuses.
+#: HTTP statuses of error codes in stream events.
 _STATUS_OF_CODE = {"rate_limit_exceeded": 429, "server_error": 500, "invalid_prompt": 400}
 _DROPPED = "(What was done earlier, its screenshots left out.)"
 
 
 class OpenAiClient(PeerClient["AsyncOpenAI"]):
-    """Asks OpenAI."""
+    """Client of OpenAI's API."""
 
     @override
     def connect(self) -> "AsyncOpenAI":
@@ -48,16 +48,16 @@ class OpenAiClient(PeerClient["AsyncOpenAI"]):
         return openai.AsyncOpenAI(**self.connecting(openai))
 
     async def context_of(self, model: str) -> int | None:
-        """OpenAI does not tell it; asking finds out whether key and model are good."""
+        """Check key and model. Always None, because OpenAI does not report the context length."""
         await self.connection.models.retrieve(model)
         return None
 
     def refusal(self, error: Exception) -> Refusal:
-        """What the library raised, as data."""
+        """Convert an exception of the library to a refusal."""
         return refusal_of(error)
 
     def exchange(self, request: ChatRequest) -> Exchange:
-        """The request as items."""
+        """Build the request as items."""
         system, grouped = turns(request.messages)
         limit = request.max_tokens or request.sampling.max_tokens
         ours, own = functions(request.tools)
@@ -80,7 +80,7 @@ class OpenAiClient(PeerClient["AsyncOpenAI"]):
 
 
 class _Known:
-    """Which calls of a conversation are of the API's own tool, and which of these are answered with a screenshot."""
+    """The calls of the API's own tool in a conversation, and those answered with a screenshot."""
 
     def __init__(self, grouped: Sequence[tuple[bool, list[Message]]]) -> None:
         calls = [call for ours, turn in grouped if ours for message in turn for call in message.tool_calls]
@@ -94,7 +94,7 @@ class _Known:
         }
 
     def is_dropped(self, call: ToolCall) -> bool:
-        """Whether it can only be told in words."""
+        """Whether the call can only be described in words."""
         return call.id in self.computer and call.id not in self.shown
 
 
@@ -111,7 +111,7 @@ def _answers(turn: Sequence[Message], known: _Known) -> Iterator[Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    """A call that is not known to the letter."""
+    """Build a call item whose original item is unknown."""
     if call.name != COMPUTER:
         return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"}
     arguments = {_CHECKS: [], **arguments_of(call.arguments)}
@@ -119,7 +119,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _results(turn: Sequence[Message], known: _Known) -> Iterator[Any]:
-    """Results of calls first, then what was said besides: a screenshot takes no words with it."""
+    """Yield the results of calls, then everything else: a screenshot output cannot contain text."""
     images = [part for message in turn for part in message.parts if isinstance(part, ImagePart)]
     outputs: list[dict[str, Any]] = []
     words: list[TextPart | ImagePart] = []
@@ -156,7 +156,7 @@ def _url(part: ImagePart) -> str:
 
 
 class _Read:
-    """Reads the events of one answer."""
+    """Parses the events of one answer."""
 
     def __init__(self) -> None:
         self.items: list[Any] = []
@@ -211,6 +211,6 @@ class _Read:
 
 
 def _failed(error: Any) -> PeerRefusalError:
-    """Why there is no answer, as the stream tells it."""
+    """Return the error that a stream event reports."""
     words = " ".join(str(getattr(error, "message", None) or "no reason is told").split())[:400].rstrip(".")
     return PeerRefusalError(of_status(words, _STATUS_OF_CODE.get(str(getattr(error, "code", "")), 400)))

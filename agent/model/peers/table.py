@@ -1,4 +1,4 @@
-"""Which cloud peers there are, and which one an address means; their data is `configs/peers.toml`."""
+"""The cloud providers, from `configs/peers.toml`, and which one an address means."""
 
 import importlib.util
 import os
@@ -14,20 +14,20 @@ from foundation.errors import EnvironmentLacksError
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A cloud peer."""
+    """A cloud provider."""
 
     name: Api
-    base_url: str  # where its API is
-    key: str  # the variable that the key is taken from
-    library: str  # through which it is asked
-    extra: str  # of this package, that brings the library; "" where every installation has it
-    family: str  # that its models are asked in
+    base_url: str  # address of its API
+    key: str  # the environment variable of its key
+    library: str  # the library that its client uses
+    extra: str  # our package extra that installs the library; "" if it is always installed
+    family: str  # the family of its models
 
     def endpoint(self, choice: EngineChoice, environ: Mapping[str, str] | None = None) -> Endpoint:
-        """The peer as it is chosen: at its own address, or at one that speaks the same.
+        """Return the provider's endpoint: its own address, or another one with the same API.
 
-        The key is that of the peer's own variable, then the endpoint's. Raises EnvironmentLacksError: the library, or a
-        key for the peer's own address, is not there.
+        The key comes from the provider's own variable, then from the choice. Raises EnvironmentLacksError: the library
+        is missing, or the key for the provider's own address.
         """
         url = _own_address(self, choice.url or "") or self.base_url
         key = (os.environ if environ is None else environ).get(self.key) or choice.api_key
@@ -42,7 +42,7 @@ class Peer:
 
 
 PEERS: Mapping[str, Peer] = {name: Peer(name=name, **data) for name, data in load_config("peers.toml").items()}  # type: ignore[arg-type]
-#: The variables that hold keys.
+#: The environment variables that hold keys.
 KEY_VARIABLES = (
     "MAI_AGENT_API_KEY", "MAI_AGENT_PLANNER_API_KEY", "MAI_AGENT_GROUNDER_API_KEY",
     *(peer.key for peer in PEERS.values()),
@@ -50,9 +50,10 @@ KEY_VARIABLES = (
 
 
 def peer_of(address: str) -> Peer | None:
-    """The peer that an address means: its name, the bare name of its host, or NAME+URL for any place that speaks it.
+    """Return the provider that an address means: its name, its bare host name, or NAME+URL for any server with its API.
 
-    Its host with a path is none: there are chat completions, too, for planners and models that are no computer's.
+    Its host with a path means no provider: that is a chat completions API, for planners and other models without
+    computer use.
     """
     plain = address.strip().lower()
     for peer in PEERS.values():
@@ -64,7 +65,7 @@ def peer_of(address: str) -> Peer | None:
 
 
 def _own_address(peer: Peer, address: str) -> str:
-    """The address in NAME+URL, without a slash at its end; "" where there is none."""
+    """Return the URL in NAME+URL, without a trailing slash; "" if there is none."""
     name, plus, url = address.strip().partition("+")
     if not plus or name.lower() != peer.name:
         return ""
@@ -75,5 +76,5 @@ def _own_address(peer: Peer, address: str) -> str:
 def _is_installed(library: str) -> bool:
     try:
         return importlib.util.find_spec(library) is not None
-    except ModuleNotFoundError:  # not even the package that it is in
+    except ModuleNotFoundError:  # not even the parent package is installed
         return False

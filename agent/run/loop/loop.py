@@ -215,7 +215,7 @@ class Loop:
             if not self._models.on_fallback or self._context.stop.stopped:
                 raise
             raise _End("failed", error.exit_status, str(error), stuck=str(error)) from error
-        # The screen must be the one that the decision was made on.
+        # After a reply of a person or a tool, the old screen is void: then the result has no settled screen.
         return await self._carry_out(step, seen, decision, targets, answer)
 
     async def _gate(self, step: int) -> bool:
