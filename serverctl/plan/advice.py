@@ -1,4 +1,4 @@
-"""Texts of a plan: why nothing fits, warnings before a start, and notes on alternatives."""
+"""The texts of a plan: the error if nothing fits, warnings, and notes on alternatives."""
 
 from collections.abc import Collection, Iterator
 
@@ -12,7 +12,7 @@ from serverctl.plan.settings import Settings
 from serverctl.plan.speed import most_tokens_a_second
 from serverctl.plan.tables import Task
 
-#: A person's own settings that can be why nothing fits.
+#: User settings that can be the reason why nothing fits.
 _OWN = (
     "max_model_len", "images", "longest_edge", "quantization", "gpu_memory_utilization", "kv_cache_memory_bytes",
     "max_num_batched_tokens", "max_num_seqs", "tensor_parallel_size", "pipeline_parallel_size",
@@ -20,9 +20,9 @@ _OWN = (
 
 
 def does_not_fit(model: Model, group: Group, smallest: Candidate, goal: Goal, other: str) -> CannotPlanError:
-    """Return the refusal of a model that fits in no way, with the numbers of the try that took the least memory.
+    """Return the error for a model that does not fit, with the numbers of the smallest candidate.
 
-    `other` is the name of a smaller model that would fit; "" where none does.
+    `other` is the name of a smaller model that would fit; "" if none does.
     """
     wished, most = goal.overrides.get("max_model_len"), model.shape.text.max_positions
     fixed = wished if isinstance(wished, int) else 0
@@ -58,7 +58,7 @@ def does_not_fit(model: Model, group: Group, smallest: Candidate, goal: Goal, ot
 
 
 def warnings_for(found: Candidate, group: Group, others: Collection[str] | None, goal: Goal) -> Iterator[str]:
-    """What a person should know before starting a plan. `others` are kinds of cards that are left out, if any."""
+    """Yield the warnings of a plan. `others` are unused kinds of cards; None if all cards are of one kind."""
     model, settings, edge = found.model, found.settings, found.settings.longest_edge
     tokens = model.image_tokens(*goal.screen, edge) if model.shape.vision else 0
     if model.shape.vision is None:
@@ -90,11 +90,11 @@ def warnings_for(found: Candidate, group: Group, others: Collection[str] | None,
 
 
 def speculation_warnings(model: Model, settings: Settings) -> Iterator[str]:
-    """What a person should know of the way in which tokens are guessed ahead.
+    """Yield the warnings about speculative decoding.
 
-    Facts of vLLM 0.33 (config/speculative.py, v1/spec_decode/llm_base_proposer.py): `mtp` takes the head that is in
-    the weights; `draft_model` takes no draft with M-RoPE, so no small vision model, and guesses from text alone. None
-    changes what a greedy model answers.
+    In vLLM 0.33 (config/speculative.py, v1/spec_decode/llm_base_proposer.py), `mtp` uses the head in the weights.
+    `draft_model` accepts no draft with M-RoPE, so no small vision model, and drafts from text alone. No method changes
+    the answers of greedy decoding.
     """
     if settings.spec_method == "suffix":
         yield "Suffix decoding needs the package arctic-inference beside vLLM; without it vLLM does not start."
@@ -106,7 +106,7 @@ def speculation_warnings(model: Model, settings: Settings) -> Iterator[str]:
 
 
 def _own_values(goal: Goal, model: Model, sm: int | None) -> Iterator[str]:
-    """A person's own formats, methods and kernels that this card or today's vLLM cannot do: kept, but said."""
+    """Yield a warning for each user setting that the card or current vLLM does not support. The settings are kept."""
     own = goal.overrides
     if own.get("quantization") == "bitsandbytes":
         yield "bitsandbytes left vLLM in 0.28: without the plugin vllm-bnb-plugin the start fails."
@@ -124,7 +124,7 @@ def _own_values(goal: Goal, model: Model, sm: int | None) -> Iterator[str]:
 
 
 def notes_for(found: Candidate, group: Group, replicas: tuple[tuple[Gpu, ...], ...], task: Task) -> Iterator[str]:
-    """What else could be done, and what to expect."""
+    """Yield the notes of a plan: alternatives and expectations."""
     model, sm, settings = found.model, group.sm, found.settings
     yield f"Dimensions: {model.origin}."
     if sm is not None and task.goal.overrides.get("attention_backend") is None:
@@ -162,7 +162,7 @@ def notes_for(found: Candidate, group: Group, replicas: tuple[tuple[Gpu, ...], .
 
 
 def several_servers(replicas: tuple[tuple[Gpu, ...], ...]) -> Iterator[str]:
-    """Explain why there are several servers, if there are."""
+    """Yield the reason for several servers if there are several."""
     if len(replicas) > 1:
         yield (
             f"{len(replicas)} independent servers, each on its own cards: an agent stays with one, so its prefix and "
@@ -171,7 +171,7 @@ def several_servers(replicas: tuple[tuple[Gpu, ...], ...]) -> Iterator[str]:
 
 
 def _expected_attention(sm: int) -> str:
-    """The attention backend that vLLM 0.33 picks by compute capability (platforms/cuda.py)."""
+    """Return the attention backend that vLLM 0.33 picks by compute capability (platforms/cuda.py)."""
     if sm < 80:
         return "TRITON_ATTN (and TORCH_SDPA for the vision tower)"
     return "FLASHINFER" if 100 <= sm < 120 else "FLASH_ATTN"

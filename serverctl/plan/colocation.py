@@ -1,7 +1,7 @@
-"""Several models on one machine: which cards each gets, or which share of a card's memory they both use.
+"""Plans several models on one machine, such as a planner and a grounder.
 
-A planner beside a grounder, or a small model beside a large one. Where there are cards enough, each model gets its own;
-on fewer, the memory of a card is divided so that the model with the least room has the most.
+Each model gets its own cards if there are enough. Otherwise models share a card, whose memory is divided so that the
+tightest model gets as much room as possible.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,33 +14,33 @@ from serverctl.models.model import Precision
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.group import Group, groups
 
-#: Makes the plan of one model for some hardware.
+#: Plans one model on the given hardware.
 MakePlan: TypeAlias = Callable[[Hardware, Goal], Plan]
-#: Shares of a card are tried from the first of these on, in steps, all in hundredths: less takes CUDA by itself, and
-#: finer steps move less than the estimate is wrong by.
+#: The smallest share of a card to try, and the step, in hundredths. CUDA alone takes a smaller share, and finer steps
+#: are below the error of the estimate.
 _LEAST, _STEP = 8, 2
-#: vLLM's own default for one server, and what is left where the card drives a display.
+#: vLLM's default share for one server, and the share of a card that also drives a display.
 _SHARE, _SHARE_WITH_DISPLAY = 0.92, 0.88
 _KNOB = "gpu_memory_utilization"
 _WHY = "another model of ours shares this card: the one with the least room gets the most"
-#: What a model keeps of itself: 8-bit weights cost little, 4-bit ones more (docs/models.md).
+#: Relative quality by precision: 8-bit weights cost little, 4-bit weights more (docs/models.md).
 _QUALITY: Mapping[Precision, float] = {"16-bit": 1.0, "fp8": 0.9, "w4": 0.7}
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One of several models, with its plan."""
+    """The plan for one of several models."""
 
-    goal: Goal  # its share of the card among its adjustments
-    plan: Plan  # on exactly these cards
+    goal: Goal  # its adjustments contain its share of the card
+    plan: Plan  # on exactly the cards of this model
 
 
 def plan_together(hardware: Hardware, goals: Sequence[Goal], make: MakePlan) -> tuple[Part, ...]:
-    """One plan for each goal, all of which can run at the same time.
+    """Return one plan for each goal, so that all can run at the same time.
 
     Raises:
-        CannotPlanError: there is no card, or the models do not fit together; the message says what each needs.
-        UsageError: as `make` does.
+        CannotPlanError: there is no card, or the models do not fit together; the message gives each model's need.
+        UsageError: raised by `make`.
     """
     if len(goals) == 1:
         return (Part(goals[0], make(hardware, goals[0])),)
@@ -50,7 +50,7 @@ def plan_together(hardware: Hardware, goals: Sequence[Goal], make: MakePlan) -> 
             "Several models need a graphics card: a processor serves one slowly.",
             "Start one, or name an endpoint on another machine.",
         )
-    alone = [make(hardware, goal) for goal in goals]  # a model that fits nowhere says so itself
+    alone = [make(hardware, goal) for goal in goals]  # raises for a model that does not fit even alone
     apart = _apart(hardware, cards, goals, alone, make) if len(cards) >= len(goals) else None
     return (
         apart
@@ -62,7 +62,7 @@ def plan_together(hardware: Hardware, goals: Sequence[Goal], make: MakePlan) -> 
 def _apart(
     hardware: Hardware, cards: tuple[Gpu, ...], goals: Sequence[Goal], alone: Sequence[Plan], make: MakePlan
 ) -> tuple[Part, ...] | None:
-    """Each model on cards of its own: the heaviest gets the best ones, and all that the others can spare."""
+    """Place each model on its own cards. The largest model chooses first; one card is kept for each other model."""
     heaviest = sorted(range(len(goals)), key=lambda number: -alone[number].model.weight_bytes("16-bit"))
     parts: dict[int, Part] = {}
     left = tuple(gpu for kind in groups(cards) for gpu in kind.cards)
@@ -81,7 +81,10 @@ def _apart(
 def _spread(
     hardware: Hardware, cards: tuple[Gpu, ...], goals: Sequence[Goal], alone: Sequence[Plan], make: MakePlan
 ) -> tuple[Part, ...] | None:
-    """More models than cards: the heaviest first, each to the card with the most room left, which they then divide."""
+    """Distribute models over the cards: the largest first, each to the card with the most memory left.
+
+    Models on one card then share it.
+    """
     weights = [plan.model.weight_bytes("16-bit") for plan in alone]
     left = {card.index: card.total_bytes for card in cards}
     placed: dict[int, list[int]] = {card.index: [] for card in cards}
@@ -104,7 +107,7 @@ def _spread(
 def _sharing(
     hardware: Hardware, cards: tuple[Gpu, ...], goals: Sequence[Goal], alone: Sequence[Plan], make: MakePlan
 ) -> tuple[Part, ...]:
-    """All models on the card with the most memory, which they divide."""
+    """Place all models on the card with the most memory, which they share."""
     card = max(cards, key=lambda gpu: gpu.total_bytes)
     one = replace(hardware, gpus=(card,))
     free = Group((card,)).free_share
@@ -125,7 +128,7 @@ def _sharing(
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """A share of a card, 0 to 1, with the plan that fits into it and the quality of that plan."""
+    """A share of a card, 0 to 1, with the plan that fits into it and the quality of that plan (`_room`)."""
 
     share: float
     room: float
@@ -145,7 +148,7 @@ def _ways(fitting: Sequence[Sequence[_Share]], whole: float) -> Iterator[tuple[_
 
 
 def _by_share(hardware: Hardware, goal: Goal, whole: float, make: MakePlan) -> list[_Share]:
-    """The plans that fit, the smallest share of the card first; a person's own share is the only one."""
+    """Return the plans that fit, the smallest share of the card first. A share that the user set is the only one."""
     own = goal.overrides.get(_KNOB)
     shares = [float(own)] if own is not None else [step / 100 for step in range(_LEAST, round(whole * 100) + 1, _STEP)]
     found: list[_Share] = []
@@ -160,13 +163,13 @@ def _by_share(hardware: Hardware, goal: Goal, whole: float, make: MakePlan) -> l
 
 
 def _goodness(way: Sequence[_Share]) -> tuple[list[float], float, float]:
-    """Sort key: the room of the tightest model, then of the next; then equal shares, and the whole card."""
+    """Sort key: the room of the tightest model, then of the next; then equal shares, then the larger sum of shares."""
     shares = [each.share for each in way]
     return sorted(each.room for each in way), min(shares), sum(shares)
 
 
 def _room(plan: Plan) -> float:
-    """Return the quality of a plan: screenshots and precision of the weights first, then requests at a time."""
+    """Return the quality of a plan: screenshots and precision of the weights first, then concurrent requests."""
     wanted = plan.model.history_images
     images = min(plan.settings.images or 0, wanted) / wanted if plan.model.shape.vision else 1.0
     return images * _QUALITY[plan.precision] + min(plan.max_concurrency, 4.0) / 100

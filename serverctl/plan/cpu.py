@@ -1,4 +1,4 @@
-"""The plan for a plain processor: honest about its speed, for trying things out with a small model."""
+"""Plans a server on the CPU: slow, meant for trying things out with a small model."""
 
 from serverctl.hardware.facts import GIB, size_in_words
 from serverctl.hardware.supported import CannotPlanError
@@ -16,7 +16,7 @@ _SOURCE = "configs/memory.toml"
 
 
 def plan_cpu(model: Model, task: Task) -> Plan:
-    """Plan without a card. Raises CannotPlanError if the model is too large for the memory, or to make sense."""
+    """Plan without a GPU. Raises CannotPlanError if the model does not fit into memory or would be far too slow."""
     goal, cpu, table = task.goal, task.hardware.cpu, task.tables.memory.processor
     billions = model.shape.parameters / 1e9
     if billions > table.most_billion and not goal.force:
@@ -53,7 +53,7 @@ def plan_cpu(model: Model, task: Task) -> Plan:
 
 
 def _draft(model: Model, task: Task) -> Draft:
-    """Decide all knobs but the number of images."""
+    """Decide every setting except the number of images."""
     table = task.tables.memory.processor
     draft = Draft(task)
     draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")
@@ -73,7 +73,7 @@ def _draft(model: Model, task: Task) -> Draft:
 
 
 def _context(model: Model, settings: Settings, budget: Budget) -> int:
-    """Return the context. Raises CannotPlanError if it does not fit into the KV cache or the model."""
+    """Return the context in tokens. Raises CannotPlanError if it exceeds the KV cache or the model's maximum."""
     most, context = model.shape.text.max_positions, settings.max_model_len
     if not isinstance(context, int):
         return min(most, budget.longest_context)
@@ -83,7 +83,7 @@ def _context(model: Model, settings: Settings, budget: Budget) -> int:
         raise CannotPlanError(
             f"A context of {context:,} tokens does not fit into a KV cache of {size_in_words(budget.kv)}: it has "
             f"room for {budget.longest_context:,}.",
-            # vLLM keeps one block for itself.
+            # vLLM reserves one block.
             "Ask for a shorter context, or for more cache with --set kv_cache_memory_bytes="
             f"{budget.request_bytes(context + budget.block)}.",
         )

@@ -1,4 +1,4 @@
-"""One try at a plan for graphics cards: given cards, precision and images, the settings, and whether they fit."""
+"""Decides the settings of one candidate plan on GPUs, for given cards, precision and number of images."""
 
 import math
 from dataclasses import replace
@@ -12,12 +12,12 @@ from serverctl.plan.tables import CardLimits, Task
 
 _SOURCE = "vLLM 0.33 by card: docs/serving.md"
 
-#: The KV cache should hold a little more than one longest request, so that a second one does not wait for it whole.
+#: The KV cache should hold a little more than one request of full length, so that a second one can start beside it.
 _SLACK = 1.2
 
 
 def compose(model: Model, precision: Precision, layout: Layout, images: int, task: Task) -> Candidate:
-    """Return the settings for one way of using the cards, with room for some `images` in a request."""
+    """Return the candidate for one layout, with room for `images` screenshots in a request if they fit."""
     preset, tables, smallest = task.preset, task.tables, layout.group.smallest
     limits = tables.limits.limits_for(smallest)
     draft = Draft(task)
@@ -25,7 +25,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
         draft.drop("performance_mode", "max_cudagraph_capture_size")
     if layout.group.display:
         draft.drop("gpu_memory_utilization")
-    draft.drop("images")  # a preset's is the most to try for; how many fit is decided here
+    draft.drop("images")  # the preset's number is a maximum; this function decides how many fit
     _decide_formats(draft, precision, smallest.sm, model)
     draft.decide_model(model)
     _decide_parallel(draft, layout, model)
@@ -43,7 +43,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
     if draft.bound_slots(budget, tokens + LEAST_TEXT_TOKENS):
         budget = budgeted(draft.settings())
     needed = _needed(draft, images, tokens)
-    # Not shorter than what the model's own client keeps: hybrid models keep many screenshots in little room.
+    # At least as long as all wanted screenshots need: hybrid models keep many screenshots in little memory.
     whole = 0 if draft.has("max_model_len") else math.ceil(needed / CUDA_BLOCK) * CUDA_BLOCK
     cap = max(limits.max_model_len, preset.least_context, whole)
     if isinstance(fixed := draft.values.get("max_model_len"), int):
@@ -63,7 +63,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
 
 
 def _decide_formats(draft: Draft, precision: Precision, sm: int | None, model: Model) -> None:
-    """Decide the number formats of the weights, of the sums and of the KV cache."""
+    """Decide the number formats of computation, weights and KV cache."""
     if sm is not None and sm < 80:
         draft.decide("dtype", "half", "this card has no bfloat16 (it starts at compute capability 8.0)", _SOURCE)
     if precision == "fp8" and model.own_precision == "16-bit":
@@ -88,7 +88,7 @@ def _decide_parallel(draft: Draft, layout: Layout, model: Model) -> None:
 def _decide_utilization(draft: Draft, layout: Layout, limits: CardLimits, task: Task) -> None:
     """Decide the share of memory: less on a card that drives a display, and never more than is free.
 
-    vLLM refuses to start where less is free than it is told to use.
+    vLLM does not start if its share exceeds the free memory.
     """
     name, shares, free = "gpu_memory_utilization", task.tables.memory.utilization, layout.group.free_share
     if layout.group.display:
@@ -102,7 +102,7 @@ def _decide_utilization(draft: Draft, layout: Layout, limits: CardLimits, task: 
 
 
 def _decide_sizes(draft: Draft, model: Model, limits: CardLimits, goal: Goal) -> int:
-    """Decide the sizes of a prefill step and of a screenshot. Return the tokens of one screenshot."""
+    """Decide the size of a prefill step and of a screenshot. Return the tokens of one screenshot."""
     batched = limits.max_num_batched_tokens
     text = "small, for memory: a long prompt is prefilled in several steps"
     if batched >= 4096:
@@ -121,7 +121,7 @@ def _decide_sizes(draft: Draft, model: Model, limits: CardLimits, goal: Goal) ->
 
 
 def _needed(draft: Draft, images: int, tokens: int) -> int:
-    """Tokens of a request. Where a person or vLLM fixed the context, one screenshot may leave less room for text."""
+    """Return the tokens of a request. If the user or vLLM set the context, less room for text is acceptable."""
     fixed = "max_model_len" in draft.values and draft.reasons["max_model_len"].source in ("you", "repair")
     wanted = draft.values.get("images") or images
     if fixed and (wanted == 1 or "images" in draft.values):
@@ -130,17 +130,17 @@ def _needed(draft: Draft, images: int, tokens: int) -> int:
 
 
 def _decide_context(draft: Draft, model: Model, budget: Budget, cap: int) -> int:
-    """Choose the context, or check the person's. Return 0 where not even the smallest fits."""
+    """Choose the context, or check the user's. Return 0 if none fits."""
     most, longest = model.shape.text.max_positions, budget.longest_context
     wished = draft.values.get("max_model_len")
-    if budget.used + max(0, budget.kv) > budget.total:  # a KV cache of a fixed size that is too large for the card
+    if budget.used + max(0, budget.kv) > budget.total:  # a KV cache of fixed size does not fit on the card
         return 0
     if wished == "auto":
         return min(most, longest)
     if wished is not None:
-        measured = draft.reasons["max_model_len"].source == "repair"  # vLLM itself said that this much fits
+        measured = draft.reasons["max_model_len"].source == "repair"  # vLLM itself reported that this context fits
         return int(wished) if wished <= most and (measured or longest >= wished) else 0
-    bound = min(cap, most) // CUDA_BLOCK * CUDA_BLOCK  # a model's own end (128,000) is a step, too
+    bound = min(cap, most) // CUDA_BLOCK * CUDA_BLOCK  # the model's own maximum (128,000) is a choice, too
     within = sorted({step for step in CONTEXT_STEPS if step <= bound} | {bound})
     steps = [step for step in within if (step + budget.states * budget.block) * _SLACK <= budget.kv_tokens]
     if not steps:
@@ -154,7 +154,10 @@ def _decide_context(draft: Draft, model: Model, budget: Budget, cap: int) -> int
 
 
 def _decide_images(draft: Draft, model: Model, images: int, tokens: int, most: int) -> None:
-    """Allow more screenshots than the model's own client keeps, where they fit: history then drops them in blocks."""
+    """Decide the number of screenshots. Allow more than the model's own client keeps if they fit.
+
+    The history then drops old screenshots in blocks, so that the prefix cache keeps the rest.
+    """
     chosen = max(images, most) if images >= model.history_images else images
     text = f"screenshots of {tokens:,} tokens that fit beside the text"
     if chosen > images:

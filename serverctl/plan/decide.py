@@ -1,4 +1,4 @@
-"""The decision: which model, which cards, which precision, and how many servers."""
+"""Chooses the model, the cards, the precision and the number of servers."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -20,20 +20,21 @@ from serverctl.plan.tables import Tables, Task
 from serverctl.plan.user_flags import absorbed
 
 _T = TypeVar("_T")
-#: Tensor parallelism pays for its exchanges from this size up, and only over NVLink.
+#: Tensor parallelism outweighs its communication cost only over NVLink, and from this number of parameters up.
 _LATENCY_TP_PARAMETERS = 6e9
-#: Published 8-bit checkpoints (fp8 in blocks) are half the download; older cards than these quantise while loading.
+#: Compute capability from which published 8-bit checkpoints (block-wise fp8) are used: half the download. Older cards
+#: quantise while loading.
 _BLOCK_FP8_SM = 80
-#: Requests that a server for many agents should hold at once; else its batches stay small.
+#: Concurrent requests that a server for many agents should hold; with fewer, its batches stay small.
 _SERVED_AT_ONCE = 4
 
 
 def make_plan(hardware: Hardware, goal: Goal, vllm: str, model: Model | None, tables: Tables) -> Plan:
-    """Return the plan for some hardware, a goal and a version of vLLM; without a model, one of the tables' by memory.
+    """Return a plan for the hardware, the goal and the version of vLLM. Without a model, choose one by memory.
 
     Raises:
-        CannotPlanError: nothing works; the message says why and names the ways out.
-        UsageError: a preset that does not exist.
+        CannotPlanError: nothing works; the message gives the reason and the alternatives.
+        UsageError: the preset does not exist.
     """
     task = Task(hardware, absorbed(goal), tables.presets.get(goal.preset), vllm, tables)
     kinds = groups(usable_cards(hardware))
@@ -41,7 +42,7 @@ def make_plan(hardware: Hardware, goal: Goal, vllm: str, model: Model | None, ta
         return _plan_model(model, kinds, task)
     plans = _all_that_work(tables.models, lambda choice: _plan_model(choice, kinds, task))
     spare = next(plans)
-    # A model that only just fits gives way: the smaller one with all its screenshots is the better agent.
+    # Prefer a smaller model with all its screenshots over a larger one that barely fits: it is the better agent.
     enough = (
         plan for plan in chain((spare,), plans) if (plan.settings.images or 0) >= _wanted_images(plan.model, task)
     )
@@ -52,7 +53,7 @@ def make_plan(hardware: Hardware, goal: Goal, vllm: str, model: Model | None, ta
 
 
 def _all_that_work(choices: Iterable[_T], make: Callable[[_T], Plan]) -> Iterator[Plan]:
-    """Yield the plans of the choices that work. Raises the first choice's CannotPlanError if none does."""
+    """Yield a plan for each choice that works. Raises the first choice's CannotPlanError if none works."""
     refusal: CannotPlanError | None = None
     worked = False
     for choice in choices:
@@ -68,13 +69,13 @@ def _all_that_work(choices: Iterable[_T], make: Callable[[_T], Plan]) -> Iterato
 
 
 def _wanted_images(model: Model, task: Task) -> int:
-    """Screenshots in a request that are worth trying for."""
+    """Return the number of screenshots in a request to aim for."""
     most = task.preset.settings.get("images") or model.history_images
     return _asked_images(task.goal) or min(model.history_images, int(most))
 
 
 def _asked_images(goal: Goal) -> int:
-    """Screenshots in a request that a person or a repair named; 0 if unset."""
+    """Return the number of screenshots in a request that the user or a repair set; 0 if unset."""
     return int(goal.overrides.get("images") or goal.adjustments.get("images") or 0)
 
 
@@ -106,7 +107,7 @@ def _plan_on(group: Group, kinds: list[Group], model: Model, task: Task) -> Plan
 
 
 def _check_parallel(model: Model, group: Group, goal: Goal) -> None:
-    """Refuse a person's numbers of cards as vLLM would: too many, or no divisor of the heads."""
+    """Raise CannotPlanError for parallel sizes that vLLM would reject: too many cards, or no divisor of the heads."""
     sizes = [int(goal.overrides.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline", "data")]
     wanted = sizes[0] * sizes[1] * sizes[2]
     if wanted > len(group.cards):
@@ -126,9 +127,10 @@ def _check_parallel(model: Model, group: Group, goal: Goal) -> None:
 
 
 def _search(model: Model, group: Group, task: Task) -> Candidate | None:
-    """The first way that fits: all screenshots before fewer, full precision before quantised, few cards before many.
+    """Return the preferred candidate that fits; None if none fits.
 
-    Where not all screenshots fit, the KV cache in 8 bits (SM 8.9 and up) comes before fewer screenshots.
+    The order: all screenshots before fewer, full precision before quantised, few cards before many. An 8-bit KV cache
+    (SM 8.9 and up) is tried before fewer screenshots.
     """
     most = _wanted_images(model, task)
     fewest = most if _asked_images(task.goal) else 1
@@ -146,7 +148,7 @@ def _search(model: Model, group: Group, task: Task) -> Candidate | None:
 
 
 def _best(ways: list[Candidate], group: Group, task: Task) -> Candidate:
-    """Return the preset's choice among the ways that fit, which are sorted by preference."""
+    """Return the preset's choice among the candidates that fit, which are sorted by preference."""
     preset = task.preset
     if preset.longest_context:
         return max(ways, key=lambda way: way.context)
@@ -154,7 +156,7 @@ def _best(ways: list[Candidate], group: Group, task: Task) -> Candidate:
         return _most_served(ways, group, task.hardware)
     whole = [way for way in ways if way.roomy and way.precision == "16-bit"]
     if preset.tensor_parallel_over_nvlink and group.all_nvlink(task.hardware):
-        # More cards cost nothing there but themselves: not where the context is cut short by too few.
+        # Over NVLink more cards only make it faster. Require the full context: too few cards would shorten it.
         large = (way for way in whole if way.model.shape.parameters > _LATENCY_TP_PARAMETERS)
         whole = [way for way in large if way.whole][:1] or whole
     if whole:
@@ -166,9 +168,10 @@ def _best(ways: list[Candidate], group: Group, task: Task) -> Candidate:
 
 
 def _most_served(ways: list[Candidate], group: Group, hardware: Hardware) -> Candidate:
-    """Where many agents are served: full precision and few cards a server, as long as each holds several requests.
+    """Return the candidate for serving many agents: full precision first, then few cards per server.
 
-    Over PCIe few cards count first: sharing a model there costs more than 8-bit weights do.
+    Each server must hold several requests. Over PCIe, few cards come first: splitting a model there costs more than
+    8-bit weights.
     """
     enough = [way for way in ways if way.budget.held(way.needed) >= _SERVED_AT_ONCE]
     if not group.all_nvlink(hardware):
@@ -179,13 +182,13 @@ def _most_served(ways: list[Candidate], group: Group, hardware: Hardware) -> Can
 
 
 def _smaller(model: Model, group: Group, task: Task) -> str:
-    """Return the largest of our own models that is smaller and fits; "" if none does."""
+    """Return the name of the largest known model that is smaller and fits; "" if none does."""
     smaller = (other for other in task.tables.models if other.shape.parameters < model.shape.parameters)
     return next((other.name for other in smaller if _search(other, group, task)), "")
 
 
 def _precisions(model: Model, group: Group, task: Task) -> list[tuple[Model, Precision]]:
-    """Checkpoints and precisions to try, in order. A quantised repository is served as it is."""
+    """Return the checkpoints and precisions to try, in order. A quantised repository is served as it is."""
     quantization = task.goal.overrides.get("quantization")
     if model.own_precision != "16-bit":
         return [(model, model.own_precision)]
@@ -205,7 +208,7 @@ def _precisions(model: Model, group: Group, task: Task) -> list[tuple[Model, Pre
 
 
 def _layouts(model: Model, group: Group, task: Task) -> Iterator[Layout]:
-    """Ways to share the model over cards, the simplest first."""
+    """Yield the ways to split the model over cards, the simplest first."""
     goal, preset, cards = task.goal, task.preset, group.cards
     wished = goal.overrides.get("tensor_parallel_size")
     stages = int(goal.overrides.get("pipeline_parallel_size") or 1)
@@ -229,7 +232,7 @@ def _layouts(model: Model, group: Group, task: Task) -> Iterator[Layout]:
 
 
 def _smallest(model: Model, group: Group, task: Task) -> Candidate:
-    """Return the try that takes the least memory of a card, for the numbers of the refusal."""
+    """Return the candidate that needs the least memory per card, for the numbers in the error message."""
     own = task.goal.overrides
     size = int(own.get("tensor_parallel_size") or max(group.tensor_parallel_sizes(model)))
     eight = model.own_precision == "16-bit" and group.first.vendor == "nvidia" and "quantization" not in own

@@ -1,4 +1,4 @@
-"""The settings of one try at a plan while they are decided, and the decisions that all kinds of hardware share."""
+"""Collects the settings of one candidate plan, and makes the decisions that all kinds of hardware share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,23 +14,23 @@ from serverctl.plan.memory import Budget
 from serverctl.plan.settings import Settings
 from serverctl.plan.tables import Task
 
-#: Contexts worth choosing from. The smallest holds one 1080p screenshot, a prompt and an answer.
+#: Contexts to choose from, in tokens. The smallest holds one 1080p screenshot, a prompt and an answer.
 CONTEXT_STEPS = (6144, 8192, 12_288, 16_384, 24_576, 32_768, 65_536, 131_072)
-#: Tokens of a request beside its screenshots: 1.5k of prompt and history, 2k of answer, some room.
+#: Text tokens of a request: 1.5k of prompt and history, 2k of answer, some room.
 TEXT_TOKENS = 4096
-#: What a person who fixed the context must at least leave for prompt and answer beside one screenshot.
+#: The fewest text tokens beside the screenshots if the user set the context.
 LEAST_TEXT_TOKENS = 1024
-#: vLLM's own number of slots on a card below 70 GiB; larger ones have more (0.33's arg_utils.py).
+#: vLLM's default max_num_seqs on a card below 70 GiB; larger cards have more (0.33's arg_utils.py).
 _LEAST_SLOTS_OF_VLLM = 256
-#: Below this a 16-bit plan gives way to smaller weights with more room. Not earlier where 8 bits are faster, too: what
-#: they cost in grounding is not measured.
+#: With a shorter context than this, smaller weights are preferred over 16 bits. The value is not higher even where 8
+#: bits are faster: their cost in grounding accuracy is not measured.
 _GOOD_CONTEXT = 16_384
-#: Ways to guess tokens with a second model, which must be named.
+#: Methods of speculative decoding that need a draft model.
 WITH_DRAFT_MODEL = ("draft_model", "eagle", "eagle3")
 
 
 class Draft:
-    """Collects knobs with their reasons; a person's own values win, then adjustments, then what is decided here."""
+    """Collects settings with their reasons. User settings win, then adjustments, then the preset, then decisions."""
 
     def __init__(self, task: Task) -> None:
         self.preset = task.preset
@@ -46,33 +46,33 @@ class Draft:
             self.put(name, value, "your own setting", "you", automatic=False)
 
     def put(self, name: str, value: Any, text: str, source: str, automatic: bool = True) -> None:
-        """Give a knob its value, whatever it had."""
+        """Set a value, replacing any earlier one."""
         self.values[name] = value
         self.reasons[name] = Reason(text, source, automatic)
 
     def has(self, name: str) -> bool:
-        """Whether a knob already has a value, or is left to vLLM by the preset."""
+        """Return whether a setting already has a value, or the preset leaves it to vLLM."""
         return name in self.values or name in self.preset.leave
 
     def decide(self, name: str, value: Any, text: str, source: str) -> None:
-        """Give a knob its value unless it already has one."""
+        """Set a value unless `has` the setting."""
         if value is not None and not self.has(name):
             self.put(name, value, text, source)
 
     def drop(self, *names: str) -> None:
-        """Take back a preset's values that do not suit this card; a person's own values stay."""
+        """Remove a preset's values that do not suit this card. User settings stay."""
         for name in names:
             if name in self.reasons and self.reasons[name].source == "configs/presets":
                 del self.values[name], self.reasons[name]
 
     def settings(self) -> Settings:
-        """Return the knobs so far."""
+        """Return the settings decided so far."""
         return Settings(**self.values)
 
     def decide_model(self, model: Model, speculation: bool = True) -> None:
-        """Decide what follows from the model alone: its parser of thoughts, and how tokens are guessed ahead.
+        """Decide the settings that depend on the model alone: the reasoning parser and speculative decoding.
 
-        Raises UsageError for speculative decoding that cannot work.
+        Raises UsageError if a draft model is needed and not named.
         """
         if model.reasoning_parser is not None:
             self.drop("reasoning_parser")
@@ -81,16 +81,16 @@ class Draft:
             self._decide_speculation(model)
 
     def _decide_speculation(self, model: Model) -> None:
-        """A preset's n-grams of the prompt give way to a head that comes with the model."""
+        """Decide speculative decoding. A model's own MTP head replaces the n-grams of a preset."""
         source = "vllm/config/speculative.py"
         if self.values.get("spec_method") != "ngram":
-            self.drop("spec_tokens")  # a preset's number is for its n-grams
+            self.drop("spec_tokens")  # the preset's number is meant for n-grams
         elif model.mtp_layers:
             self.drop("spec_method", "spec_tokens")
             text = f"{model.name} comes with a head that guesses the next tokens"
             self.decide("spec_method", "mtp", text, "configs/models")
             if self.values["spec_method"] == "mtp":
-                # One layer is asked again for each further token, and errs more often each time.
+                # The same layer predicts every further token, and its accuracy drops each time.
                 self.decide("spec_tokens", 2, "the head is asked twice", source)
         method = self.values.get("spec_method")
         if method in ("ngram", "ngram_gpu", "draft_model"):
@@ -102,9 +102,9 @@ class Draft:
             )
 
     def bound_slots(self, budget: Budget, smallest: int) -> bool:
-        """Bound the slots that a preset leaves to vLLM by the requests of the smallest size that the KV cache holds.
+        """Limit max_num_seqs to the requests of `smallest` tokens that the KV cache holds, if it is open.
 
-        Return whether that was needed.
+        "Open" means that the preset leaves it to vLLM and nothing set it. Return whether a limit was needed.
         """
         held = max(1, budget.held(smallest))
         if "max_num_seqs" not in self.preset.leave or "max_num_seqs" in self.values or held >= _LEAST_SLOTS_OF_VLLM:
@@ -126,31 +126,31 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One try: a model on some cards, and the context that it gets there."""
+    """A candidate plan: a model on some cards, with the resulting context."""
 
     model: Model
     precision: Precision
     layout: Layout
     settings: Settings
-    reasons: Mapping[str, Reason]  # why, by knob
+    reasons: Mapping[str, Reason]  # by setting
     budget: Budget  # of one card
-    context: int  # tokens a request can count on; 0 where nothing fits
-    needed: int  # tokens that the wanted screenshots need
-    cap: int = 0  # the longest context that was worth having on this card
+    context: int  # tokens that every request may have; 0 if nothing fits
+    needed: int  # tokens of a request with the wanted screenshots
+    cap: int = 0  # the longest useful context on this card
 
     @property
     def fits(self) -> bool:
-        """Whether a request with the wanted screenshots fits."""
+        """True if a request with the wanted screenshots fits."""
         return self.context >= self.needed
 
     @property
     def roomy(self) -> bool:
-        """Whether the context is long enough to keep 16-bit weights."""
+        """True if the context is long enough to keep 16-bit weights."""
         return self.fits and self.context >= min(_GOOD_CONTEXT, self.cap)
 
     @property
     def whole(self) -> bool:
-        """Whether the context is as long as is worth having on these cards."""
+        """True if the context reaches the longest useful one on these cards."""
         return self.fits and self.context >= self.cap
 
     def plan(
@@ -161,7 +161,7 @@ class Candidate:
         warnings: Sequence[str],
         notes: Sequence[str],
     ) -> Plan:
-        """Return the plan that this try makes."""
+        """Turn the candidate into a plan."""
         return Plan(
             self.model, self.precision, task.hardware.vendor, task.preset.name, replicas, self.settings, self.reasons,
             env, self.budget, self.context, task.goal.extra, tuple(warnings), tuple(notes),
@@ -169,7 +169,7 @@ class Candidate:
 
 
 def check_screenshots(count: int, tokens: int, context: int, remedy: str) -> None:
-    """Raise CannotPlanError if a context does not hold some screenshots and the least of text."""
+    """Raise CannotPlanError if a context does not hold the screenshots and LEAST_TEXT_TOKENS of text."""
     if count * tokens + LEAST_TEXT_TOKENS > context:
         raise CannotPlanError(
             f"{count} screenshots of {tokens:,} tokens do not fit into a context of {context:,}.", remedy
@@ -177,7 +177,7 @@ def check_screenshots(count: int, tokens: int, context: int, remedy: str) -> Non
 
 
 def too_long(model: Model, wished: int) -> CannotPlanError:
-    """Return the refusal of a context that is longer than the model was made for."""
+    """Return the error for a context that is longer than the model supports."""
     most = model.shape.text.max_positions
     return CannotPlanError(
         f"{model.name} was made for {most:,} tokens, and {wished:,} are asked for.",

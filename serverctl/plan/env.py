@@ -1,4 +1,4 @@
-"""Environment variables of a server beside its flags."""
+"""The environment variables of a server."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,26 +8,26 @@ from serverctl.plan.goal import Reason
 from serverctl.plan.settings import Settings
 from serverctl.plan.tables import Preset
 
-#: vLLM refuses request bodies above this by default (VLLM_HTTP_MAX_REQUEST_BODY_SIZE), bytes.
+#: vLLM's default limit for request bodies (VLLM_HTTP_MAX_REQUEST_BODY_SIZE), bytes.
 _DEFAULT_BODY = 32 * 1024**2
 _LARGE_BODY = 256 * 1024**2
-#: Bytes of a screenshot as PNG in base64, at most about: screens with photographs take 2 bytes a pixel.
+#: Upper estimate of bytes per pixel of a PNG screenshot in base64: screens with photographs take 2 bytes a pixel.
 _BYTES_PER_PIXEL = 2.7
 
 
-#: The first vLLM known to take stable names in CUDA_VISIBLE_DEVICES; earlier ones read numbers only and end with
+#: The first vLLM known to accept UUIDs in CUDA_VISIBLE_DEVICES. Earlier versions fail with
 #: "invalid literal for int()" (vllm#41848).
 _TAKES_NAMES = (0, 32)
 
 
 def takes_names(vllm: str) -> bool:
-    """Whether a vLLM accepts UUIDs of cards in CUDA_VISIBLE_DEVICES."""
+    """Return whether a version of vLLM accepts UUIDs of cards in CUDA_VISIBLE_DEVICES."""
     found = re.match(r"(\d{1,4})\.(\d{1,4})", vllm)
     return found is None or (int(found[1]), int(found[2])) >= _TAKES_NAMES
 
 
 def pins(gpus: Sequence[Gpu], vllm: str) -> Mapping[str, tuple[str, Reason]]:
-    """The variables that keep a server to its cards: by their stable names, or by number for an older vLLM."""
+    """Return the variables that pin a server to its cards: by UUID, or by index for an older vLLM."""
     if not gpus or gpus[0].vendor != "nvidia" or not all(gpu.uuid for gpu in gpus):
         return {}
     if takes_names(vllm):
@@ -43,7 +43,7 @@ def pins(gpus: Sequence[Gpu], vllm: str) -> Mapping[str, tuple[str, Reason]]:
 def environment(
     settings: Settings, preset: Preset, gpus: tuple[Gpu, ...], vllm: str
 ) -> Mapping[str, tuple[str, Reason]]:
-    """The variables and why each is set. The key of the API is not among them: it is made at start."""
+    """Return a server's variables with their reasons. The API key is not included: it is created at the start."""
     waits = "slow disks and first compilations outlast the default of 600 s; this controller watches for stalls"
     fixed = {
         "VLLM_MEDIA_URL_ALLOW_REDIRECTS": ("0", "an allowed domain cannot send the server to another one"),
@@ -60,5 +60,5 @@ def environment(
 
 
 def of_preset(preset: Preset) -> Mapping[str, tuple[str, Reason]]:
-    """The variables that a preset sets."""
+    """Return the variables that a preset sets."""
     return {name: (value, Reason(f"preset {preset.name}", "configs/presets")) for name, value in preset.env.items()}

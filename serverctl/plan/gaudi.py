@@ -1,7 +1,7 @@
-"""The plan for Intel Gaudi: another vLLM (the vllm-gaudi plugin), other knobs, other memory rules.
+"""Plans a server on Intel Gaudi, whose vllm-gaudi plugin has its own settings and memory rules.
 
-vLLM's version must match the plugin's (0.26 with 0.26). Graphs are compiled by image shape, so the real screen is
-named beforehand; the plugin's own buckets are far below 1080p (extension/bucketing/vision.py).
+vLLM's version must match the plugin's (0.26 with 0.26). Graphs are compiled per image shape, so the plan passes the
+real screen size; the plugin's default buckets are far below 1080p (extension/bucketing/vision.py).
 """
 
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ from serverctl.plan.settings import Settings
 from serverctl.plan.tables import Task
 
 _SOURCE = "vllm-gaudi 0.26: docs/serving.md"
-#: What the plugin's makers list as validated, by the number of the generation.
+#: Vision models that the plugin's documentation lists as validated, by Gaudi generation.
 _VALIDATED = {"Gaudi 3": ("qwen2_5_vl", "qwen3_vl"), "Gaudi 2": ("qwen2_5_vl",)}
-#: Variables that the plugin reads and vLLM's own list does not name.
+#: Variables that the plugin reads and that are missing from vLLM's own list.
 PLUGIN_ENV = frozenset({"VLLM_MULTIMODAL_RESOLUTIONS", "VLLM_GRAPH_RESERVED_MEM", "VLLM_SKIP_WARMUP"})
-#: The plugin takes this share of what is free after profiling, and keeps a part of that for graphs.
+#: The plugin uses this share of the memory that is free after profiling, and reserves this part of it for graphs.
 _UTILIZATION, _GRAPHS = 0.9, 0.1
 
 
@@ -80,9 +80,9 @@ def plan_gaudi(group: Group, model: Model, task: Task) -> Plan:
 
 
 def _layout(group: Group, model: Model, draft: Draft, task: Task, wanted: int) -> tuple[Layout, Budget]:
-    """Return the fewest cards whose KV cache holds a context of `wanted` tokens, and the budget of one of them.
+    """Return the smallest layout whose KV cache holds a context of `wanted` tokens, and the budget of one card.
 
-    Raises CannotPlanError if the weights leave no room on all of them.
+    If none holds it, return the largest layout. Raises CannotPlanError if the weights leave no room even there.
     """
     wished = draft.values.get("tensor_parallel_size")
     sizes = (int(wished),) if wished else group.tensor_parallel_sizes(model)
@@ -104,7 +104,7 @@ def _layout(group: Group, model: Model, draft: Draft, task: Task, wanted: int) -
 
 
 def _budget(model: Model, settings: Settings, group: Group, task: Task) -> Budget:
-    """Return a card's budget by the plugin's rule: KV = free * utilisation * (1 - what graphs reserve)."""
+    """Return a card's budget by the plugin's rule: KV = free * utilisation * (1 - share reserved for graphs)."""
     total = group.first.total_bytes
     budget = card_budget(model, model.own_precision, settings, total, task.tables.memory.seeds)
     if settings.kv_cache_memory_bytes is not None:

@@ -12,28 +12,28 @@ from serverctl.plan.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The server that a person wants."""
+    """The server that the user asked for."""
 
     model: str | None = None  # a known name, a repository or a folder; None to choose by memory
     preset: str | None = None  # one of `configs/presets/presets.toml`; None for the default
-    #: the person's own values of knobs; never changed by anything
+    #: the user's own settings, which nothing changes
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    extra: tuple[str, ...] = ()  # the person's own vLLM flags, passed on as they are
-    screen: tuple[int, int] = (1920, 1080)  # width and height in pixels of the screen that will be looked at
-    #: automatic values that a repair or a tuning put in place of planned ones
+    extra: tuple[str, ...] = ()  # the user's own vLLM flags, passed on unchanged
+    screen: tuple[int, int] = (1920, 1080)  # width and height of the agent's screen in pixels
+    #: values that a repair or a tuning run chose instead of the planned ones
     adjustments: Mapping[str, Any] = field(default_factory=dict)
-    adjusted_because: Mapping[str, str] = field(default_factory=dict)  # why, by knob
-    force: bool = False  # plan also what is not advised (a large model on a plain processor)
+    adjusted_because: Mapping[str, str] = field(default_factory=dict)  # the reasons, by setting
+    force: bool = False  # allow plans that are not recommended (a large model on the CPU)
 
     def adjusted(self, values: Mapping[str, Any], because: Mapping[str, str]) -> "Goal":
-        """The same with more adjustments; they win over earlier ones of the same knobs."""
+        """Return a copy with more adjustments. New ones replace earlier ones of the same settings."""
         reasons = {**self.adjusted_because, **because}
         return replace(self, adjustments={**self.adjustments, **values}, adjusted_because=reasons)
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a knob has its value, and where that comes from. `automatic` values may be changed by a repair."""
+    """Why a setting has its value, and the source of that reason. A repair may change `automatic` values."""
 
     text: str
     source: str
@@ -42,21 +42,21 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to start, and why."""
+    """The servers to start, and the reasons."""
 
-    model: Model  # what is served (by which of its checkpoints, too)
-    precision: Precision  # how its weights are held
-    vendor: Vendor  # what it runs on
+    model: Model  # the model, with the checkpoint that is served
+    precision: Precision  # of the weights
+    vendor: Vendor  # of the hardware
     preset: str  # the preset's name
     replicas: tuple[tuple[Gpu, ...], ...]  # the cards of each independent server; one empty tuple for the processor
-    settings: Settings  # the values of the knobs
-    reasons: Mapping[str, Reason]  # why, by knob
+    settings: Settings  # vLLM's settings
+    reasons: Mapping[str, Reason]  # the reasons, by setting
     env: Mapping[str, tuple[str, Reason]]  # environment variables beside the flags, with their reasons
     budget: Budget  # the memory of one card
     context: int  # tokens of prompt and answer together that a request can count on
-    extra: tuple[str, ...] = ()  # the person's own flags
-    warnings: tuple[str, ...] = ()  # what a person should know before starting it
-    notes: tuple[str, ...] = ()  # what else could be done, and what to expect
+    extra: tuple[str, ...] = ()  # the user's own flags
+    warnings: tuple[str, ...] = ()  # to read before the start
+    notes: tuple[str, ...] = ()  # alternatives and expectations
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -65,5 +65,5 @@ class Plan:
 
     @property
     def max_concurrency(self) -> float:
-        """Requests of the full context that the KV cache of one replica holds at a time."""
+        """Number of full-context requests that the KV cache of one replica holds."""
         return self.budget.concurrency(self.context)

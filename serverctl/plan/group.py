@@ -1,4 +1,4 @@
-"""Cards of one kind as one value: how much of them is free, and into how many parts a model can be split."""
+"""Groups identical cards: their free memory, and the ways to split a model over them."""
 
 import math
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ from serverctl.hardware.facts import GIB, Gpu, Hardware
 from serverctl.models.model import Model
 from serverctl.plan.tables import Preset
 
-#: What vLLM must find free beyond what it is told to use, or it refuses to start ("Free memory on device ... is less
-#: than desired"), GiB.
+#: Free memory to leave beyond vLLM's share, GiB. With too little, vLLM does not start ("Free memory on device ... is
+#: less than desired").
 _MARGIN_GIB = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cards that are alike, as parallel cards must be; the card with the most room comes first."""
+    """Identical cards, as parallelism requires, the card with the most free memory first."""
 
     cards: tuple[Gpu, ...]
 
     @property
     def first(self) -> Gpu:
-        """The card with the most room."""
+        """The card with the most free memory."""
         return self.cards[0]
 
     @property
@@ -30,17 +30,17 @@ class Group:
 
     @property
     def name(self) -> str:
-        """The cards in words: "2 x NVIDIA L4"."""
+        """The cards as text: "2 x NVIDIA L4"."""
         return f"{len(self.cards)} x {self.first.name}" if len(self.cards) > 1 else self.first.name
 
     @property
     def sm(self) -> int | None:
-        """The compute capability as one number."""
+        """The compute capability as one number, such as 89."""
         return self.first.sm
 
     @property
     def mig(self) -> bool:
-        """Whether these are MIG instances, of which a process sees one only."""
+        """True for MIG instances. A process can use only one of them."""
         return self.first.mig
 
     @property
@@ -50,20 +50,20 @@ class Group:
 
     @property
     def free_share(self) -> float | None:
-        """The largest utilisation that vLLM accepts with what is free now on the fullest card; None if unknown."""
+        """The largest utilisation that vLLM accepts on the fullest card at the moment; None if unknown."""
         shares = [share_of(gpu.free_bytes / GIB, gpu.total_gib) for gpu in self.cards if gpu.free_bytes is not None]
         return max(0.05, min(shares)) if shares else None
 
     def take(self, count: int) -> "Group":
-        """Return the first cards."""
+        """Return the first `count` cards."""
         return Group(self.cards[:count])
 
     def all_nvlink(self, hardware: Hardware) -> bool:
-        """Whether every two of the cards are joined by NVLink."""
+        """Return whether NVLink connects every pair of cards."""
         return hardware.all_nvlink(tuple(gpu.index for gpu in self.cards))
 
     def tensor_parallel_sizes(self, model: Model, engines: int = 1) -> tuple[int, ...]:
-        """The sizes that divide the model's heads: every card gets whole heads of the text and of the vision tower."""
+        """Return the tensor-parallel sizes that give every card whole heads of the text model and the vision tower."""
         text, vision = model.shape.text, model.shape.vision
         return tuple(
             size
@@ -75,7 +75,7 @@ class Group:
         )
 
     def replicas(self, used: "Group", preset: Preset) -> tuple[tuple[Gpu, ...], ...]:
-        """Independent servers of as many cards as one server uses: several only where many agents are wanted."""
+        """Split the cards into independent servers of the size of `used`; just one unless the preset wants replicas."""
         size = len(used.cards)
         if not preset.replicas or size > len(self.cards) // 2:
             return (used.cards,)
@@ -83,9 +83,9 @@ class Group:
 
 
 def groups(cards: tuple[Gpu, ...]) -> list[Group]:
-    """Sort cards into groups of one kind, the best kind first.
+    """Group identical cards, the best kind first.
 
-    The most memory counts; kinds within a tenth of it are told apart by their generation.
+    The best kind has the most memory. Among kinds within a tenth of that, the newer generation comes first.
     """
     kinds: dict[tuple[str, int], list[Gpu]] = {}
     for gpu in cards:
@@ -101,11 +101,11 @@ def groups(cards: tuple[Gpu, ...]) -> list[Group]:
 
 
 def _room(gpu: Gpu) -> int:
-    """Return what a server could have of a card, in GiB: a display keeps some, and so do other programs."""
+    """Return the GiB of a card that a server could use, without the part for a display and for other programs."""
     whole = gpu.total_bytes * (0.88 if gpu.display else 0.92)
     return int(whole if gpu.free_bytes is None else min(whole, gpu.free_bytes)) // GIB
 
 
 def share_of(free_gib: float, total_gib: float) -> float:
-    """floor((free - margin) / total) in hundredths: what may be asked for of a card with some memory free."""
+    """Return the largest utilisation for the free memory: (free - margin) / total, rounded down to hundredths."""
     return math.floor((free_gib - _MARGIN_GIB) / total_gib * 100 + 1e-6) / 100

@@ -1,13 +1,13 @@
-"""The memory of one card under a plan: what weights, activations and graphs take, and what is left for the KV cache.
+"""Estimates the memory of one card: weights, activations, CUDA graphs, and the rest for the KV cache.
 
 Mirrors vLLM 0.33's `gpu_worker.determine_available_memory`:
 
     requested = ceil(total x utilization)
     KV        = requested - weights / TP - context - peak activations - graphs
 
-and `kv_cache_utils`: blocks = floor(KV / page), concurrency = blocks / (ceil(L / block) + states), and the tokens that
-it prints are concurrency x L. States are those of hybrid models (Gated DeltaNet): each request holds some blocks for
-them, whatever its length, and a block is made as large as one state (`platforms/interface.py`).
+and `kv_cache_utils`: blocks = floor(KV / page), concurrency = blocks / (ceil(L / block) + states); vLLM prints
+concurrency x L tokens. Hybrid models (Gated DeltaNet) have states: each request holds a fixed number of blocks for
+them, and a block is as large as one state (`platforms/interface.py`).
 """
 
 import math
@@ -25,55 +25,55 @@ CUDA_BLOCK, CPU_BLOCK = 16, 128
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one card's memory goes to, in bytes."""
+    """How the memory of one card is used, in bytes."""
 
     total: int  # the card's memory
-    requested: int  # what vLLM is allowed to use of it
-    weights: int  # the model's, on this card
-    context: int  # CUDA's own, and what torch does not see
+    requested: int  # the part that vLLM may use
+    weights: int  # on this card
+    context: int  # the CUDA context and other memory outside torch
     activations: int  # the peak while profiling: the largest image, the largest batch, the sampler
     graphs: int  # captured CUDA graphs
-    kv: int  # what is left for the KV cache; negative where nothing is
+    kv: int  # the rest, for the KV cache; negative if the other parts do not fit
     token: int  # KV cache of one token on this card
     block: int  # tokens in one block
-    states: int = 0  # blocks that a request takes for its states, beside those of its tokens
-    measured: bool = False  # whether a real start on this card replaced the seeds
+    states: int = 0  # additional blocks of each request for the states of a hybrid model
+    measured: bool = False  # whether measurements of a real start replaced the estimates
 
     @property
     def used(self) -> int:
-        """What is taken beside the KV cache."""
+        """Bytes in use without the KV cache."""
         return self.weights + self.context + self.activations + self.graphs
 
     @property
     def longest_context(self) -> int:
-        """The longest request that vLLM admits: one block is always held back."""
+        """Tokens of the longest request that vLLM admits; vLLM always reserves one block."""
         return max(0, self.kv_tokens - (1 + self.states) * self.block)
 
     @property
     def kv_tokens(self) -> int:
-        """Tokens that the KV cache has room for, states among them."""
+        """Capacity of the KV cache in tokens, including the blocks for states."""
         return kv_tokens(self.kv, self.token, self.block)
 
     def printed_tokens(self, max_model_len: int) -> int:
-        """The size of the KV cache as vLLM prints it ("GPU KV cache size")."""
+        """Return the size of the KV cache in tokens as vLLM prints it ("GPU KV cache size")."""
         return int(self.concurrency(max_model_len) * max_model_len) if self.states else self.kv_tokens
 
     def held(self, tokens: int) -> int:
-        """Return how many requests of some tokens the KV cache holds at a time."""
+        """Return how many requests of `tokens` tokens the KV cache holds."""
         return int(self.concurrency(tokens))
 
     def request_bytes(self, tokens: int) -> int:
-        """Return the bytes that one request of some tokens takes of the KV cache, its states included."""
+        """Return the KV cache bytes of one request of `tokens` tokens, including its states."""
         return (max(1, math.ceil(tokens / self.block)) + self.states) * self.block * self.token
 
     def concurrency(self, max_model_len: int) -> float:
-        """Requests of `max_model_len` tokens at a time, as vLLM prints it ("Maximum concurrency")."""
+        """Return the concurrent requests of `max_model_len` tokens, as vLLM prints it ("Maximum concurrency")."""
         return self.kv_tokens / ((max(1, math.ceil(max_model_len / self.block)) + self.states) * self.block)
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a real start on this card took, in bytes a card; replaces the seeds."""
+    """Measured memory of a real start, in bytes per card. Replaces the estimates."""
 
     weights: int | None = None
     context: int | None = None
@@ -82,7 +82,7 @@ class Measured:
 
 
 def measurement_key(vllm: str, card: str, model: Model, precision: Precision, settings: Settings) -> str:
-    """Return the key of a measurement: any of its parts changes the memory that a start takes."""
+    """Return the key of a measurement, made of everything that changes the memory of a start."""
     parts = (
         vllm,
         card,
@@ -99,7 +99,7 @@ def measurement_key(vllm: str, card: str, model: Model, precision: Precision, se
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """What a card's memory goes to before it was measured; activations by billions of parameters."""
+    """Initial estimates of a card's memory, before measurements. Activations are by billions of parameters."""
 
     context_gib: float
     graphs_gib: float
@@ -108,7 +108,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorTable:
-    """What a plain processor is given; memory in bytes, an image in pixels, the model in billions of parameters."""
+    """Limits of a server on the CPU: memory in bytes, images in pixels, models in billions of parameters."""
 
     kv_cache_bytes: int
     overhead_bytes: int
@@ -119,7 +119,7 @@ class ProcessorTable:
 
 @dataclass(frozen=True, slots=True)
 class MemoryTable:
-    """The numbers of `configs/memory.toml`; `utilization` is by "headless" and "display"."""
+    """The contents of `configs/memory.toml`. The keys of `utilization` are "headless" and "display"."""
 
     seeds: Seeds
     utilization: Mapping[str, float]
@@ -127,14 +127,14 @@ class MemoryTable:
 
 
 def kv_tokens(kv_bytes: int, token_bytes: int, block: int = CUDA_BLOCK) -> int:
-    """Tokens in a KV cache of some bytes: whole blocks only, never negative."""
+    """Return the capacity of a KV cache in tokens: whole blocks only, never negative."""
     return max(0, kv_bytes // (token_bytes * block)) * block
 
 
 def card_budget(
     model: Model, precision: Precision, settings: Settings, total: int, seeds: Seeds, measured: Measured | None = None
 ) -> Budget:
-    """The budget of each of the cards that share the model, in bytes; `total` is the memory of the smallest."""
+    """Return the budget of each card that shares the model. `total` is the memory of the smallest card, in bytes."""
     known = measured or Measured()
     parallel = settings.tensor_parallel_size or 1
     stages = settings.pipeline_parallel_size or 1
@@ -152,14 +152,14 @@ def card_budget(
         token += model.head_token_bytes(parallel, kv_element_bytes(settings.kv_cache_dtype))
         weights += 0 if known.weights else model.head_bytes // parallel
     kv = requested - weights - context - activations - graphs
-    if settings.kv_cache_memory_bytes is not None:  # vLLM then looks at nothing else
+    if settings.kv_cache_memory_bytes is not None:  # vLLM then ignores the formula
         kv = settings.kv_cache_memory_bytes
     kept = measured is not None
     return Budget(total, requested, weights, context, activations, graphs, kv, token, block, states, kept)
 
 
 def cpu_budget(model: Model, settings: Settings, free: int, table: ProcessorTable) -> Budget:
-    """The budget of main memory, in bytes: the KV cache is given, not what is left."""
+    """Return the budget of main memory. On the CPU, the KV cache has a fixed size."""
     kv = settings.kv_cache_memory_bytes or table.kv_cache_bytes
     element = 4 if settings.dtype == "float32" else 2
     weights = model.weight_bytes(model.own_precision) * (element // 2)
@@ -173,11 +173,11 @@ def cpu_budget(model: Model, settings: Settings, free: int, table: ProcessorTabl
 
 
 def _blocks(text: TextShape, parallel: int, element_bytes: int, least: int) -> tuple[int, int]:
-    """Tokens in a block, and blocks that a request takes for its states.
+    """Return the tokens in a block, and the blocks that a request needs for its states.
 
-    A hybrid model's block holds the keys and values of as many tokens as one state takes room, rounded up to `least`.
-    Its layers with a state share blocks in groups as large as there are layers with keys and values, and with prefix
-    caching (on by default) each group keeps two states: that of now, and the last one that is worth keeping.
+    A hybrid model's block is as large as one state, rounded up to a multiple of `least` tokens. Its linear-attention
+    layers share blocks in groups; a group has as many layers as the model has full-attention layers. With prefix
+    caching (on by default) each group keeps two states: the current one and the last one for the cache.
     """
     if text.linear is None:
         return least, 0
@@ -187,12 +187,12 @@ def _blocks(text: TextShape, parallel: int, element_bytes: int, least: int) -> t
 
 
 def kv_element_bytes(kv_cache_dtype: str | None) -> int:
-    """Bytes of one number in the KV cache."""
+    """Return the bytes of one number in the KV cache."""
     return 1 if kv_cache_dtype and (kv_cache_dtype.startswith(("fp8", "int8"))) else 2
 
 
 def _weights_per_card(model: Model, precision: Precision, settings: Settings) -> int:
-    """Weights are split over the cards; in data mode, each card holds the whole vision tower."""
+    """Return the bytes of weights on one card. In data mode, each card holds the whole vision tower."""
     parallel = (settings.tensor_parallel_size or 1) * (settings.pipeline_parallel_size or 1)
     whole = model.weight_bytes(precision)
     own = model.vision_bytes if parallel > 1 and settings.mm_encoder_tp_mode == "data" else 0
@@ -206,7 +206,7 @@ def _activation_seed(model: Model, parallel: int, seeds: Seeds) -> int:
 
 
 def left_to_vllm(settings: Settings, total: int) -> tuple[int, int]:
-    """Requests and tokens a step, with vLLM's own defaults where a plan leaves them to it (0.33's arg_utils.py)."""
+    """Return the requests and tokens per step, with vLLM's defaults for unset values (0.33's arg_utils.py)."""
     large = total >= 70 * GIB
     sequences, batched = (1024, 16_384 if total >= 160 * GIB else 8192) if large else (256, 2048)
     more = 2 if settings.performance_mode == "throughput" else 1
@@ -214,11 +214,11 @@ def left_to_vllm(settings: Settings, total: int) -> tuple[int, int]:
 
 
 def _activation_formula(model: Model, settings: Settings, total: int) -> int:
-    """The larger of the vision tower on the largest image and the language model on the largest batch.
+    """Estimate the peak of activations: the vision tower on the largest image, or the language model and sampler.
 
-    ViT(P) = P patches x 8.5 x width x 2 bytes + tokens x output width x (1 + deepstack) x 2 bytes; the language model
-    holds two rows of its feed-forward layer and four of its hidden state a token; the sampler holds logits in fp32,
-    twice, for every sequence.
+    ViT(P) = P patches x 8.5 x width x 2 bytes + tokens x output width x (1 + deepstack) x 2 bytes. The language model
+    holds two rows of its feed-forward layer and four of its hidden state per token of the largest batch. The sampler
+    holds two copies of the logits in fp32 for every sequence.
     """
     text = model.shape.text
     parallel = settings.tensor_parallel_size or 1

@@ -1,4 +1,4 @@
-"""A plan and a vLLM's capabilities make a command: every flag checked against the parser, everything left out named."""
+"""Turns a plan into a command for one version of vLLM: checks every flag and lists what that version does not have."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ COMMON: Mapping[str, tuple[str | None, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One flag as it is emitted."""
+    """One flag of the command line, with its reason."""
 
     flag: str
     value: str | None
@@ -38,28 +38,28 @@ class Line:
         """The flag as arguments."""
         if self.value is None:
             return [self.flag]
-        # What begins like a flag would be taken for one: a model in a folder "-mine".
+        # A value with a leading dash, such as the model folder "-mine", would be parsed as a flag.
         return [f"{self.flag}={self.value}"] if self.value.startswith("-") else [self.flag, self.value]
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is started."""
+    """A vLLM command line with its environment."""
 
     lines: tuple[Line, ...]  # flags in order, with their reasons
     model: str  # the positional argument
-    extra: tuple[str, ...]  # the person's own flags
+    extra: tuple[str, ...]  # the user's own flags
     env: Mapping[str, str]  # environment variables
-    dropped: tuple[str, ...] = ()  # what this vLLM has no flag or variable for, in sentences
+    dropped: tuple[str, ...] = ()  # sentences about flags and variables that this vLLM does not have
     module: bool = False  # whether vLLM is run as a module because its console script does not work
 
     @property
     def flags(self) -> list[str]:
-        """All flags, the person's own last."""
+        """All flags, the user's own last."""
         return [word for line in self.lines for word in line.words] + list(self.extra)
 
     def argv(self, python: Path | str | None = None) -> list[str]:
-        """Return the command line for an environment's Python; a plain `vllm serve` to show if None."""
+        """Return the command line for an environment's Python. Without one, return a plain `vllm serve` for display."""
         if self.module:
             return [
                 str(python or "python"), "-m", "vllm.entrypoints.openai.api_server", "--model", self.model, *self.flags
@@ -69,11 +69,10 @@ class Command:
 
 
 def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str | None = None) -> Command:
-    """The command for a plan on one vLLM, where clients call the model by `served_name`, or its own name.
+    """Build the command for a plan. Clients call the model by `served_name`, or by its own name if None.
 
     Raises:
-        UsageError: the person's own flags contain one that this vLLM does not have, or that is not theirs to set, or
-            a value of theirs is one that this vLLM does not take.
+        UsageError: a user flag is unknown to this vLLM or reserved for the controller, or this vLLM rejects its value.
     """
     fixed = Reason("one server, on this machine only", "docs/safety.md")
     lines = [
@@ -112,7 +111,10 @@ def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str |
 
 
 def _dotted(line: Line) -> list[Line]:
-    """A flag with a JSON value as one flag an entry: beside dotted flags of the person's, vLLM merges only such."""
+    """Split a flag with a JSON value into dotted flags, one per entry.
+
+    vLLM merges the user's dotted flags with other dotted flags, but not with a JSON value.
+    """
 
     def entries(prefix: str, value: Any) -> list[tuple[str, str]]:
         if isinstance(value, dict):
@@ -124,7 +126,7 @@ def _dotted(line: Line) -> list[Line]:
 
 
 def _flag(name: str, value: Any, plan: Plan, capabilities: Capabilities) -> tuple[str, str | None] | None:
-    """A knob as flag and value, which a switch has none of; None to emit nothing."""
+    """Return the flag and value for a setting. The value of a switch is None. Return None to emit no flag."""
     knob = KNOBS[name]
     match name:
         case "images":
@@ -136,7 +138,7 @@ def _flag(name: str, value: Any, plan: Plan, capabilities: Capabilities) -> tupl
         case "longest_edge":
             return knob.flag, flag_text({"size": {"shortest_edge": plan.model.min_pixels, "longest_edge": value}})
         case "quantization" if capabilities.quantizations and value not in capabilities.quantizations:
-            # Before 0.28 the online method was called fp8 for every granularity.
+            # Before vLLM 0.28, online quantization was called fp8 at every granularity.
             return knob.flag, "fp8" if value in ("fp8_per_channel", "fp8_per_tensor") else value
     if knob.kind == "switch":
         if value:

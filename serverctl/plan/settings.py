@@ -1,6 +1,6 @@
-"""The knobs of a server: their names, vLLM's flags for them, and what values they take.
+"""The settings of a server: their names, vLLM's flags for them, and the values they accept.
 
-One frozen object holds them; `None` everywhere means that vLLM's own default is kept and no flag is emitted.
+`None` means that vLLM's default applies and no flag is emitted.
 """
 
 import json
@@ -32,9 +32,9 @@ def _knob(*values: Any, **more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a server is started with; None keeps vLLM's default. Flags are named like their knobs, or it is said.
+    """The settings of a server; None keeps vLLM's default. A flag is named like its setting unless `flag` is given.
 
-    `max_model_len` may be "auto": vLLM then takes the longest context that fits.
+    `max_model_len` may be "auto": vLLM then chooses the longest context that fits.
     """
 
     dtype: str | None = _knob("text", "number format", choices=("auto", "half", "float16", "bfloat16", "float32"))
@@ -73,11 +73,11 @@ class Settings:
     log_requests: bool | None = _knob("switch", "log every request", flag="--enable-log-requests")
 
     def get(self, name: str) -> Any:
-        """One knob by its name."""
+        """Return one setting by name."""
         return getattr(self, name)
 
     def given(self) -> dict[str, Any]:
-        """The knobs that are set."""
+        """Return the settings that are not None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -85,12 +85,12 @@ def _flagged(name: str, knob: Knob) -> Knob:
     return knob if knob.flag else replace(knob, flag=f"--{name.replace('_', '-')}")
 
 
-#: Every knob by its name in `Settings`; the flags are those of `vllm serve` 0.33 (configs/vllm/0.33.0.json).
+#: Every field of `Settings` by name; the flags are those of `vllm serve` 0.33 (configs/vllm/0.33.0.json).
 KNOBS: Mapping[str, Knob] = {entry.name: _flagged(entry.name, entry.metadata["knob"]) for entry in fields(Settings)}
 
 
 def check_value(name: str, value: Any, origin: str) -> Any:
-    """A knob's value as it must be, from TOML or text. Raises UsageError that names its `origin` for any other."""
+    """Convert and check a setting's value from TOML or text. Raises UsageError that names `origin` if it is invalid."""
     knob = KNOBS.get(name)
     if knob is None:
         raise UsageError(f"{origin}: there is no setting {name!r}.", f"Settings are: {', '.join(KNOBS)}.")
@@ -109,7 +109,7 @@ def _within(knob: Knob, value: Any) -> bool:
 
 
 def _convert(kind: KnobKind, value: Any) -> Any:
-    """Convert a value to the knob's kind; None if that is impossible."""
+    """Convert a value to a setting's kind; None if that is impossible."""
     if kind == "switch":
         if isinstance(value, bool):
             return value
@@ -136,7 +136,7 @@ def _takes(knob: Knob) -> str:
 
 
 def parse_assignments(texts: list[str]) -> dict[str, Any]:
-    """Knobs from `--set NAME=VALUE` texts. Raises UsageError."""
+    """Parse `--set NAME=VALUE` texts into settings. Raises UsageError."""
     values: dict[str, Any] = {}
     for text in texts:
         name, sign, value = text.partition("=")
@@ -148,7 +148,7 @@ def parse_assignments(texts: list[str]) -> dict[str, Any]:
 
 
 def flag_text(value: Any) -> str:
-    """A value as a flag takes it: integers plain (vLLM reads 32k as 32000), JSON compact."""
+    """Format a value for a flag: integers without suffix (vLLM reads 32k as 32000), JSON compact."""
     if isinstance(value, dict | list):
         return json.dumps(value, separators=(",", ":"))
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""A plan for a person's eyes (rich), and as JSON for programs."""
+"""Shows a plan in the terminal (rich) and as JSON."""
 
 import shlex
 from dataclasses import asdict
@@ -13,7 +13,7 @@ from serverctl.plan.render import Command
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: How a part of the memory bar looks: its colour, and the character that shows it without colours.
+#: Colour and character of each part of the memory bar. The characters differ, for terminals without colours.
 _LOOK = {
     "weights": ("blue", "█"),
     "activations": ("magenta", "▓"),
@@ -25,7 +25,7 @@ _LOOK = {
 
 
 def parts(budget: Budget) -> list[tuple[str, int]]:
-    """What a card's memory goes to, in bytes, in the order of the bar; they add up to the card's memory."""
+    """Return the parts of a card's memory in bytes, in the order of the bar. Their sum is the card's memory."""
     kv = max(0, budget.kv)
     return [
         ("weights", budget.weights),
@@ -38,7 +38,7 @@ def parts(budget: Budget) -> list[tuple[str, int]]:
 
 
 def bar(budget: Budget, width: int) -> list[tuple[str, str, str]]:
-    """The bar as runs of (text, colour, part's name), `width` characters in all; no part that is there is left out."""
+    """Return the bar as runs of (text, colour, name), `width` characters in all. Every nonempty part is visible."""
     present = [(name, size) for name, size in parts(budget) if size > 0]
     if not present:
         return []
@@ -50,13 +50,13 @@ def bar(budget: Budget, width: int) -> list[tuple[str, str, str]]:
 
 
 def shell_line(command: Command, python: str | None = None) -> str:
-    """The command as a person could type it, environment first."""
+    """Return the command as a shell line, environment first."""
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in command.env.items())
     return f"{settings} {shlex.join(command.argv(python))}".strip()
 
 
 def to_json(plan: Plan, command: Command, hardware: Hardware, vllm: str, vllm_origin: str) -> dict[str, Any]:
-    """The whole plan as JSON values. Sizes are bytes, contexts tokens, utilisation a share."""
+    """Return the whole plan as JSON values. Sizes are in bytes, contexts in tokens, utilisation is a share."""
     budget = plan.budget
     return {
         "model": plan.model.name,
@@ -107,7 +107,7 @@ def to_json(plan: Plan, command: Command, hardware: Hardware, vllm: str, vllm_or
 
 
 def summary_json(plan: Plan, command: Command) -> dict[str, Any]:
-    """What a server's state says of its plan."""
+    """Return the summary of a plan for a server's state file."""
     return {
         "preset": plan.preset,
         "precision": plan.precision,
@@ -122,7 +122,7 @@ def summary_json(plan: Plan, command: Command) -> dict[str, Any]:
 
 
 def limits_json(plan: Plan) -> dict[str, Any]:
-    """What an agent must keep to: images a request, pixels an image, context, and how many screenshots to keep."""
+    """Return the limits for agents: images per request, pixels per image, context, and screenshots to keep."""
     return {
         "images": plan.settings.images,
         "max_pixels": plan.settings.longest_edge,
@@ -132,7 +132,7 @@ def limits_json(plan: Plan) -> dict[str, Any]:
 
 
 def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardware, why: bool = True) -> None:
-    """The plan as a person reads it: what, the memory, every flag with its reason, the command."""
+    """Print a plan: model, memory, warnings, every flag with its reason (if `why`), and notes."""
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text

@@ -1,11 +1,11 @@
-"""How fast a plan will be: bounds from the card's data sheet, as no GPU was measured by us.
+"""Estimates how fast a plan will be, from the card's data sheet: we measured no GPU.
 
-A token reads every weight that it uses and the KV cache before it once:
+Each token reads its weights and the preceding KV cache once:
 
     seconds a token = (weights / TP + requests x context x KV bytes a token) / bandwidth (+ layers x launch time)
 
-and of hybrid models the states, once each way. A prompt costs 2 operations for each parameter and token. Where a
-bandwidth or a rate is not known, nothing is said.
+Hybrid models also read and write their states. A prompt costs 2 operations per parameter and token. There is no
+estimate if the bandwidth or the compute rate is unknown.
 """
 
 from collections.abc import Mapping
@@ -27,11 +27,11 @@ class Range:
     high: float
 
     def times(self, factor: float) -> "Range":
-        """Both ends times a positive factor."""
+        """Multiply both ends by a positive factor."""
         return Range(self.low * factor, self.high * factor)
 
     def per(self, amount: float) -> "Range":
-        """An amount by this: the ends change places. Both ends are above 0."""
+        """Divide an amount by this range, whose ends must be above 0. The ends swap."""
         return Range(amount / self.high, amount / self.low)
 
 
@@ -49,7 +49,7 @@ class SpeedTable:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """What a plan allows; None is unknown. Speeds are of all its servers together, seconds of one request."""
+    """The speed of a plan; None is unknown. Rates are for all its servers together, seconds for one request."""
 
     request_tokens: int  # tokens of one request: its screenshots, its text, its answer
     at_once: int  # such requests that all servers hold at a time
@@ -62,9 +62,9 @@ class Speed:
 
 
 def bytes_a_token(model: Model, settings: Settings, budget: Budget, requests: int = 1) -> float:
-    """Bytes of weights that one card reads for one token of each of some requests.
+    """Return the bytes of weights that one card reads to generate one token for each request.
 
-    The vision tower only looks at images; of experts, those that the requests use are read.
+    The vision tower is excluded: it only processes images. Of the experts, only those that the requests use count.
     """
     stages = settings.pipeline_parallel_size or 1
     weights = max(1, budget.weights - model.vision_bytes) * stages
@@ -78,14 +78,14 @@ def bytes_a_token(model: Model, settings: Settings, budget: Budget, requests: in
 
 
 def most_tokens_a_second(model: Model, settings: Settings, budget: Budget, gpu: Gpu) -> float | None:
-    """Return the most tokens/s of one request by the card's bandwidth; None if unknown, or with speculation."""
+    """Return the upper bound in tokens/s for one request, from the bandwidth; None if unknown or with speculation."""
     if gpu.bandwidth_gb_s is None or settings.spec_method is not None:
         return None
     return gpu.bandwidth_gb_s * 1e9 / bytes_a_token(model, settings, budget)
 
 
 def speed_of(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> Speed:
-    """What a plan allows by the data sheets of its cards, for steps that look at a screen of some size in pixels."""
+    """Estimate the speed of a plan from the data sheets of its cards, for a screen of (width, height) pixels."""
     model, settings = plan.model, plan.settings
     image = model.image_tokens(*screen, settings.longest_edge) if model.shape.vision else 0
     kept = min(model.history_images, settings.images or 0)
@@ -111,7 +111,8 @@ def speed_of(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> Speed:
 
 
 def measured_speed(speed: Speed, found: Mapping[str, Any], table: SpeedTable) -> Speed:
-    """The speed as it was measured: `tokens_per_s` of one request, where known `prompt_s` and `all_tokens_per_s`."""
+    """Replace estimates by measurements: `tokens_per_s` of one request and, if known, `prompt_s`, `all_tokens_per_s`
+    and `steps_per_hour`."""
     one = _exactly(found.get("tokens_per_s")) or speed.one
     everybody = _exactly(found.get("all_tokens_per_s")) or speed.all_of_them
     prompt = _exactly(found.get("prompt_s")) or speed.prompt_s
@@ -129,7 +130,7 @@ def _exactly(value: float | None) -> Range | None:
 
 
 def _seconds_a_token(plan: Plan, launch: Range, context: int, requests: int) -> Range:
-    """Seconds of one step of the decoder, which gives each of some requests one token."""
+    """Return the seconds of one decoding step, which generates one token for each request."""
     bandwidth = (plan.gpus[0].bandwidth_gb_s or 0) * 1e9
     budget = plan.budget
     cache = (context + budget.states * budget.block) * budget.token  # a state is read and written: its two copies
@@ -138,7 +139,7 @@ def _seconds_a_token(plan: Plan, launch: Range, context: int, requests: int) -> 
 
 
 def _prompt_seconds(plan: Plan, table: SpeedTable, image: int) -> Range | None:
-    """Seconds to compute what is new in a step's prompt: text model over its tokens, vision tower over its patches."""
+    """Return the seconds to prefill the new part of a step's prompt: its tokens and its image patches."""
     rate = plan.gpus[0].tflops
     if rate is None:
         return None

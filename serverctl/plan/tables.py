@@ -1,4 +1,4 @@
-"""What a plan is made from: plain values that `serverctl.planning` reads, so that nothing here touches the disk."""
+"""The inputs of a plan, as plain values. `serverctl.planning` reads them from disk, so the planner needs no files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ from serverctl.plan.settings import check_value
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One preset of `configs/presets/presets.toml`, whose comments say what each preference means."""
+    """One preset of `configs/presets/presets.toml`, whose comments explain each preference."""
 
-    name: str  # what `--preset` takes
-    about: str  # what it is for
-    settings: Mapping[str, Any] = field(default_factory=dict)  # automatic values of knobs
+    name: str  # the value of `--preset`
+    about: str  # its purpose
+    settings: Mapping[str, Any] = field(default_factory=dict)  # automatic settings
     env: Mapping[str, str] = field(default_factory=dict)  # environment variables
     least_sm: int = 0
     tensor_parallel_over_nvlink: bool = False
@@ -41,7 +41,7 @@ class Presets:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> "Presets":
-        """The presets in the document of their file."""
+        """Build the presets from the parsed TOML document."""
         entries = {name: entry for name, entry in document.items() if isinstance(entry, dict)}
         return cls(document["default"], {name: _preset(name, entry) for name, entry in entries.items()})
 
@@ -60,25 +60,25 @@ def _preset(name: str, entry: Mapping[str, Any]) -> Preset:
 
 @dataclass(frozen=True, slots=True)
 class CardLimits:
-    """What a card is given, before the model is known."""
+    """Limits of a card that do not depend on the model."""
 
     longest_edge: int  # pixel budget of one screenshot
-    max_model_len: int  # the longest context worth having
-    max_num_seqs: int  # requests at a time
+    max_model_len: int  # the longest useful context, tokens
+    max_num_seqs: int  # concurrent requests
     max_num_batched_tokens: int  # tokens of one prefill step
-    source: str  # where the values come from, for the plan
-    gpu_memory_utilization: float | None = None  # only for cards with a value of their own
+    source: str  # the file that the values come from
+    gpu_memory_utilization: float | None = None  # only for cards that need a specific value
 
 
 @dataclass(frozen=True, slots=True)
 class LimitTable:
-    """Limits by memory, the smallest tier first, and those of single cards by their plain names."""
+    """Limits by memory tier, the smallest first, and limits of specific cards by plain name."""
 
     tiers: tuple[Mapping[str, Any], ...]
     own: Mapping[str, Mapping[str, Any]]
 
     def limits_for(self, gpu: Gpu) -> CardLimits:
-        """Return a card's limits: its own entry wins over the tier of its memory."""
+        """Return a card's limits. Its own entry overrides the tier of its memory."""
         tier = next((tier for tier in self.tiers if gpu.total_gib < tier["below_gib"]), self.tiers[-1])
         values = {"source": "configs/gpus/tiers.toml", **tier, **self.own.get(plain_name(gpu.name), {})}
         return CardLimits(**{name: value for name, value in values.items() if name in CardLimits.__dataclass_fields__})
@@ -86,18 +86,18 @@ class LimitTable:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What is known beforehand."""
+    """The tables that every plan uses."""
 
     presets: Presets
-    memory: MemoryTable  # seeds of the memory formula, and the shares of memory
+    memory: MemoryTable  # estimates for the memory formula, and the memory utilisation
     limits: LimitTable
-    measured: Mapping[str, Measured]  # what real starts took, by `measurement_key`; replaces the seeds
-    models: tuple[Model, ...]  # ours, the most wanted first, for a goal that names none
+    measured: Mapping[str, Measured]  # memory of real starts by `measurement_key`; replaces the estimates
+    models: tuple[Model, ...]  # the known models in order of preference, for a goal that names none
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One plan to make: what is there, what is wanted, which vLLM will serve, and what is known beforehand."""
+    """The inputs of one plan: hardware, goal, preset, version of vLLM, and tables."""
 
     hardware: Hardware
     goal: Goal

@@ -1,4 +1,4 @@
-"""The person's own vLLM flags: settings of ours are planned with, the others are checked and passed on."""
+"""Handles the user's own vLLM flags: some become settings of the plan, the others are checked and passed on."""
 
 import difflib
 import json
@@ -12,7 +12,7 @@ from serverctl.plan.goal import Goal
 from serverctl.plan.settings import KNOBS, check_value
 from serverctl.vllm.capabilities import Capabilities
 
-#: Flags that are refused: the controller decides them, or they would weaken the server's protection.
+#: Rejected flags: the controller sets them itself, or they would weaken the server's protection.
 _REFUSED = {
     "--host": "the server listens on loopback only; a tunnel or reverse proxy is the way to share it",
     "--port": "use --port of `mai-server up`",
@@ -23,7 +23,7 @@ _REFUSED = {
     "--grpc": "its requests would pass without the key",
     "--headless": "use `mai-server export multi-node`",
 }
-#: Short names of vLLM's flags for settings of ours.
+#: vLLM's short names and aliases of flags that are settings of a plan.
 _SHORT = {"-tp": "--tensor-parallel-size", "-pp": "--pipeline-parallel-size", "-dp": "--data-parallel-size"}
 _SHORT |= {"-q": "--quantization", "--device-memory-utilization": "--gpu-memory-utilization"}
 _BY_FLAG = {knob.flag: name for name, knob in KNOBS.items() if name not in ("images", "longest_edge")}
@@ -31,10 +31,10 @@ _BY_FLAG["--limit-mm-per-prompt.image"] = "images"
 
 
 def absorbed(goal: Goal) -> Goal:
-    """The goal with those of the person's flags that are settings of ours taken for settings.
+    """Return the goal with user flags turned into settings where possible.
 
-    A plan that did not know them would reckon with other numbers than the server is started with. What cannot be read
-    (32k is vLLM's way to write a number) is passed on as it is.
+    Otherwise the plan would use other numbers than the server. Values that cannot be parsed (such as vLLM's notation
+    32k) are passed on unchanged.
     """
     kept: list[str] = []
     values: dict[str, Any] = {}
@@ -51,7 +51,7 @@ def absorbed(goal: Goal) -> Goal:
 
 
 def _setting(words: Sequence[str]) -> tuple[int, Mapping[str, Any]]:
-    """Return how many of the first words make settings of ours, and these settings."""
+    """Return how many of the leading words form settings, and these settings."""
     flag, sign, value = words[0].partition("=")
     flag = _SHORT.get(flag, flag)
     negated = "--" + flag.removeprefix("--no-") if flag.startswith("--no-") else ""
@@ -73,7 +73,7 @@ def _checked(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def _from_json(flag: str, value: str) -> Mapping[str, Any]:
-    """Read images and pixels from the JSON of their flags, if it holds nothing else."""
+    """Read the number of images or pixels from a flag's JSON if it contains nothing else."""
     try:
         document = json.loads(value)
     except (ValueError, RecursionError):
@@ -89,8 +89,8 @@ def _from_json(flag: str, value: str) -> Mapping[str, Any]:
 
 
 def check_extra(extra: Sequence[str], capabilities: Capabilities) -> tuple[str, ...]:
-    """The person's own flags, if this vLLM has all of them. Raises UsageError naming the first that it has not."""
-    takes, flag, lacks = 0, "", False  # values that the last flag can still take, and whether it has none yet
+    """Return the user's flags. Raises UsageError for the first one that is invalid for this vLLM."""
+    takes, flag, lacks = 0, "", False  # values that the last flag still accepts; whether it still needs one
     for word in extra:
         if not word.startswith("-") or _is_number(word):
             if takes < 1:
@@ -100,7 +100,7 @@ def check_extra(extra: Sequence[str], capabilities: Capabilities) -> tuple[str, 
             continue
         _refuse_bare(flag, lacks)
         flag, sign, value = word.partition("=")
-        # Dotted forms set one entry of a JSON value (--limit-mm-per-prompt.image 4); -O3 and -cc.mode are vLLM's own.
+        # Dotted forms set one entry of a JSON value (--limit-mm-per-prompt.image 4); vLLM also has -O3 and -cc.mode.
         stem = flag.split(".")[0]
         option = capabilities.options.get(flag) or capabilities.options.get(stem)
         canonical = option.flag if option else stem
@@ -137,7 +137,7 @@ def check_choice(flag: str, value: str, extra: Sequence[str], capabilities: Capa
     known = {choice.casefold() for choice in option.choices} if option.open else option.choices
     if not known or (value.casefold() if option.open else value) in known:
         return
-    # A class of one's own is named by its module: package.module.Class.
+    # A custom class is given with its module: package.module.Class.
     if (option.open and "." in value) or any(word.partition("=")[0].endswith("-plugin") for word in extra):
         return
     near = difflib.get_close_matches(value, list(option.choices), 3, 0.5)
@@ -155,7 +155,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-#: Test and name of each kind of values. Whole numbers may be written as 32k, as in vLLM.
+#: Check and description of each kind of value. Like vLLM, integers accept suffixes such as 32k.
 _KINDS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "int": (re.compile(r"-?\d+|\d+(?:\.\d+)?[kKmMgGtT]|auto").fullmatch, "a whole number"),
     "float": (re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?").fullmatch, "a number"),
