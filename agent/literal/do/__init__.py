@@ -1,1 +1,1 @@
-"""From a goal to the next action, with what shows that the goal is reached."""
+"""Chooses the next action for a goal, and decides whether the goal is reached."""

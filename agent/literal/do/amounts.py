@@ -1,4 +1,4 @@
-"""Numbers: spin buttons are typed into, sliders are pointed at and then moved by keys until they hold what was said."""
+"""Sets numbers: types into spin buttons; clicks or drags sliders and then adjusts them by keys."""
 
 import itertools
 import math
@@ -16,32 +16,32 @@ from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element
 
-#: Keys that go to the least and to the most that a slider holds.
+#: Keys for a slider's minimum and maximum.
 _ENDS = ("home", "end")
-#: Keys pressed on a slider at most: pointing comes near enough for these.
+#: Most keys pressed on a slider. Pointing comes near enough for these.
 _MOST_KEYS = 24
 _MOST_POINTED = 4
-#: A busy window is asked again so often for a control that was there.
+#: Waits for a control that disappeared from a busy window.
 _MOST_WAITS = 3
-#: Of the whole range, by this much something is made larger or smaller where no number is said.
+#: Share of the range for "bigger" or "smaller" without a number.
 _SHARE = 0.1
-#: A slider's handle does not reach the ends of its box, by about half its height.
+#: A slider's handle stops short of each end of its box by this share of the box's thickness.
 _HANDLE = 0.5
-#: PulseAudio counts 100 % as this.
+#: PulseAudio's value for 100 %.
 _FULL_VOLUME = 65536
 
 
 @dataclass
 class _Track:
-    """What was done to a control so far."""
+    """Progress on one control."""
 
-    first: float | None = None  # what it held before
-    move: Move | None = None  # the first that was made on it
+    first: float | None = None  # its value before the first move
+    move: Move | None = None  # the first move
     wanted: float | None = None  # the number to reach
 
 
 def set_value(now: Now, goal: SetValue) -> OrGoal:
-    """Have something hold a number; on a miss it gets back what it held before."""
+    """Set a control to a number. Restore the old value if that fails."""
     track = _Track()
     end = yield from _approach(now, goal, track)
     control = _control(now, goal, known_place(now, goal.target))
@@ -57,7 +57,7 @@ def set_value(now: Now, goal: SetValue) -> OrGoal:
 
 
 def _approach(now: Now, goal: SetValue, track: _Track, why: str = "") -> Generator[Step, Move, Verdict | Choose]:
-    """The steps towards a number; `why` is said with the first of them."""
+    """Yield the steps towards a number; `why` is prepended to the words of the first."""
     place, words = known_place(now, goal.target), describe_target(goal.target)
 
     def find() -> Element | Choose | None:
@@ -92,11 +92,11 @@ def _approach(now: Now, goal: SetValue, track: _Track, why: str = "") -> Generat
         why = ""
         if track.move is None:
             track.first, track.move = held, move
-            # What is held by an entry that tells no number before is not known.
+            # `held` is None if an entry reported no number before.
 
 
 def _end(now: Now, goal: SetValue, track: _Track, control: Element, held: float | None) -> Verdict | None:
-    """Whether a control holds what is wanted, or cannot; None where a step is to be made."""
+    """Return Done if a control has the wanted number, Stuck if it cannot; None if a step is needed."""
     words = describe_target(goal.target)
     if held is None and control.role in AMOUNTS:
         return Stuck(f"{words} does not tell what it holds.")
@@ -122,7 +122,7 @@ def _end(now: Now, goal: SetValue, track: _Track, control: Element, held: float 
 
 
 def _as_choice(now: Now, goal: SetValue, place: Place | None) -> Choose | None:
-    """The number as one of the choices of a combo box, where that is what is called so."""
+    """Return the number as a choice if the control is a combo box."""
     if goal.value is None or goal.direction:
         return None
     combo = next((one for one in targets_of(goal.target, place) if now.finder.best(one, COMBOS) is not None), None)
@@ -135,7 +135,7 @@ def _as_choice(now: Now, goal: SetValue, place: Place | None) -> Choose | None:
 
 
 def number_of(element: Element) -> float | None:
-    """The number that a control holds; None where it does not tell."""
+    """Return the number that a control shows; None if it reports none."""
     for text in (element.value, element.name if element.role in FIELDS else None):
         if text is None:
             continue
@@ -153,7 +153,7 @@ def _control(now: Now, goal: SetValue, place: Place | None) -> Element | None:
             for roles in (AMOUNTS, FIELDS - {"document text", "terminal"}):
                 if (found := now.finder.best(target, roles, least=least)) is not None:
                     return found.element
-    # A slider and a number may stand under one heading.
+    # The name may be the heading of a slider and a number.
     for target in targets_of(goal.target, place):
         if not target.name:
             continue
@@ -164,7 +164,7 @@ def _control(now: Now, goal: SetValue, place: Place | None) -> Element | None:
 
 
 def _wanted(goal: SetValue, control: Element, held: float) -> float | None:
-    """The number to reach; what is relative is counted from what is held."""
+    """Return the number to reach; a relative goal is added to the current value."""
     amount = goal.value
     if amount is not None and goal.unit == "%" and control.limits is not None:
         amount = _percent(amount, control.limits)
@@ -189,7 +189,7 @@ def _percent(amount: float, limits: tuple[float, float]) -> float:
 
 
 def _equal(held: float, wanted: float, goal: SetValue, control: Element) -> bool:
-    """Whether a control holds what is wanted: less than half of the last digit that was said away from it."""
+    """Return whether a control has the wanted number. A slider may miss it by half of its last digit."""
     span = 0.0 if control.limits is None else control.limits[1] - control.limits[0]
     if control.role not in ("slider", "dial"):
         return math.isclose(held, wanted, abs_tol=1e-6)
@@ -201,7 +201,7 @@ def _equal(held: float, wanted: float, goal: SetValue, control: Element) -> bool
 
 
 def _entering(now: Now, words: str, control: Element, wanted: float) -> Iterator[Step]:
-    """Type the number into its field, and leave the field so that it counts."""
+    """Type the number into its field, and leave the field to apply it."""
     box = control.box
     x, y = box.left + min(box.width * 0.3, 24), box.top + box.height / 2
     yield now.click_at(f"Focus {words}: click it.", x, y, main=True)
@@ -213,17 +213,17 @@ def _entering(now: Now, words: str, control: Element, wanted: float) -> Iterator
 
 
 class _Slider:
-    """A slider on the way to a number: pointed at, then moved by keys."""
+    """Moves a slider to a number, by the pointer first and then by keys."""
 
     def __init__(self, now: Now, goal: SetValue) -> None:
         self._now, self._goal = now, goal
-        self._first: float | None = None  # what it held before it was pointed at
-        self._pointed: list[float] = []  # the places along it that were pointed at
-        self._reached: list[float] = []  # what it held after each of them
-        self._keys: list[tuple[str, float]] = []  # the keys that were pressed, and what it held before each
+        self._first: float | None = None  # its value before the first click
+        self._pointed: list[float] = []  # coordinates along the slider that were clicked or dragged to
+        self._reached: list[float] = []  # its value after each of them
+        self._keys: list[tuple[str, float]] = []  # pressed keys, and the value before each
 
     def next(self, control: Element, held: float, wanted: float) -> Step | Verdict:
-        """The next step, or the end."""
+        """Return the next step or the verdict."""
         words = describe_target(self._goal.target)
         least, most = control.limits or (0.0, 100.0)
         span = most - least or 1.0
@@ -253,18 +253,18 @@ class _Slider:
         return press(words, key)
 
     def _point(self, control: Element, held: float, wanted: float, least: float, span: float) -> Step:
-        """Point at where the number must be, by what pointing gave before: how a slider maps its length is not told."""
+        """Point at the estimated position of a number. Sliders do not report how their length maps to values."""
         now, tall = self._now, _is_tall(control)
         x, y = _spot(control, wanted, least, span)
         if not self._pointed:
             self._first = held
             self._pointed.append(y if tall else x)
             return now.click_at(f"Point at {wanted:g} on it.", x, y, main=True)
-        if self._reached[-1] == self._first:  # it does not go where one clicks: drag it
+        if self._reached[-1] == self._first:  # a click did not move it: drag it
             here, there = now.point(*_spot(control, held, least, span)), now.point(x, y)
             words, along = f"Drag it to {wanted:g}.", y if tall else x
         else:
-            # The handle stands under the pointer now: it is drawn from there, because a click on it moves nothing.
+            # The handle is under the pointer now. Drag it from there, because a click on the handle has no effect.
             along = self._next_place(wanted, (-control.box.height if tall else control.box.width) / span)
             here, there = [now.point(x, at) if tall else now.point(at, y) for at in (self._pointed[-1], along)]
             words = f"It holds {held:g}: draw it to {wanted:g}."
@@ -272,21 +272,21 @@ class _Slider:
         return Step(words, {"action": "drag", "start_coordinate": here, "end_coordinate": there}, main=True)
 
     def _next_place(self, wanted: float, slope: float) -> float:
-        """The place for a number on the line through the last two; through one, `slope` pixels a unit steep."""
+        """Extrapolate a number's position from the last two points, or from one with `slope` pixels per unit."""
         place, value = self._pointed[-1], self._reached[-1]
         if len(self._reached) > 1 and abs(self._reached[-2] - value) > 1e-9:
             slope = (place - self._pointed[-2]) / (value - self._reached[-2])
         return place + (wanted - value) * slope
 
     def _passed_over(self, held: float, wanted: float) -> bool:
-        """Whether keys went past what is wanted, and past it again: no step comes to it."""
+        """Return whether keys went past the number in both directions, so that no step reaches it."""
         ends = [at for at, (key, _) in enumerate(self._keys) if key in _ENDS]
         since = self._keys[ends[-1] + 1 :] if ends else self._keys
         sides = [value > wanted for value in (*(value for _, value in since), held) if value != wanted]
         return sum(one != other for one, other in itertools.pairwise(sides)) > 1
 
     def _end_in_steps_of(self, control: Element, held: float, wanted: float) -> str | None:
-        """The key for the end from which keys come to a number exactly; None for neither, or tried before."""
+        """Return the key for the end from which whole steps reach the number; None for neither, or if tried before."""
         if control.limits is None or any(key in _ENDS for key, _ in self._keys):
             return None
         values = [*(value for _, value in self._keys), held]
@@ -303,12 +303,12 @@ def _is_tall(control: Element) -> bool:
 
 
 def _far(control: Element, held: float, wanted: float, span: float) -> bool:
-    """Whether pointing once more brings it nearer than keys do."""
+    """Return whether the value is off by more than two pixels, so that pointing is better than keys."""
     return abs(held - wanted) / span > 2 / max(control.box.width, control.box.height, 1)
 
 
 def _spot(control: Element, value: float, least: float, span: float) -> tuple[float, float]:
-    """Where a slider's handle stands for a number."""
+    """Return the position of a slider's handle for a number."""
     box = control.box
     share = min(1.0, max(0.0, (value - least) / span))
     if _is_tall(control):

@@ -1,4 +1,4 @@
-"""Choosing one of several: in combo boxes, lists, trees, tables, groups of radio buttons, menus."""
+"""Chooses one of several: in combo boxes, lists, trees, tables, groups of radio buttons and menus."""
 
 import re
 from collections.abc import Collection, Generator
@@ -19,17 +19,17 @@ from agent.screen.outline import Element
 
 _MOST_WAITS = 2
 _MOST_SCROLLS = 8
-#: What an open combo box shows.
+#: Roles in an open combo box.
 _OPTIONS = CHOICES | TEXTS | {"menu item", "push button", "check box", "toggle button"}
-#: Items of what was opened, whatever was there before.
+#: Roles that always count as choices of the opened box, even if they were shown before.
 _ITEMS = frozenset({"menu item", "list item", "radio menu item", "check menu item", "table cell"})
 _BUTTONS = CHOICES | {"toggle button", "push button"}
-#: Steps that may end with another goal, where the control is of another kind.
+#: Steps that end with another goal if the control is of another kind.
 OrGoal: TypeAlias = Generator[Step, Move, "Verdict | Choose | Click | SetValue | Type"]
 
 
 def choose(now: Now, goal: Choose) -> OrGoal:
-    """Have a control show a choice."""
+    """Make a control show a choice."""
     place, begun = known_place(now, goal.control), len(now.moves)
 
     def find() -> Steps[Found | Element | Verdict | Click | SetValue | Type | None]:
@@ -58,7 +58,7 @@ def choose(now: Now, goal: Choose) -> OrGoal:
 
 
 def _as_one_name(now: Now, goal: Choose) -> Click | None:
-    """A click, where value and control are one name together: "Use the same source for all windows"."""
+    """Return a click if value and control together are one name: "Use the same source for all windows"."""
     whole = goal.control.whole
     if not whole or whole.casefold() == goal.control.name.casefold():
         return None
@@ -67,7 +67,7 @@ def _as_one_name(now: Now, goal: Choose) -> Click | None:
 
 
 def _to_look_for(now: Now, goal: Choose) -> Target:
-    """The value, once the page that the control names is open; the control before."""
+    """Return the control as the target, or the value on the page that the control names."""
     page = now.finder.best(goal.control, {"page tab", "list item"})
     if page is not None and "selected" in page.element.states:
         return Target(goal.value, inside=goal.control.inside)
@@ -82,7 +82,7 @@ def _find(now: Now, control: Target, place: Place | None, roles: Collection[str]
 
 
 def _other_kind(now: Now, goal: Choose, place: Place | None) -> Steps[SetValue | Type | None]:
-    """What the control is, where it holds a number or a text."""
+    """Return another goal if the control takes a number or a text."""
     if (yield from _find(now, goal.control, place, AMOUNTS)) is not None:
         number = re.fullmatch(r"(-?\d+(?:[.,]\d+)?)\s*(\S{0,3})", goal.value.strip())
         return SetValue(goal.control, float(number[1].replace(",", ".")), number[2]) if number else None
@@ -92,7 +92,7 @@ def _other_kind(now: Now, goal: Choose, place: Place | None) -> Steps[SetValue |
 
 
 def _choice(now: Now, goal: Choose, place: Place | None, *, on_way: bool) -> Steps[Found | None]:
-    """What is called like the value, in what is called like the control: under it, on its page, in its list."""
+    """Return the element with the value's name that belongs to the control: under it, on its page, in its list."""
     control = goal.control
     inside = control.inside
     names = list(dict.fromkeys(name for name in (control.whole, control.name) if name))  # "Primary Button", "Primary"
@@ -102,7 +102,7 @@ def _choice(now: Now, goal: Choose, place: Place | None, *, on_way: bool) -> Ste
         ways.append(Target(goal.value, inside=inside))
     if place is not None and (place.under or place.control):
         ways.append(Target(goal.value, under=place.under or place.control))
-    if on_way:  # on the page where it lives
+    if on_way:  # the search has opened the control's page
         ways.append(Target(goal.value, inside=inside))
     window = now.scene.front
     if window is not None and any(fit_of(window.title, name) >= WHOLE for name in names):
@@ -110,19 +110,19 @@ def _choice(now: Now, goal: Choose, place: Place | None, *, on_way: bool) -> Ste
     for way in ways:
         if (found := (yield from now.the(way, _BUTTONS))) is not None:
             return found
-    shown = [now.finder.best(way, TEXTS) for way in ways]  # what only stands there, and is no element
+    shown = [now.finder.best(way, TEXTS) for way in ways]  # OCR text without an element
     return next((one for one in shown if one is not None and one.element.source == "words"), None)
 
 
 def _shows(now: Now, combo: Element, value: str) -> bool:
-    """Whether a combo box shows a value."""
+    """Return whether a combo box shows a value."""
     inside = [one for one in now.scene.elements if one.id != combo.id and contains(combo.box, one.box)]
     texts = [combo.name, combo.value or "", *(one.name for one in inside if one.role in TEXTS | {"list item"})]
     return any(fit_of(text, name) >= WHOLE for text in texts for name in now.names.of(value))
 
 
 def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element) -> Pursuit:
-    """Open a combo box and click the choice in it, scrolling to it where it has to be."""
+    """Open a combo box and click the choice, scrolling to it if necessary."""
     words = describe_target(goal.control)
     opening = yield now.click(f"Open {words}.", combo)
     waits, scroll, scrolls = 0, None, 0
@@ -147,14 +147,14 @@ def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element
 
 
 def _is_new(element: Element, opening: Move) -> bool:
-    """Whether an element belongs to what was opened: it was not there before, or is an item."""
+    """Return whether an element belongs to the opened box: it is new, or has an item's role."""
     return element.role in _ITEMS or not any(
         (old.name, old.box, old.role) == (element.name, element.box, element.role) for old in opening.scene.elements
     )
 
 
 def _came_of(now: Now, goal: Choose, attempt: Move, place: Place | None) -> Pursuit:
-    """See whether the choice took effect."""
+    """Check whether the choice took effect."""
     words = describe_target(goal.control)
     for left in range(_MOST_WAITS + 1, -1, -1):
         changes = now.effects_of(attempt).changes[:2]
@@ -176,7 +176,7 @@ def _came_of(now: Now, goal: Choose, attempt: Move, place: Place | None) -> Purs
 
 
 def _setting_tells(now: Now, goal: Choose, attempt: Move, place: Place | None) -> str | None:
-    """The setting that holds the choice since an action; None where none does."""
+    """Return the changed setting that proves the choice, in words; None for none."""
     for change in now.changed_since(attempt, "setting"):
         if change.after is None:
             continue

@@ -1,4 +1,4 @@
-"""Clicking what is shown: buttons, links, icons, rows, items of menus; and the desktop itself."""
+"""Clicks on buttons, links, icons, rows, menu items and the desktop itself."""
 
 import re
 from typing import cast
@@ -17,18 +17,18 @@ _CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
 _PAGES = frozenset({"page tab", "list item", "tree item"})
 _MOST_WAITS = 2
 _MENUS = frozenset({"menu", "push button menu", "menu button", "toggle button", "push button"})
-#: Words that name the desktop, and those that say no more than a place of it.
+#: Words for the desktop, for free space, and for any place on it.
 _DESKTOP = frozenset({"desktop", "wallpaper", "backdrop"})
 _FREE = frozenset({"empty", "free", "blank"})
 _PLACE = _FREE | frozenset("a an the of on area part place spot space background".split())  # noqa: SIM905
-#: Pixels kept away from windows, whose frames are not in their boxes, and from the edges of the screen.
+#: Distance in pixels from windows, whose boxes do not include their frames, and from the edges of the screen.
 _FRAME, _EDGE = 32, 60
-#: What covers this share of the screen is the backdrop itself.
+#: An element that covers this share of the screen is the backdrop itself.
 _BACKDROP = 0.6
 
 
 def click(now: Now, goal: Click) -> Pursuit:
-    """Click something that is shown, or that can be found."""
+    """Click something, looking for it if it is not shown."""
     target = goal.target
     action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
     if _is_desktop(goal) and now.finder.best(Target(target.name), CLICKABLE) is None:
@@ -61,7 +61,7 @@ def click(now: Now, goal: Click) -> Pursuit:
             if "disabled" in element.states:
                 return Stuck(f"{describe_target(target)} cannot be clicked now: it is greyed out.")
             if element.role in TEXTS and (row := now.finder.hidden(target, CLICKABLE)) is not None:
-                # What is written above a page is not its row, which must be scrolled to.
+                # The text is the page's heading. Its row in the list must be scrolled to.
                 if "selected" in row.states:
                     return Done(f"{state_of(row)} already")
                 if (step := search.to_offscreen()) is not None:
@@ -76,7 +76,7 @@ def click(now: Now, goal: Click) -> Pursuit:
 
 
 def go_to(now: Now, page: Place) -> Pursuit:
-    """Go to a page of a settings window: its row there, which is selected in the end."""
+    """Go to a page of a settings window by its row, and check that the row is selected."""
     target = Target(page.path[-1])
 
     def find() -> Found | Done | None:
@@ -92,19 +92,19 @@ def go_to(now: Now, page: Place) -> Pursuit:
 
 
 def _find(now: Now, target: Target, *, pages: bool) -> Steps[Found | None]:
-    """What is to be clicked; `pages`: where one goes to, what stands for a page comes before a button."""
+    """Find the element to click. `pages`: prefer a page's row or tab to a button."""
     if pages and (page := (yield from now.the(target, _PAGES))) is not None:
         return page
     return (yield from now.the(target, CLICKABLE | TEXTS | {"image", "panel"}))
 
 
 def _is_chosen(found: Found) -> bool:
-    """Whether a click on it would do nothing: the tab or radio button that is chosen already."""
+    """Return whether a click has no effect because the tab or radio button is already selected."""
     return found.element.role in ("page tab", "radio button", "radio menu item") and is_on(found.element) is True
 
 
 def came_of(now: Now, goal: Click, attempt: Move) -> Pursuit:
-    """See whether a click did something."""
+    """Check whether a click had an effect."""
     words = describe_target(goal.target)
     if attempt.failure is not None:
         return Stuck(f"{words} could not be clicked.")
@@ -122,7 +122,7 @@ def came_of(now: Now, goal: Click, attempt: Move) -> Pursuit:
 
 
 def _effect_of(now: Now, goal: Click, attempt: Move, words: str) -> Verdict | None:
-    """What shows that a click did something; None for nothing yet."""
+    """Return the evidence of a click's effect, or Stuck if its window vanished; None for no effect yet."""
     if not may_close(goal.target.name) and (gone := vanished(now, attempt)):
         return Stuck(f"When I clicked {words}, {gone}.")
     effects = now.effects_of(attempt)
@@ -140,9 +140,9 @@ def _effect_of(now: Now, goal: Click, attempt: Move, words: str) -> Verdict | No
 
 
 def _is_desktop(goal: Click) -> bool:
-    """Whether the desktop itself is meant: "right-click the desktop", "click an empty area of the desktop".
+    """Return whether the desktop itself is meant: "right-click the desktop", "click an empty area of the desktop".
 
-    A plain click on "Desktop" or "Wallpaper" is one on something of that name, which may not be shown yet.
+    A plain click on "Desktop" or "Wallpaper" means an element of that name, which may not be shown yet.
     """
     target = goal.target
     named = set(re.findall(r"\w+", f"{target.name} {target.inside}".casefold()))
@@ -152,7 +152,7 @@ def _is_desktop(goal: Click) -> bool:
 
 
 def _click_desktop(now: Now, goal: Click, action: str) -> Pursuit:
-    """Click a place of the backdrop that no window, panel or icon covers."""
+    """Click a point of the backdrop that no window, panel or icon covers."""
     spot = _free_spot(now)
     if spot is None:
         return Stuck("I see no free place of the desktop: windows cover it.")
@@ -171,7 +171,7 @@ def _click_desktop(now: Now, goal: Click, action: str) -> Pursuit:
 
 
 def _free_spot(now: Now) -> tuple[float, float] | None:
-    """The free place next to the middle of the screen."""
+    """Return the free point nearest to the centre of the screen; None if there is none."""
     size = now.scene.outline.size
     boxes = [window.box for window in now.scene.windows]
     boxes += [

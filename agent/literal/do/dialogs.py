@@ -1,4 +1,4 @@
-"""Fields of dialogs for names: waited for, filled, checked, and left as they were."""
+"""Name fields of dialogs: wait for them, fill them, check them, and cancel the dialog."""
 
 import re
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from agent.literal.find.scene import FIELDS
 from agent.screen.outline import Element
 
 _MOST_WAITS, _SECONDS, _MOST_ESCAPES = 3, 0.7, 2
-#: How a note tells a text that is typed, where all of it stands there.
+#: A note's wording of a typed text that is not truncated.
 _TYPED = re.compile(r"type “([^“”…]+)”")
 _ENTRIES = FIELDS - {"document text", "terminal", "paragraph", "password text"}
 
 
 def focused_entry(now: Now) -> Element | None:
-    """The field of one line that has the focus."""
+    """Return the focused single-line field, or None."""
     for element in now.scene.elements:
         if element.role in _ENTRIES and {"focused", "editable"} <= element.states and now.scene.in_front(element):
             return None if "multi_line" in element.states or element.box.height > 60 else element
@@ -23,7 +23,7 @@ def focused_entry(now: Now) -> Element | None:
 
 
 def field_held(now: Now, text: str, what: str) -> Steps[bool | None]:
-    """Wait until the field that has the focus holds exactly this."""
+    """Wait until the focused field contains exactly this text."""
 
     def held() -> bool:
         field = focused_entry(now)
@@ -33,9 +33,9 @@ def field_held(now: Now, text: str, what: str) -> Steps[bool | None]:
 
 
 def replace_name(words: str, name: str) -> Steps[str]:
-    """Replace what stands in a field. Return what was typed: the person may have changed the name.
+    """Replace the text of a field. Return the typed name, which the person may have changed.
 
-    Not all of it is selected at first, and Thunar's dialogs do not know ctrl+a.
+    Dialogs select the name without its extension, and Thunar's dialogs do not support ctrl+a.
     """
     yield press("Replace the name that stands there.", "end")
     yield press("Select all of it.", "shift+home")
@@ -44,21 +44,21 @@ def replace_name(words: str, name: str) -> Steps[str]:
 
 
 def empty() -> Step:
-    """Take away what is selected: text is typed by way of the selection, which a field then drops and adds to."""
+    """Delete the selection. Typing sets the X11 selection, so the field would deselect its text and append."""
     return press("Take it away.", "backspace")
 
 
 def typed_text(move: Move, text: str) -> str:
-    """The text that was typed: where the person changed it, theirs."""
+    """Return the typed text, or the person's version if they changed it."""
     changed = [note.detail for note in move.notes if note.kind == "changed"]
     theirs = _TYPED.fullmatch(changed[-1]) if changed else None
     return text if theirs is None else theirs[1]
 
 
 def leave(now: Now, why: str, done: Callable[[], Verdict | None] = lambda: None) -> Pursuit:
-    """Close what was opened in vain, a dialog that asks, and the one that it asks about; then say why.
+    """Close the dialog, and a question on top of it, then return Stuck with the reason.
 
-    `done` gives what shows, late, that the goal is reached after all.
+    `done` returns a verdict if the goal turns out to be reached after all.
     """
     for _ in range(_MOST_ESCAPES):
         left = yield press("Leave it as it was.", "escape")
@@ -71,5 +71,5 @@ def leave(now: Now, why: str, done: Callable[[], Verdict | None] = lambda: None)
 
 
 def fresh(now: Now, since: Move) -> list[Change]:
-    """The files that changed since a step."""
+    """Return the files that changed since a step."""
     return [change for change in now.changes if change.kind == "file" and change not in since.changes]

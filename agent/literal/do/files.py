@@ -1,4 +1,4 @@
-"""Opening a file or folder of the person's home, with the application for it or the one they name."""
+"""Opens a file or folder in the home folder, with the default application or a named one."""
 
 import re
 
@@ -7,7 +7,7 @@ from agent.literal.goals import Open
 from agent.screen.outline import ShownWindow
 
 _MOST_WAITS = 3
-#: What the desktop says where a name is that of several files (`agent.desktop.apps.files`).
+#: The desktop's message if several files have the name (`agent.desktop.apps.files`).
 _SEVERAL = re.compile(r"several are called .*?: (.+)")
 
 
@@ -30,7 +30,7 @@ def open_file(now: Now, goal: Open) -> Pursuit:
 
 
 def open_step(name: str, *, folder: bool = False, application: str = "", main: bool = False) -> Step:
-    """The step that opens a file or folder; `actions.OpenApp` says how it is told apart from an application."""
+    """Return the step that opens a file or folder. For its distinction from an application see `actions.OpenApp`."""
     with_it = f" with “{application}”" if application else ""
     path = name if name.startswith(("/", "~", "./", "file:")) else f"./{name}"
     call = {"action": "open", "text": f"{path.rstrip('/')}/" if folder else path}
@@ -39,9 +39,9 @@ def open_step(name: str, *, folder: bool = False, application: str = "", main: b
 
 
 def of_several(now: Now, name: str, reason: str) -> Steps[str | None]:
-    """Ask which path is meant, where the desktop says that several have a name; None where it says otherwise.
+    """Ask which path is meant if several have the name; None if `reason` is another error.
 
-    Raises WhichError: the person has not said which.
+    Raises WhichError if the answer names none.
     """
     several = _SEVERAL.search(reason)
     if several is None:
@@ -52,25 +52,25 @@ def of_several(now: Now, name: str, reason: str) -> Steps[str | None]:
 
 
 def last_name(path: str) -> str:
-    """The name of a file or folder without where it is."""
+    """Return the last part of a path."""
     return path.rstrip("/").rpartition("/")[2]
 
 
 def names_it(title: str, name: str) -> bool:
-    """Whether a window's title names a file or folder: whole, with its ending or without."""
+    """Return whether a window's title contains a file's or folder's name, with or without its extension."""
     stem = name.rpartition(".")[0] or name
     return any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", title, re.IGNORECASE) for one in (name, stem) if one)
 
 
 def _window_of(now: Now, name: str) -> ShownWindow | None:
-    """The window in front, where its title names the file or folder."""
+    """Return the front window if its title contains the file's or folder's name."""
     front = now.scene.front
     named = front is not None and any(names_it(front.title, one) for one in now.names.of(last_name(name) or name))
     return front if named else None
 
 
 def _is_shown(now: Now, name: str) -> bool:
-    """Whether something in the window in front names it: an address, a tab."""
+    """Return whether an element in the front window contains the name, such as an address or a tab."""
     wanted = (last_name(name) or name).casefold()
     return any(
         wanted in f"{element.name} {element.value or ''}".casefold()

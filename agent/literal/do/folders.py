@@ -1,7 +1,7 @@
-"""Folders made, things renamed and moved to the trash, in the desktop's file manager.
+"""Makes folders, renames files and moves them to the trash, in the desktop's file manager.
 
-All file managers have the same keys: ctrl+shift+n for a new folder, ctrl+s to select by a pattern, F2 to rename, Delete
-to move to the trash. Nothing is renamed or trashed before the file manager itself says that this one thing is selected.
+All file managers share keys: ctrl+shift+n for a new folder, ctrl+s to select by a pattern, F2 to rename, Delete to move
+to the trash. Nothing is renamed or trashed before the file manager reports that only this item is selected.
 """
 
 import re
@@ -13,17 +13,18 @@ from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import MakeFolder, Rename, Trash
 from agent.screen.outline import ShownWindow
 
-#: The applications that are file managers, as their windows tell it.
+#: Application names of file managers.
 _FILE_MANAGERS = re.compile(r"thunar|nautilus|caja|nemo|dolphin|pcmanfm", re.IGNORECASE)
-#: What file managers write between the folder and their own name.
+#: Separator between the folder and the program's name in titles.
 _PROGRAM = re.compile(r"\s+[-–—]\s+")
 _ITEMS = frozenset({"icon", "table cell", "table row", "tree item", "canvas"})
-#: What a file manager has above its files.
+#: Roles of the bars above the files.
 _BARS = frozenset({"menu bar", "tool bar"})
-#: A name as file managers quote it in their status bars.
+#: Quotation marks around names in status bars.
 _QUOTES = (r"[\"'“„«‘‚”»›]\s?", r"\s?[\"'”“»«’‘‹]")
 _MOST_WAITS, _SECONDS = 3, 0.7
-#: Nautilus takes a name only once it has looked at it: after so many waits enter is pressed again, so often at most.
+#: Nautilus accepts a name only after it has validated it: enter is pressed again after this many waits, at most this
+#: many times.
 _LATE, _MOST_ENTERS = 2, 3
 
 
@@ -38,7 +39,7 @@ def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
         return Stuck(f"“{name}” exists already in “{_front_title(now)}”.")
     folder = _front_folder(now)
     if not where and name.casefold() in map(str.casefold, (folder, *now.names.of(folder))):
-        return Stuck(  # who says no place means that one, seldom a second one within it
+        return Stuck(  # without a place, the open folder itself is meant, rarely a folder of the same name in it
             f"“{name}” exists already: it is the folder that is open. For one within it, say “in {name}”."
         )
     asked = yield press(f"Make a new folder in “{folder}”.", "ctrl+shift+n")
@@ -46,12 +47,12 @@ def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
     made = yield from until(lambda: focused_entry(now) or _new_folders(now, asked), words, _MOST_WAITS, _SECONDS)
     if not made:
         return (yield from leave(now, "I found no field for a new folder's name."))
-    if isinstance(made, list):  # Nemo and its kind: the name is written over in place, which no tree tells
+    if isinstance(made, list):  # Nemo and others: the name is edited in place, which the tree does not report
         move = yield type_in(f"“{made[0]}” was made at once, and waits for its name.", name)
         name = typed_text(move, name)
         entered = yield press(f"Call it “{name}”.", "enter", main=True)
         return (yield from _came(now, name, [entered], asked, f"I could not create the folder “{name}”"))
-    yield empty()  # the name that stands there is selected
+    yield empty()  # the default name is selected
     name = typed_text((yield type_in(f"Call it “{name}”.", name)), name)
     if not (yield from field_held(now, name, "The name")):
         return (yield from leave(now, f"The field does not hold “{name}”."))
@@ -101,7 +102,7 @@ def trash(now: Now, goal: Trash) -> Pursuit:
             ):
                 return Done(f"“{name}” is in the trash: {change}")
         here = {change.what for change in now.changes}
-        if not here & {change.what for change in acted.changes}:  # nothing is told now
+        if not here & {change.what for change in acted.changes}:  # no changes are reported now
             return None
         made = (change.what for change in acted.changes if change.kind == "file" and change.before is None)
         path = next((path for path in made if last_name(path) == name and path not in here), None)
@@ -112,7 +113,7 @@ def trash(now: Now, goal: Trash) -> Pursuit:
 
 
 def _split(name: str, where: str) -> tuple[str, str]:
-    """Where it is, and what it is called."""
+    """Return the folder and the name."""
     folder, slash, last = name.rstrip("/").rpartition("/")
     return (where or folder, last) if slash and folder else (where, name.rstrip("/"))
 
@@ -122,7 +123,7 @@ def _is_name(name: str) -> bool:
 
 
 def _file_manager(now: Now) -> ShownWindow | None:
-    """The window in front, where it is a file manager's."""
+    """Return the front window if it is a file manager's."""
     front = now.scene.front
     return front if front is not None and _FILE_MANAGERS.search(front.app) else None
 
@@ -133,12 +134,12 @@ def _front_title(now: Now) -> str:
 
 
 def _front_folder(now: Now) -> str:
-    """The name of the folder that the window in front shows, as its title begins; a path is cut to its end."""
+    """Return the folder's name from the front window's title; of a path, the last part."""
     return last_name(_PROGRAM.split(_front_title(now), maxsplit=1)[0])
 
 
 def _to_folder(now: Now, where: str, *, anywhere: bool) -> Steps[Stuck | None]:
-    """Have a folder in front in the file manager. `anywhere`: any that is in front will do."""
+    """Bring a folder to the front in the file manager. `anywhere`: accept any folder in front."""
 
     def in_front() -> bool:
         window = _file_manager(now)
@@ -180,9 +181,9 @@ def _select(now: Now, name: str, where: str) -> Steps[Stuck | None]:
 
 
 def _to_holder(now: Now, name: str) -> Steps[Stuck | None]:
-    """Open the folder that holds something of that name; a file manager in front is taken for it.
+    """Open the folder that contains the name, unless a file manager is in front.
 
-    Raises WhichError: several folders hold something of that name, and the person does not say which.
+    Raises WhichError if several folders contain it and the person does not say which.
     """
     if _file_manager(now) is not None:
         return None
@@ -197,7 +198,7 @@ def _to_holder(now: Now, name: str) -> Steps[Stuck | None]:
 
 
 def _pattern(name: str) -> str:
-    """A pattern for exactly that name; one without any wildcard would be searched for within names by Thunar."""
+    """Return a pattern for the name. Thunar would match a pattern without a wildcard within names."""
     pattern = re.sub(r"[*?\[\]{}\\]", "?", name)
     if "?" in pattern:
         return pattern
@@ -206,10 +207,10 @@ def _pattern(name: str) -> str:
 
 
 def _is_selected(now: Now, name: str) -> bool:
-    """Whether the file manager says that this, and only this, is selected."""
+    """Return whether the file manager reports that only this item is selected."""
     inside = [element for element in now.scene.elements if now.scene.in_front(element) and element.source != "words"]
     if now.scene.front is not None and "nautilus" in now.scene.front.app.casefold():
-        # Its list of files is in the tree; what it says may be about something that is gone.
+        # Nautilus has its files in the tree, while its status text may be outdated.
         chosen = {one.name.split("\n")[0] for one in inside if one.role == "table cell" and "selected" in one.states}
         if chosen - {""}:
             return chosen - {""} == {name}
@@ -218,10 +219,10 @@ def _is_selected(now: Now, name: str) -> bool:
 
 
 def _lists(now: Now, name: str) -> bool:
-    """Whether the file manager in front shows something of that name."""
+    """Return whether the file manager in front shows an item of that name."""
     shown = [one for one in now.scene.elements if one.name.split("\n")[0] == name and now.scene.in_front(one)]
     bars = [one.box for one in now.scene.elements if one.role in _BARS and now.scene.in_front(one)]
-    # What is in Thunar's view of icons is only read; so is what stands in its title bar, above all bars.
+    # Thunar's icon view is known by OCR only. So is its title bar, which lies above all bars and does not count.
     below = max((box.top + box.height for box in bars), default=None)
     return any(
         one.role in _ITEMS & CLICKABLE or (one.source == "words" and below is not None and one.box.top > below)
@@ -230,12 +231,12 @@ def _lists(now: Now, name: str) -> bool:
 
 
 def _new_folders(now: Now, asked: Move) -> list[str]:
-    """The names of what came into being since a new folder was asked for, and is there."""
+    """Return the names of files and folders created since a new folder was requested."""
     return [last_name(change.what) for change in fresh(now, asked) if change.before is None and change.after]
 
 
 def _came(now: Now, name: str, enters: list[Move], asked: Move | None, failed: str) -> Pursuit:
-    """See whether something of that name came into being; `asked` is the step that asked for a new folder."""
+    """Check whether a file or folder of that name appeared; `asked` is the step that requested a new folder."""
 
     def came() -> Done | None:
         for change in fresh(now, enters[-1]):
@@ -266,6 +267,6 @@ def _came(now: Now, name: str, enters: list[Move], asked: Move | None, failed: s
 
 
 def _said(scene: Scene, name: str) -> str:
-    """What the window in front says about something of that name; "" for nothing."""
+    """Return the front window's message about that name; "" for none."""
     texts = (one.name for one in scene.elements if scene.in_front(one) and one.role in TEXTS and name in one.name)
     return next((f" It says: “{' '.join(text.split())[:120]}”." for text in texts if len(text) > len(name) + 8), "")

@@ -1,4 +1,4 @@
-"""Keys, the wheel and time."""
+"""Presses keys, scrolls and waits."""
 
 from agent.literal.do.looking import area_named, at_once, look, moved, safe_spot
 from agent.literal.do.now import Done, Now, Pursuit, Step, Stuck, press, wait
@@ -9,7 +9,7 @@ _MOST_SCROLLS = 40
 
 
 def press_keys(now: Now, goal: Press) -> Pursuit:
-    """Press a chord."""
+    """Press a key combination."""
     keys = "+".join(goal.keys)
     attempt = yield press(f"Press {keys}.", keys, main=True)
     patient = now.last or not leads(goal)
@@ -30,7 +30,7 @@ def press_keys(now: Now, goal: Press) -> Pursuit:
 
 
 def scroll(now: Now, goal: Scroll) -> Pursuit:
-    """Scroll once, or until nothing moves any more."""
+    """Scroll once, or to the end."""
     where = f" in “{goal.inside}”" if goal.inside else ""
 
     def is_there() -> bool | None:
@@ -58,6 +58,6 @@ def scroll(now: Now, goal: Scroll) -> Pursuit:
 
 
 def let_pass(goal: Wait) -> Pursuit:
-    """Let time pass."""
+    """Wait."""
     yield Step(f"Wait {goal.seconds:g} s.", {"action": "wait", "seconds": goal.seconds}, main=True)
     return Done(f"I waited {goal.seconds:g} s")

@@ -1,7 +1,6 @@
-"""Where to look for something that is not to be seen: the window, page or panel it is in, further down, behind a tab.
+"""Searches for a target that is not visible: in its window, page or panel, further down, behind tabs, in menus.
 
-Nothing is touched on the way but what leads somewhere: windows, tabs, rows, panels. What cannot be found that way is
-not there.
+On the way it only touches navigation: windows, tabs, rows, panels and menus.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place, find_page, find_place
 from agent.screen.outline import Element, ShownWindow
 
-#: What leads to a page of a window.
+#: Roles that may lead to a page of a window.
 _WAYS = frozenset(
     {"page tab", "list item", "tree item", "table cell", "push button", "toggle button", "radio button", "link", "icon",
      "menu", "push button menu", "table row", "label", "text", ""}
@@ -27,27 +26,27 @@ _SCROLLED = frozenset(
     {"scroll pane", "viewport", "list", "list box", "table", "tree", "tree table", "document web", "panel", "page"}
 )
 _MOST_SCROLLS, _MOST_PLACES = 12, 8
-#: On a busy machine a page tells its controls seconds after it is shown.
+#: Seconds of the last wait: on a busy machine, a page reports its controls seconds after it is shown.
 _LAST_WAIT = 1.6
-#: A busy program scrolls when the screen was taken for still; then it is scrolled again.
+#: Waits for a busy program that scrolls after the screen was considered settled.
 _MOST_WAITS = 2
-#: What may be an entry of a menu, by what the person calls it; and menus that are looked into.
+#: Roles in a target that may mean a menu item, and the most menus to open.
 _IN_MENUS = frozenset({"", "push button", "menu item", "check box", "switch", "radio button"})
 _MOST_MENUS = 10
-#: A busy application is asked so often whether something is where it says.
+#: Waits for a busy application to confirm an element's position.
 MOST_DOUBTS = 4
 _NOTCHES = 5
-#: One notch moves GTK's lists by about so many pixels, browsers' pages by twice as much.
+#: Pixels that one notch scrolls GTK's lists; browsers scroll twice as far.
 _NOTCH = 60
-#: GTK 4 takes the first notch after the pointer came for nothing more than its arrival (seen in Settings 43).
+#: GTK 4 ignores the first notch after the pointer has entered (seen in Settings 43).
 _FEWEST = 2
-#: Turning the wheel there would change what is held.
+#: Roles whose value the wheel would change.
 _NO_WHEEL = AMOUNTS | COMBOS | {"scroll bar", "page tab list", "page tab"}
 _T = TypeVar("_T")
 
 
 def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
-    """Where the tables say the thing is on this desktop; None where they do not, or the person said where."""
+    """Return the thing's place in the tables, else the page that the person named; None if neither is known."""
     desktop = now.names.desktop
     if desktop is None or not target.name:
         return None
@@ -56,7 +55,7 @@ def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
 
 
 def page_named(now: Now, name: str) -> Place | None:
-    """The page of that name in the tables, where no window is called so."""
+    """Return the page of that name in the tables, unless a window has the name."""
     if not name or now.names.desktop is None or any(now.scene.named_window(one) for one in now.names.of(name)):
         return None
     return find_page(name, now.names.desktop, now.names.of)
@@ -70,7 +69,7 @@ def look(
     *,
     tabs: bool = True,
 ) -> Steps[_T | Stuck]:
-    """Look for something, place after place, until `find` gives it; `tabs`: also behind the tabs of the window."""
+    """Search place after place until `find` returns something. `tabs`: also behind the window's tabs."""
     search = Search(now, target if isinstance(target, Target) else target(), place, tabs=tabs)
     while (found := (yield from find())) is None:
         search.target = target if isinstance(target, Target) else target()
@@ -81,7 +80,7 @@ def look(
 
 
 def at_once(check: Callable[[], _T | None]) -> Callable[[], Steps[_T | None]]:
-    """A `find` for `look` that takes no steps of its own."""
+    """Return a `find` for `look` that takes no steps of its own."""
 
     def find() -> Steps[_T | None]:
         yield from ()
@@ -91,20 +90,20 @@ def at_once(check: Callable[[], _T | None]) -> Callable[[], Steps[_T | None]]:
 
 
 class Search:
-    """The places that were looked at for one thing, and the next one."""
+    """The search for one target: the places visited, and the next one."""
 
     def __init__(self, now: Now, target: Target, place: Place | None = None, *, tabs: bool = True) -> None:
         self._now, self.target, self._place, self._tabs = now, target, place, tabs
-        self._gone: list[str] = []  # the names of the windows, rows and tabs that were gone to
-        self._menus: list[str] = []  # that were looked into
-        self._in_menus = 0  # steps into menus and out of them
+        self._gone: list[str] = []  # names of visited windows, rows and tabs
+        self._menus: list[str] = []  # names of visited menus
+        self._in_menus = 0  # steps into and out of menus
         self._scrolls = self._scrolls_here = self._waits = self._late_scrolls = 0
         self._left_menu = self._waited_long = False
         self._last: str = ""  # the kind of the last step
         self.latest: Move | None = None
 
     def next(self) -> Step | Stuck:
-        """The next place to look at, or the end."""
+        """Return the step to the next place, or Stuck."""
         now, target = self._now, self.target
         if self._in_menus:
             return self._in_a_menu() or self._not_found()
@@ -122,7 +121,7 @@ class Search:
         return self._not_found()
 
     def to_offscreen(self, target: Target | None = None) -> Step | None:
-        """Scroll towards what is known to lie outside of what is shown of a list or page."""
+        """Return a scroll towards an element that is outside the visible part of a list or page."""
         now = self._now
         hidden = now.finder.hidden(target or self.target) if self._scrolls < _MOST_SCROLLS else None
         if hidden is None:
@@ -164,7 +163,7 @@ class Search:
         return Step(words, {"action": "scroll", "direction": direction, "amount": notches, "coordinate": place})
 
     def _not_found(self) -> Step | Stuck:
-        """The end of a search in vain; a menu that was opened for it is closed first."""
+        """Return Stuck for a failed search, after closing an open menu."""
         now = self._now
         if now.scene.menu_is_open and self.latest is not None and not self._left_menu:
             self._left_menu = True
@@ -173,7 +172,7 @@ class Search:
         return Stuck(f"I could not find {describe_target(self.target)}. I can see: {shown}.")
 
     def _to_its_place(self) -> Step | None:
-        """To the application, page and row that the tables name."""
+        """Return a step to the application, page and row in the tables."""
         now, target, place = self._now, self.target, self._place
         if place is None or (target.inside and page_named(now, target.inside) is None):
             return None
@@ -185,7 +184,7 @@ class Search:
         return self._walk(place.path)
 
     def _walk(self, path: Sequence[str]) -> Step | None:
-        """The next step along a way of tabs, rows and menus: the innermost that shows and was not taken yet."""
+        """Return the next step along a path of tabs, rows and menus: the innermost that is visible and not visited."""
         now = self._now
         for name in reversed(path):
             if name in self._gone:
@@ -201,7 +200,7 @@ class Search:
         return None
 
     def _to_what_it_is_in(self) -> Step | None:
-        """To the window, application, page or tab that the person named."""
+        """Return a step to the window, application, page or tab that the person named."""
         now, name = self._now, self.target.inside
         if not name or name.casefold() in AREAS or page_named(now, name) is not None:
             return None
@@ -222,14 +221,14 @@ class Search:
         return None
 
     def _later(self) -> Step | None:
-        """Wait once after something was opened: its window may come up empty first."""
+        """Return a wait after something was opened, because its window may be empty at first."""
         first = self.latest is None and bool(self._now.earlier)
         if first or (self._last == "go" and self.latest is not None and not self._now.effects_of(self.latest)):
             return self._wait("It may not be shown yet: wait.")
         return None
 
     def _further_down(self) -> Step | None:
-        """Scroll to what lies further down, as long as anything moves; never with the wheel over a slider."""
+        """Return a scroll down while something moves; never with the wheel over a slider."""
         now = self._now
         still = self._last == "scroll" and self.latest is not None and not moved(now, self.latest)
         if self._scrolls_here >= _MOST_SCROLLS or still or (spot := safe_spot(now.scene)) is None:
@@ -237,13 +236,13 @@ class Search:
         return self._scroll(f"{describe_target(self.target)} is not to be seen: scroll down.", "down", _NOTCHES, spot)
 
     def _behind_a_tab(self) -> Step | None:
-        """The next tab of the window in front that was not looked behind yet."""
+        """Return a click on the next tab of the front window that was not visited."""
         now = self._now
         if not self._tabs or now.scene.menu_is_open or len(self._gone) >= _MOST_PLACES:
             return None
         shown = [one for one in now.scene.elements if one.role == "page tab" and now.scene.in_front(one)]
         if any(now.clicked(move, tab.box) for move in now.earlier for tab in shown if move.step.main):
-            return None  # the person said which
+            return None  # the person chose a tab
         tabs = [
             one
             for one in shown
@@ -256,9 +255,9 @@ class Search:
         return self._go(now.click(f"Look behind the tab “{inner.name}”.", inner, main=False), inner.name)
 
     def _in_a_menu(self) -> Step | None:
-        """The next menu of the window in front that was not looked into yet; each is closed again before the next.
+        """Return a step into the next menu of the front window, or out of the open one.
 
-        Toolkits tell what is in a menu only while it hangs open.
+        Toolkits report a menu's items only while it is open.
         """
         now, target = self._now, self.target
         if target.role not in _IN_MENUS or target.ordinal or not target.name:
@@ -283,7 +282,7 @@ class Search:
 
 
 def _shows_page(now: Now, place: Place) -> bool:
-    """Whether the window in front shows the page of a place: by its heading, beside the list of pages."""
+    """Return whether the front window shows a place's page, by its heading."""
     names = now.names.of_window(place)
     return any(
         one.role in ("label", "heading")
@@ -295,7 +294,7 @@ def _shows_page(now: Now, place: Place) -> bool:
 
 
 def to_front(now: Now, window: ShownWindow, *, main: bool = False) -> Step:
-    """Bring a window to the front: by its button in a panel, or else by its title bar."""
+    """Return a step that brings a window to the front: by its panel button, its title bar or alt+tab."""
     words = f"Bring “{window.title}” to the front."
     for element in now.scene.elements:
         if element.role not in ("toggle button", "push button", "list item") or not element.trusted:
@@ -308,19 +307,19 @@ def to_front(now: Now, window: ShownWindow, *, main: bool = False) -> Step:
     y = window.box.top - 12
     if y < 2:
         y = window.box.top + 14
-    for part in (0.5, 0.3, 0.7):  # of its title bar, where there are no buttons
+    for part in (0.5, 0.3, 0.7):  # shares of the title bar's width without buttons
         x = window.box.left + part * window.box.width
         if not any(
             one.box.left - 6 <= x < right_of(one.box) + 6 and one.box.top - 30 <= y < below(one.box) + 6
             for one in above
         ):
             return now.click_at(words, x, y, main=main)
-    # Backwards: forwards, one press after the other goes to and fro between two windows.
+    # Backwards, because repeated alt+tab alternates between two windows.
     return press(words, "alt+shift+tab" if len(now.scene.windows) > 2 else "alt+tab", main=main)
 
 
 def moved(now: Now, move: Move) -> bool:
-    """Whether anything stands elsewhere than before a move."""
+    """Return whether anything changed or moved since a move."""
     if move.has("no_effect"):
         return False
     if effects(move.scene, now.scene, (), ()):
@@ -334,8 +333,8 @@ def moved(now: Now, move: Move) -> bool:
 
 
 def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] | None:
-    """Where the wheel may turn in the window in front; None where nothing there scrolls."""
-    if scene.front is None or scene.is_late:  # while the elements are not told, there may be a slider anywhere
+    """Return a point in the front window where the wheel only scrolls; None if nothing there scrolls."""
+    if scene.front is None or scene.is_late:  # without elements, a slider may be anywhere
         return None
     inside = [element for element in scene.elements if scene.in_front(element)]
     if any(element.source != "words" for element in inside):
@@ -343,7 +342,9 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
         if not any(element.role in scrolled or "offscreen" in element.states for element in inside):
             return None
     panes = [element for element in inside if element.role in _SCROLLED and element.box.height >= 80]
-    panes = [pane for pane in panes if contains(pane.box, scene.front.box)]  # in the middle, no list beside it
+    panes = [
+        pane for pane in panes if contains(pane.box, scene.front.box)
+    ]  # the pane in the middle, not a list beside it
     panes.sort(key=lambda element: (element.role in ("panel", "page"), -element.box.width * element.box.height))
     box = (area or (panes[0] if panes else None) or scene.front).box
     kept = [element.box for element in inside if element.role in _NO_WHEEL | FIELDS - {"document text", "terminal"}]
@@ -358,7 +359,7 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
 
 
 def area_named(now: Now, name: str) -> Element | None:
-    """The list, page or pane of that name."""
+    """Return the list, page or pane of that name."""
     for element in now.scene.elements:
         if element.role in _SCROLLED and fit_of(now.scene.text_of(element), name) >= WHOLE:
             return element

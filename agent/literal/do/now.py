@@ -1,7 +1,7 @@
-"""What a goal knows while it is pursued: the screen now, what was done in this run, and the steps that it can take.
+"""The state that a goal is pursued with: the current screen, the run's moves, and the steps it can take.
 
-A goal is pursued by a generator (`Pursuit`). It yields a step, gets back what became of it (`Move`) once the screen has
-settled again, and returns whether the goal is reached.
+A generator (`Pursuit`) pursues a goal. It yields a step, receives the `Move` after the screen has settled, and returns
+whether the goal is reached.
 """
 
 import re
@@ -20,24 +20,24 @@ from agent.literal.vocabulary.lexicon import ORDINALS, either
 from agent.literal.vocabulary.names import Names
 from agent.screen.outline import Element
 
-#: Their mark stands at the left end of their box, and only there everywhere.
+#: Roles with a mark at the left end of their box; a click on the mark works in all toolkits.
 _MARKED = frozenset({"check box", "radio button"})
-#: How many of several things a question names.
+#: Most choices listed in a question.
 _MOST_CHOICES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do next for a goal."""
+    """The next action for a goal."""
 
     words: str
     call: Mapping[str, Any]  # the arguments of the call: "action", "coordinate" and so on
-    main: bool = False  # what the goal itself asks for; False on the way there
+    main: bool = False  # the goal's own action, not one on the way to it
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The goal is reached; `words` say what shows it, or what was done if nothing shows it."""
+    """The goal is reached. `words` have the evidence, or the action if there is no evidence."""
 
     words: str
     verified: bool = True
@@ -45,87 +45,87 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """The goal cannot be reached; `words` say why."""
+    """The goal cannot be reached; `words` give the reason."""
 
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A step that was taken, with the screen that it was decided on."""
+    """A step that was carried out, with the screen before it."""
 
     step: Step
     scene: Scene
-    changes: Sequence[Change] = ()  # on the computer, from the beginning of the run until then
-    notes: tuple[Note, ...] = ()  # what the program said of it
-    reply: str = ""  # what the person answered to it
+    changes: Sequence[Change] = ()  # changes of the computer from the run's start until the step
+    notes: tuple[Note, ...] = ()  # the program's notes on it
+    reply: str = ""  # the person's answer to it
 
     def has(self, kind: NoteKind) -> bool:
-        """Whether the program noted this of it."""
+        """Return whether it has a note of this kind."""
         return any(note.kind == kind for note in self.notes)
 
     @property
     def action(self) -> str:
-        """The name of its action."""
+        """The action's name."""
         return str(self.step.call["action"])
 
     @property
     def failure(self) -> str | None:
-        """Why it could not be done; None if it was done."""
+        """The reason why it failed; None if it succeeded."""
         return next((note.detail for note in self.notes if note.kind == "failed"), None)
 
     @property
     def denied(self) -> bool:
-        """Whether the person did not allow it, and said nothing more."""
+        """Whether the person refused it without a message."""
         return self.has("refused") and not self.has("said")
 
     @property
     def skipped(self) -> bool:
-        """Whether the person wants something else, or nothing, instead of it."""
+        """Whether the person skipped it, or refused it with a message."""
         return self.has("skipped") or (self.has("refused") and self.has("said"))
 
 
 _T = TypeVar("_T")
 Verdict: TypeAlias = Done | Stuck
-#: Steps on the way to something.
+#: A generator of steps that returns a value.
 Steps = Generator[Step, Move, _T]
 Pursuit: TypeAlias = Generator[Step, Move, Verdict]
 
 
 class WhichError(Exception):
-    """Several things have the name that the person said, and their answer names none of them."""
+    """Several things have the wanted name, and the person's answer names none of them."""
 
 
 @dataclass
 class Now:
-    """The run as the goal at hand sees it. The engine replaces `scene` and `changes` before each decision."""
+    """The run as the current goal sees it. The engine replaces `scene` and `changes` before each decision."""
 
     scene: Scene
-    changes: Sequence[Change] = ()  # on the computer since the run began
-    image: Size = field(default_factory=lambda: Size(1, 1))  # the screenshot's, in whose pixels calls name points
+    changes: Sequence[Change] = ()  # changes of the computer since the run began
+    image: Size = field(default_factory=lambda: Size(1, 1))  # the screenshot's size; calls use its pixels
     names: Names = field(default_factory=Names)
     moves: list[Move] = field(default_factory=list)  # of the whole run
-    begun: int = 0  # how many moves were made before the goal at hand
-    last: bool = True  # no goal comes after the one at hand
-    following: Goal | None = None  # the goal after the one at hand
-    answer: str | None = None  # to the question which of several things is meant
+    begun: int = 0  # number of moves before the current goal
+    last: bool = True  # the current goal is the last
+    following: Goal | None = None  # the next goal
+    answer: str | None = None  # the person's answer to the question which of several things is meant
 
     @property
     def finder(self) -> Finder:
-        """Looks for things on the screen now."""
+        """A finder for the current screen."""
         return Finder(self.scene, self.names)
 
     @property
     def earlier(self) -> Sequence[Move]:
-        """The moves for the goals before."""
+        """The moves for earlier goals."""
         return self.moves[: self.begun]
 
     def the(
         self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, least: float = WHOLE
     ) -> Steps[Found | None]:
-        """Find the one thing that a target means; ask if several of one kind and name are in sight.
+        """Find the thing that a target means; ask if several of one kind and name are visible.
 
-        Raises WhichError: the person does not say which.
+        Raises WhichError if the answer names none.
         """
         if target.ordinal or target.under or len(rivals := self.finder.rivals(target, roles, least=least)) < 2:
             return self.finder.best(target, roles, least=least)
@@ -143,28 +143,28 @@ class Now:
             self.answer = move.reply.casefold()
 
     def chosen(self, name: str, choices: Sequence[str]) -> int:
-        """Which of several things the person's answer names. Raises WhichError: none of them."""
+        """Return the index of the choice that the person's answer names. Raises WhichError if it names none."""
         number = _number_in(self.answer, choices) if self.answer else None
         if number is None:
             raise WhichError(f"{_told(name, choices)}. Say which, for example “the second”.")
         return number
 
     def effects_of(self, move: Move) -> Effects:
-        """What became of a move, up to now."""
+        """Return the effects of a move up to now."""
         return effects(move.scene, self.scene, move.changes, self.changes)
 
     def changed_since(self, move: Move, kind: str) -> list[Change]:
-        """The changes of a kind that were not told when a move was decided."""
+        """Return the changes of a kind that were not known before a move."""
         known = {(change.what, change.after) for change in move.changes}
         return [one for one in self.changes if one.kind == kind and (one.what, one.after) not in known]
 
     def point(self, x: float, y: float) -> list[int]:
-        """A point of the desktop as a call names it."""
+        """Convert desktop coordinates to screenshot pixels."""
         size = self.scene.outline.size
         return [round(x * self.image.width / size.width), round(y * self.image.height / size.height)]
 
     def click(self, words: str, element: Element, action: str = "click", *, main: bool = True) -> Step:
-        """The step that clicks an element."""
+        """Return the step that clicks an element."""
         box = element.box
         x, y = middle(box)
         if element.role in _MARKED and box.width > 1.5 * box.height:
@@ -172,11 +172,11 @@ class Now:
         return self.click_at(words, x, y, action, main=main)
 
     def click_at(self, words: str, x: float, y: float, action: str = "click", *, main: bool = True) -> Step:
-        """The step that clicks a point of the desktop."""
+        """Return the step that clicks a point in desktop coordinates."""
         return Step(words, {"action": action, "coordinate": self.point(x, y)}, main)
 
     def clicked(self, move: Move, box: Region) -> bool:
-        """Whether a move clicked within a box."""
+        """Return whether a move clicked within a box."""
         point = move.step.call.get("coordinate")
         if not isinstance(point, list) or len(point) != 2:
             return False
@@ -185,7 +185,7 @@ class Now:
         return bool(left <= point[0] <= right and top <= point[1] <= bottom)
 
     def opened(self, application: str) -> bool:
-        """Whether it was tried to open the application in this run."""
+        """Return whether the run has tried to open the application."""
         wanted = application.casefold()
         return any(
             move.action == "open" and str(move.step.call.get("text", "")).casefold() == wanted for move in self.moves
@@ -199,7 +199,7 @@ def _told(name: str, choices: Sequence[str]) -> str:
 
 
 def _number_in(reply: str, choices: Sequence[str]) -> int | None:
-    """The choice that a reply names: by its number ("2", "the second one"), or by its words alone."""
+    """Return the index of the choice that a reply names: by number ("2", "the second one") or by its words."""
     words = re.findall(r"\w+", reply)
     numbers = {int(word) for word in words if word.isdecimal() and len(word) < 4}
     positions = (ORDINALS[word] for word in re.findall(rf"\b{either(ORDINALS)}\b", reply))
@@ -211,27 +211,27 @@ def _number_in(reply: str, choices: Sequence[str]) -> int | None:
 
 
 def press(words: str, keys: str, *, main: bool = False) -> Step:
-    """The step that presses a chord."""
+    """Return the step that presses a key combination."""
     return Step(words, {"action": "key", "keys": keys}, main)
 
 
 def start(words: str, application: str, *, main: bool = False) -> Step:
-    """The step that opens an application, a panel, a folder or a file."""
+    """Return the step that opens an application, a panel, a folder or a file."""
     return Step(words, {"action": "open", "text": application}, main)
 
 
 def type_in(words: str, text: str, *, main: bool = False) -> Step:
-    """The step that types into what has the focus."""
+    """Return the step that types into the focused element."""
     return Step(words, {"action": "type", "text": text}, main)
 
 
 def wait(words: str, seconds: float = 1.0) -> Step:
-    """Look again before anything is done a second time: a late effect would be undone by it."""
+    """Return a wait. Wait before repeating an action, because a repetition would undo a late effect."""
     return Step(words, {"action": "wait", "seconds": seconds})
 
 
 def until(check: Callable[[], _T], words: str, times: int = 2, seconds: float = 1.0) -> Steps[_T]:
-    """Look up to `times` times more until `check` gives something true. Return what it gave last."""
+    """Wait up to `times` times until `check` returns something true. Return its last result."""
     for _ in range(times):
         if found := check():
             return found

@@ -1,4 +1,4 @@
-"""What proves a part, and what does not: which words of a setting fit, what a crash looks like, what led to what."""
+"""Rules of evidence: which settings belong to a name, what looks like a crash, which step led to which."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from agent.literal.goals import Choose, Click, Goal, Press, SetValue, Target, To
 from agent.literal.vocabulary.labels import plain
 from agent.screen.outline import Element
 
-#: Keys that only move, select or focus: what comes next shows whether they did.
+#: Keys that only move, select or focus. The next step shows whether they worked.
 _LEADING = frozenset(
     re.findall(
         r"\S+",
@@ -21,9 +21,9 @@ _LEADING = frozenset(
         "escape f6 f10 alt super menu shift+f10",
     )
 )
-#: Keys after which a window may be gone without having crashed.
+#: Keys that may close a window.
 _CLOSING_KEYS = re.compile(r"(?:.*\+)?(?:alt|super|f\d+)(?:\+.*)?|ctrl\+(?:shift\+)?[wqd]|escape|enter|return|space")
-#: Words of a button after which a window may be gone, as applications write them in English and German.
+#: Words on buttons that may close a window, in English and German.
 _CLOSING = frozenset(
     re.findall(
         r"\S+",
@@ -33,7 +33,7 @@ _CLOSING = frozenset(
     )
 )
 _CLOSES = frozenset(map(plain, _CLOSING))
-#: Words that many settings have in common: they do not say what one is about.
+#: Words that many settings share and that identify none.
 _COMMON = frozenset(
     re.findall(
         r"\S+",
@@ -42,7 +42,7 @@ _COMMON = frozenset(
         "gnome xfce",
     )
 )
-#: What the keys of a calculator may be called.
+#: Names of calculator keys.
 _SIGNS = {"×": "*", "x": "*", "÷": "/", ":": "/", "−": "-", "plus": "+", "minus": "-", "times": "*", ",": "."}
 _NEGATIVE = frozenset(
     {"disable", "disabled", "hide", "hidden", "no", "not", "dont", "inhibit", "without", "mute", "lock"}
@@ -51,12 +51,12 @@ _WORD = re.compile(r"[A-Z]?[a-zäöüß]+|[A-Z]+(?![a-z])|\d+")
 
 
 def leads(goal: Goal | None) -> bool:
-    """Whether a goal only leads to the next one, whose own success then shows that it did."""
+    """Return whether a goal only leads to the next, whose success proves it."""
     return isinstance(goal, Press) and "+".join(goal.keys).lower() in _LEADING
 
 
 def led_to(now: Now, move: Move) -> str:
-    """What the next part needs and is to be seen only since a move, in words; "" for nothing."""
+    """Return the next goal's target in words if it is visible only since a move; else ""."""
     target = _needed(now.following)
     if target is None or Finder(move.scene, now.names).best(target) is not None:
         return ""
@@ -66,7 +66,7 @@ def led_to(now: Now, move: Move) -> str:
 
 
 def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Done]) -> set[int]:
-    """The clicks on a calculator's keys which its result shows to have been taken: it is that of all of them."""
+    """Return the indices of clicks on calculator keys that the shown result proves."""
     shown: set[int] = set()
     signs = ""
     for at, goal in enumerate(goals[: len(reached)]):
@@ -92,30 +92,30 @@ def _needed(goal: Goal | None) -> Target | None:
 
 
 def vanished(now: Now, move: Move) -> str:
-    """The window in front at a move whose application shows none since, in words; "" where it does."""
+    """Describe the front window of a move if its application has no window any more; else ""."""
     front = move.scene.front
     if front is None or any(window.app == front.app for window in now.scene.windows):
         return ""
     had = {(window.app, window.title) for window in move.scene.windows}
     if any((window.app, window.title) not in had for window in now.scene.windows):
-        return ""  # another came instead: what was chosen in it
+        return ""  # another window replaced it, which a choice in it opened
     if "coordinate" in move.step.call and not now.clicked(move, front.box):
         return ""  # a click beside it, such as on its button in a panel
     return f"the window “{front.title or front.app}” vanished"
 
 
 def may_close(text: str) -> bool:
-    """Whether a button of that text may close its window."""
+    """Return whether a button of that text may close its window."""
     return bool(_CLOSES & set(plain(text).split())) or not any(map(str.isalpha, text))
 
 
 def key_may_close(keys: str) -> bool:
-    """Whether a chord may close or hide a window."""
+    """Return whether a key combination may close or hide a window."""
     return _CLOSING_KEYS.fullmatch(keys.lower()) is not None
 
 
 def misnamed(now: Now, attempt: Move) -> str:
-    """The name of a new file in which a name that was typed for it is only a part; "" for none."""
+    """Return the name of a new file that only contains the typed name; "" for none."""
     last = next((move for move in reversed(now.earlier) if move.step.main), None)
     typed = str(last.step.call.get("text", "")).strip() if last is not None and last.action == "type" else ""
     name = typed.rpartition("/")[2]
@@ -131,7 +131,7 @@ def misnamed(now: Now, attempt: Move) -> str:
 
 
 def has_focus(now: Now, move: Move) -> Element | None:
-    """What takes text, was clicked by a move, and has the focus now."""
+    """Return the text field that a move clicked and that has the focus now."""
     return next(
         (
             one
@@ -143,20 +143,20 @@ def has_focus(now: Now, move: Move) -> Element | None:
 
 
 def is_about(change: Change, name: str) -> bool:
-    """Whether a setting has a word in common with what it is asked for by, in its name or value."""
+    """Return whether a setting shares a word with the wanted name, in its name or value."""
     wanted = _stems(name)
     keys = re.split(r"[/\s]", change.what.rstrip("/"))
     return bool(wanted & _stems(f"{' '.join(keys[-2:])} {change.after or ''}"))
 
 
 def is_called(change: Change, name: str) -> bool:
-    """Whether a setting has all words that say what it is asked for by, in its own name."""
+    """Return whether a setting's own name contains all words of the wanted name."""
     wanted = _stems(name)
     return bool(wanted) and wanted <= _stems(re.split(r"[/\s]", change.what.rstrip("/"))[-1])
 
 
 def is_negative(change: Change, name: str) -> bool:
-    """Whether a setting is on when what it is asked for by is off, by the words of the two."""
+    """Return whether a setting is the opposite of the wanted name: only one of them has a negative word."""
     own = set(map(str.casefold, _WORD.findall(re.split(r"[/\s]", change.what.rstrip("/"))[-1])))
     return bool(_NEGATIVE & own) is not bool(_NEGATIVE & set(plain(name).split()))
 

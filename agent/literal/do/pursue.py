@@ -1,4 +1,4 @@
-"""Which way a goal of any kind is pursued."""
+"""Dispatches each kind of goal to the function that pursues it."""
 
 from agent.literal.do import amounts, choosing, clicking, files, folders, keys, sums, text, texts, toggling, windows
 from agent.literal.do.looking import known_place, page_named
@@ -29,7 +29,7 @@ from agent.literal.vocabulary.places import Place
 
 
 def pursue(now: Now, goal: Goal) -> Pursuit:
-    """The steps for a goal."""
+    """Return the steps for a goal."""
     match goal:
         case Open(kind="file" | "folder"):
             return files.open_file(now, goal)
@@ -80,25 +80,25 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
 
 
 def _then(now: Now, steps: "choosing.OrGoal") -> Pursuit:
-    """Steps that may end with another goal, which is then pursued: the control turned out to be of another kind."""
+    """Pursue the goal that the steps return if the control turned out to be of another kind."""
     end = yield from steps
     return (yield from pursue(now, end)) if isinstance(end, Choose | Click | SetValue | Type) else end
 
 
 def _is_switched(now: Now, target: Target) -> bool:
-    """Whether more of a thing is a switch on this desktop: GNOME's text is larger or not."""
+    """Return whether "bigger" is a switch on this desktop, as for GNOME's large text."""
     place = known_place(now, target)
     return place is not None and place.role in ("switch", "check box")
 
 
 def _page(now: Now, name: str) -> Place | None:
-    """The page of a settings window that is to be opened: a row there, not an application."""
+    """Return the page if the name is a row in a settings window, not an application."""
     page = page_named(now, name)
     return page if page is not None and page.path else None
 
 
 def _as_choice(now: Now, target: Target, *, on: bool) -> Choose | None:
-    """What to choose for a thing that is a combo box on this desktop: GNOME's clock shows 24 hours, or AM / PM."""
+    """Return the choice if a switched thing is a combo box on this desktop, as GNOME's 24-hour clock or AM / PM."""
     place = known_place(now, target, on=on)
     if place is None or place.role != "combo box" or not place.choices:
         return None
@@ -106,7 +106,7 @@ def _as_choice(now: Now, target: Target, *, on: bool) -> Choose | None:
 
 
 def _in_combo(now: Now, target: Target) -> Choose | None:
-    """ "Slight under Hinting" as a choice, where it is a combo box that is called so."""
+    """Return a choice if the heading is a combo box: "Slight under Hinting"."""
     if not target.under or not target.name:
         return None
     control = Target(target.under, inside=target.inside)

@@ -1,4 +1,4 @@
-"""Sums: entered in the desktop's calculator, whose display is read and checked."""
+"""Calculates in the desktop's calculator: enters an expression and checks the display."""
 
 import ast
 import operator
@@ -11,9 +11,9 @@ from agent.literal.find.scene import FIELDS, TEXTS, Scene
 from agent.literal.goals import Calculate
 from agent.screen.outline import Element
 
-#: The applications that are calculators, as their windows tell it.
+#: Application names of calculators.
 _CALCULATORS = re.compile(r"calc|galculator", re.IGNORECASE)
-#: Signs entered at most, a key each, and digits of a number, so that no sum takes long.
+#: Limits that keep a calculation short: characters entered (a key each), digits of a number, exponent.
 _MOST_SIGNS, _MOST_DIGITS, _LARGEST_POWER = 28, 40, 200
 _MOST_WAITS = 3
 _NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
@@ -26,7 +26,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] =
 
 
 def calculate(now: Now, goal: Calculate) -> Pursuit:
-    """Enter a sum, and read the result."""
+    """Enter an expression and read the result."""
     signs = re.sub(r"\s", "", goal.expression)
     result = value_of(signs)
     if result is None or len(signs) > _MOST_SIGNS:
@@ -40,7 +40,7 @@ def calculate(now: Now, goal: Calculate) -> Pursuit:
         if not (yield from until(lambda: _is_in_front(now), words, _MOST_WAITS, 1)):
             return Stuck(f"I opened “{name}”, but no calculator came to the front.")
     yield press("Clear the calculator.", "escape")
-    for sign in signs:  # the number pad's decimal key enters what the desktop's language has for it
+    for sign in signs:  # the keypad's decimal key enters the separator of the desktop's language
         yield press(f"Enter {sign}.", "kp_decimal" if sign == "." else sign)
     acted = yield press("Calculate it.", "enter", main=True)
     old = {(one.box, shown) for one, shown in _shown(acted.scene)}
@@ -66,9 +66,9 @@ def _is_in_front(now: Now) -> bool:
 
 
 def _shown(scene: Scene) -> list[tuple[Element, str]]:
-    """What stands in the window in front, but for what is written on its buttons.
+    """Return the texts in the front window, without those on buttons.
 
-    KCalc's display is in no tree: it can only be read.
+    KCalc's display is not in the accessibility tree, so it comes from OCR.
     """
     return [
         (element, text)
@@ -80,12 +80,12 @@ def _shown(scene: Scene) -> list[tuple[Element, str]]:
 
 
 def _is(shown: str, result: Fraction) -> bool:
-    """Whether a number as any language writes it is the result, as exactly as it is shown."""
+    """Return whether a number in any language's notation is the result, to the digits shown."""
     return any(_equal(number, result) for number in _readings(shown))
 
 
 def _readings(shown: str) -> set[str]:
-    """A number with a decimal point, for each way of reading its marks."""
+    """Return the number with a decimal point, for each reading of "." and ","."""
     bare = re.sub(r"[\s'’]", "", shown.replace("−", "-")).strip(".,")
     readings = set()
     for point, thousands in (".,", ",."):
@@ -99,13 +99,13 @@ def _equal(number: str, result: Fraction) -> bool:
     value = Fraction(number)
     digits, _, power = number.lower().partition("e")
     places = len(digits.partition(".")[2])
-    # A whole number must be exact; digits after the point, of which there are too many, are rounded or cut.
+    # A whole number must be exact. Decimals may be rounded or truncated by the display.
     step = Fraction(0) if places == 0 and not power else Fraction(10) ** (int(power or 0) - places)
     return abs(value - result) <= step
 
 
 def value_of(expression: str) -> Fraction | None:
-    """What an expression of numbers, + - * / ^ and brackets comes to, exactly; None where it is none such."""
+    """Return the exact value of an expression of numbers, + - * / ^ and brackets; None for anything else."""
     if re.fullmatch(r"[-+*/^().\d]{1,200}", expression) is None or re.search(rf"\d{{{_MOST_DIGITS}}}", expression):
         return None
     try:

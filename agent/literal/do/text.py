@@ -1,4 +1,4 @@
-"""Typing: into what has the focus, or into a named field, and read back from where it went."""
+"""Types into the focused element or a named field, and reads the text back."""
 
 import re
 from itertools import pairwise
@@ -14,17 +14,17 @@ from agent.literal.goals import Target, Type
 from agent.literal.language.wording import describe_target
 from agent.screen.outline import Element
 
-#: Text that nothing takes when pasted is pressed key by key, if it is at most this long.
+#: Longest text that is pressed key by key if pasting had no effect.
 _MOST_KEYS = 24
 _TAKES_TEXT = FIELDS | {"spin button", "combo box", "document web", "autocomplete"}
 _SEARCH = ("search", "find", "filter", "suchen", "suche")
-#: A text of so many letters is known by most of them, in per cent: some are misread.
+#: From this many letters, a text counts as shown if this share of them matches, in per cent: OCR misreads some.
 _LONG, _READ_ALIKE = 12, 80.0
 _KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
 
 
 def type_text(now: Now, goal: Type) -> Pursuit:
-    """Type a text, by keys if nothing takes it pasted, and read it back."""
+    """Type a text, key by key if pasting has no effect, and read it back."""
     focused = False
     if goal.into is not None:
         into, place = goal.into, known_place(now, goal.into)
@@ -57,7 +57,7 @@ def type_text(now: Now, goal: Type) -> Pursuit:
 
 
 def _in_new_dialog(now: Now, goal: Type) -> bool:
-    """Whether a dialog has just opened with a text in its field: that was selected, to be replaced."""
+    """Return whether a dialog has just opened with a selected text in its field, which is to be replaced."""
     came, front = next((move for move in reversed(now.earlier) if move.step.main), None), now.scene.front
     if goal.into is not None or came is None or front is None:
         return False
@@ -65,7 +65,7 @@ def _in_new_dialog(now: Now, goal: Type) -> bool:
         return False
     if now.scene.is_late:
         return True
-    return any(  # which has the focus is often told late
+    return any(  # any such field, because the focus is often reported late
         one.value and one.role in FIELDS and now.scene.in_front(one) and one.box.height < 60
         for one in now.scene.elements
         if "multi_line" not in one.states
@@ -73,7 +73,7 @@ def _in_new_dialog(now: Now, goal: Type) -> bool:
 
 
 def _holds_more(now: Now, text: str) -> Element | None:
-    """The field in front with the focus that was to hold a text alone, and holds more."""
+    """Return the focused field if it contains more than the text."""
     wanted = " ".join(text.split())
     for one in now.scene.elements:
         if one.role in FIELDS - {"terminal", "password text"} and "focused" in one.states and now.scene.in_front(one):
@@ -84,7 +84,7 @@ def _holds_more(now: Now, text: str) -> Element | None:
 
 
 def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | None]:
-    """The field of that name; a search field may have none."""
+    """Return the field of that name. A search field may have no name."""
     for target in targets:
         if (found := (yield from now.the(target, _TAKES_TEXT))) is not None:
             return found.element
@@ -111,7 +111,7 @@ def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | 
 
 
 def _went_in(now: Now, text: str, since: Move) -> str:
-    """Where the text stands now that did not before, in words; "" where it does not."""
+    """Describe the element that contains the text since a move; "" for none."""
     wanted = " ".join(text.split())
     if not wanted:
         return "; ".join(now.effects_of(since).altered)
@@ -135,12 +135,12 @@ def _went_in(now: Now, text: str, since: Move) -> str:
 
 
 def _holds(held: str, wanted: str) -> bool:
-    """Whether a field holds a text; what a field tells may be cut."""
+    """Return whether a field contains a text; the reported value may be truncated."""
     return wanted in held or (len(held) >= 40 and wanted.startswith(held.removesuffix("…").rstrip()[:200]))
 
 
 def _read_back(now: Now, wanted: str, before: Scene) -> str:
-    """The same by the words that can be read, where no field tells what it holds."""
+    """As `_went_in`, by OCR words, for fields that do not report their value."""
     shown, was = _words_on(now.scene), _words_on(before)
     words = [word for word in wanted.split() if len(word) >= 3] or wanted.split()
     new = [word for word in words if shown.count(word) > was.count(word)]
@@ -154,7 +154,7 @@ def _words_on(scene: Scene) -> str:
 
 
 def _reads_alike(wanted: str, shown: str) -> float:
-    """How much of a longer text is to be read, 0 to 100, whatever breaks it: a terminal wraps within words."""
+    """Return how much of a longer text is shown, 0 to 100, without regard to line breaks: terminals wrap in words."""
     from rapidfuzz import fuzz
 
     letters = re.sub(r"[\W_]+", "", wanted)
@@ -171,22 +171,22 @@ def _same_in(scene: Scene, element: Element) -> Element | None:
 
 
 def _display(now: Now) -> Element | None:
-    """What shows a text in the window in front and takes none: a calculator's display."""
+    """Return the read-only text in the front window, such as a calculator's display."""
     shown = [one for one in now.scene.elements if one.role == "text" and now.scene.in_front(one) and one.trusted]
     return shown[0] if len(shown) == 1 and "editable" not in shown[0].states else None
 
 
 def _describe(element: Element) -> str:
-    """A field in words."""
+    """Describe a field."""
     name = element.label or (element.name if element.role not in TEXTS else "")
     return f"the {element.role or 'text'}{f' “{name[:40]}”' if name else ''}"
 
 
 def _by_keys(now: Now, goal: Type, first: Move, *, focused: bool) -> Pursuit:
-    """Press the text's keys: some windows (calculators, games) take nothing that is pasted."""
+    """Press the text's keys, for windows that ignore pasted text (calculators, games)."""
     pasted = now.effects_of(first)
     if pasted.altered or pasted.changes:
-        return Done(pasted.words)  # it was taken, and turned into something else
+        return Done(pasted.words)  # the text was accepted and transformed
     if len(goal.text) > _MOST_KEYS or not goal.text.isascii():
         return Stuck("I typed the text, but nothing that I can see took it.")
     display = _display(now)
@@ -200,7 +200,7 @@ def _by_keys(now: Now, goal: Type, first: Move, *, focused: bool) -> Pursuit:
             return Stuck(f"{gone[:1].upper()}{gone[1:]} while I typed.")
 
     def taken() -> Done | None:
-        """What a key did, the last first: a display may show at the end what it showed at the beginning."""
+        """Look for the effect of any key, the last first: a display may end as it began."""
         each = [effects(one.scene, then.scene, one.changes, then.changes) for one, then in pairwise(pressed)]
         told = [one for one in (now.effects_of(pressed[-1]), *reversed(each)) if one.altered or one.changes]
         altered = told[0] if told else now.effects_of(first)

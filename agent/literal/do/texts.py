@@ -1,4 +1,4 @@
-"""Texts written in an editor and saved: typed, read back, named in the editor's own dialog, and seen as a file."""
+"""Writes a text in an editor and saves it: reads it back, names it in the editor's dialog, and checks the file."""
 
 import re
 
@@ -8,7 +8,7 @@ from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, V
 from agent.literal.goals import SaveAs, WriteFile
 from agent.screen.outline import Element
 
-#: The applications that are plain text editors, as their windows tell it.
+#: Application names of plain text editors.
 _EDITORS = re.compile(
     r"mousepad|text-?editor|gedit|pluma|xed|kwrite|kate|leafpad|l3afpad|featherpad|notepad", re.IGNORECASE
 )
@@ -17,7 +17,7 @@ _MOST_WAITS, _SECONDS = 3, 0.7
 
 
 def write_file(now: Now, goal: WriteFile) -> Pursuit:
-    """Write a text on an empty page, and save it where a name is given."""
+    """Write a text on an empty page, and save it if a name is given."""
     if (stuck := (yield from _to_empty_page(now, goal.editor or "text editor"))) is not None:
         return stuck
     yield type_in(f"Write the text ({len(goal.text)} characters).", goal.text)
@@ -31,7 +31,7 @@ def write_file(now: Now, goal: WriteFile) -> Pursuit:
 
 
 def save_as(now: Now, goal: SaveAs) -> Pursuit:
-    """Save what is open in front, under a name or its own."""
+    """Save the front window's document, under a new name or its own."""
     front = now.scene.front
     if front is None:
         return Stuck("I see no window whose text could be saved.")
@@ -50,7 +50,7 @@ def save_as(now: Now, goal: SaveAs) -> Pursuit:
 
 
 def _to_empty_page(now: Now, editor: str) -> Steps[Stuck | None]:
-    """Have an empty page of an editor in front."""
+    """Bring an empty page of an editor to the front."""
     taken = False
     if _page(now) is None and not _editor_is_in_front(now):
         opened = yield Step(f"Open the {editor}.", {"action": "open", "text": editor})
@@ -62,7 +62,7 @@ def _to_empty_page(now: Now, editor: str) -> Steps[Stuck | None]:
             if waits == _MOST_WAITS:
                 return Stuck(f"I see no page to write on in “{editor}”.")
             yield wait("A page to write on is not to be seen yet: wait.", 1)
-    if (page := _page(now)) is None:  # KWrite begins with a welcome
+    if (page := _page(now)) is None:  # KWrite starts with a welcome page
         yield press("There is no page yet: take a new one.", "ctrl+n")
         taken = True
     elif (page.value or "").strip():
@@ -80,7 +80,7 @@ def _to_empty_page(now: Now, editor: str) -> Steps[Stuck | None]:
 
 
 def _save(now: Now, name: str, text: str | None) -> Pursuit:
-    """Name the file in the dialog that opens, and see that it came."""
+    """Name the file in the save dialog, and check that it appears."""
     words = "The field for the name is not to be seen yet: wait."
     if (yield from until(lambda: focused_entry(now), words, _MOST_WAITS, _SECONDS)) is None:
         return (yield from leave(now, "I found no field for the name of the file."))
@@ -100,7 +100,7 @@ def _save(now: Now, name: str, text: str | None) -> Pursuit:
 
 
 def _of_size(words: str, after: str, text: str | None) -> Verdict:
-    """A file came: whether it is as large as the text; editors may end it with a line."""
+    """Check that a new file is as large as the text; editors may append a newline."""
     size = re.match(r"(\d+) bytes?\b", after)
     length = None if text is None else len(text.encode())
     if length is None or size is None or int(size[1]) in (length, length + 1):
@@ -109,7 +109,7 @@ def _of_size(words: str, after: str, text: str | None) -> Verdict:
 
 
 def _why_not(now: Now, name: str, acted: Move) -> str:
-    """Why nothing was saved: most often there is a file of that name, and the editor asks."""
+    """Return why nothing was saved. Usually the file exists and the editor asks."""
     before = {one.title for one in acted.scene.windows}
     asks = [window.title for window in now.scene.windows if window.title not in before]
     if asks or focused_entry(now) is None:
@@ -118,7 +118,7 @@ def _why_not(now: Now, name: str, acted: Move) -> str:
 
 
 def _page(now: Now) -> Element | None:
-    """What is written on in the editor in front; None where none is in front."""
+    """Return the page of the editor in front; None if there is none."""
     if not _editor_is_in_front(now):
         return None
     pages = [
@@ -135,6 +135,6 @@ def _editor_is_in_front(now: Now) -> bool:
 
 
 def _has_text(page: Element | None, text: str) -> bool:
-    """Whether the page holds the text; what a page tells may be cut."""
+    """Return whether the page contains exactly the text; the reported value may be truncated."""
     held, wanted = " ".join(((page.value if page else "") or "").split()), " ".join(text.split())
     return held == wanted or (len(held) >= 40 and wanted.startswith(held.removesuffix("…").rstrip()))

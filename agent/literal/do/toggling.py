@@ -1,4 +1,4 @@
-"""Switching on and off: check boxes, switches, toggle and radio buttons, check items of menus, one of two choices."""
+"""Switches things on and off: check boxes, switches, toggle and radio buttons, check menu items, choices."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -16,31 +16,31 @@ from agent.literal.vocabulary.labels import plain
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element
 
-#: A control changes its look, and its setting, this often a second after it was clicked.
+#: Waits of a second after a click until a control and its setting have changed.
 _MOST_WAITS = 2
-#: Where the tree tells no control within so many pixels above and below a text, it does not know that place.
+#: If the tree has no control within this many pixels above and below a text, it does not cover that area.
 _NEAR = 60
 _CHOSEN = CHOICES | {"toggle button", "push button"}
 
 
 def toggle(now: Now, goal: Toggle) -> Pursuit:
-    """Switch something on or off, where it is not so already."""
+    """Switch something on or off unless it is in that state already."""
     return (yield from _Toggling(now, goal).pursue())
 
 
 class _Toggling:
-    """One thing that is switched, and what the tables know of it."""
+    """Switches one thing, with its place from the tables."""
 
     def __init__(self, now: Now, goal: Toggle) -> None:
         self._now, self._goal = now, goal
         self._place = place = known_place(now, goal.target, on=goal.on)
-        #: how the control must stand
+        #: the state that the control must have
         self._wanted = goal.on if place is None or (place.choices and not place.control) else place.on
         self._targets = targets_of(goal.target, place)
         self._words, self._state = describe_target(goal.target), "on" if goal.on else "off"
 
     def pursue(self) -> Pursuit:
-        """The steps until it stands as wanted."""
+        """Yield the steps until the thing is in the wanted state."""
         waited = False
         while True:
             found = yield from look(self._now, self._find, self._goal.target, self._place)
@@ -57,7 +57,7 @@ class _Toggling:
             yield wait("Only its text is told yet: wait for the control.")
 
     def _find(self) -> Steps[tuple[Literal["switch", "item", "choice"], Element] | None]:
-        """A control that tells how it stands, something that does not tell, or one of several choices."""
+        """Find a control that reports its state, an item that does not, or one of several choices."""
         if (switch := (yield from self._find_switch())) is not None:
             return "switch", switch
         if (item := self._item()) is not None:
@@ -66,7 +66,7 @@ class _Toggling:
         return None if choice is None else ("choice", choice)
 
     def _item(self) -> Element | None:
-        """An item of an open menu, or a text where no tree tells the controls."""
+        """Return an item of the open menu, or a text in an area that the tree does not cover."""
         target = self._goal.target
         if not self._now.scene.menu_is_open:
             return _bare_text(self._now, target)
@@ -77,11 +77,11 @@ class _Toggling:
         switch = yield from find_switch(self._now, self._targets)
         chosen = self._place is not None and self._place.choices
         if switch is not None and switch.role == "toggle button" and chosen:
-            return None  # one of several that are chosen from: it is pressed where another one is not
+            return None  # one of several choices, not a switch of its own
         return switch
 
     def _choice(self) -> Element | None:
-        """What stands for what was asked: the dark one of several styles."""
+        """Return the choice for the wanted state, such as the dark one of several styles."""
         place, finder = self._place, self._now.finder
         for choice in place.choices if place is not None else ():
             target = Target(choice, under=place.under if place is not None else "")
@@ -89,7 +89,7 @@ class _Toggling:
                 return found.element
         return None
 
-    # A control that tells how it stands
+    # A control that reports its state
 
     def _switch(self, switch: Element) -> Pursuit:
         now = self._now
@@ -121,7 +121,7 @@ class _Toggling:
                 return Stuck(f"I clicked what stands for {self._words}, but it did not become {self._state}.")
 
     def _is_switched(self, switch: Element | None, attempt: Move, *, patient: bool) -> Verdict | None:
-        """How the control and its setting stand after a click; None for not as wanted yet."""
+        """Check the control and its setting after a click; None if they are not as wanted yet."""
         told = self._setting_tells(attempt, on=self._goal.on)
         stands = None if switch is None else is_on(switch)
         if told is not None and told[0] and stands is not (not self._wanted):
@@ -133,19 +133,19 @@ class _Toggling:
         return Done(self._with_settings(attempt, switch))
 
     def _click_again(self, switch: Element, attempt: Move) -> Step | None:
-        """A click on the control where it is, after one that missed it."""
+        """Return a click on the control itself, if the first click missed it."""
         if is_tick(switch):
-            # GTK 3 tells the cells of a tree too far right, by the room that it keeps for expanders.
+            # GTK 3 reports a tree's cells too far right, by the width reserved for expanders.
             x, y = switch.box.left - switch.box.width / 2, switch.box.top + switch.box.height / 2
             return self._now.click_at("Click where the box is drawn.", x, y, main=True)
         if self._now.clicked(attempt, switch.box):
             return None
         return self._now.click("What was clicked was its text alone: click the control.", switch)
 
-    # An item of a menu or a bare text, which does not tell how it stands
+    # A menu item or OCR text, which does not report its state
 
     def _by_setting(self, item: Element) -> Pursuit:
-        """Click what does not tell how it stands, but whose setting does; click again if it was so before."""
+        """Click an item whose state only a setting reports. Click again if it was in the wanted state before."""
         now, words = self._now, self._words
         first = yield now.click(f"Click {words}.", item)
         became = yield from self._wait_for_setting(first)
@@ -178,7 +178,7 @@ class _Toggling:
         return None
 
     def _became(self, move: Move) -> tuple[bool, str] | None:
-        """How the setting stands that says yes or no, changed since a move, and is about what was asked for."""
+        """Return the value of the boolean setting for the target that changed since a move, and the change in words."""
         name, place = self._goal.target.name, self._place
         if place is not None and place.settings:
             return self._setting_tells(move, on=True)
@@ -190,7 +190,7 @@ class _Toggling:
         return None
 
     def _open_again(self, attempt: Move) -> Step | None:
-        """Open the menu in which something was clicked: only there it tells how it stands."""
+        """Return a click that reopens the menu of a clicked item, which reports its state only there."""
         now, before = self._now, attempt.scene
         if now.scene.menu_is_open or not before.menu_is_open:
             return None
@@ -229,16 +229,16 @@ class _Toggling:
             attempt = yield step
 
     def _picture_above(self, element: Element) -> Step | None:
-        """Click the picture that a choice's text stands under, where a busy program tells only the text."""
+        """Return a click on the picture above a choice's text, if a busy program reports only the text."""
         if element.source != "words" or self._place is None or not self._place.above:
             return None
         x, y = element.box.left + element.box.width / 2, element.box.top - self._place.above
         return self._now.click_at("Its text does nothing: click the picture above it.", x, y, main=True)
 
-    # What settings tell
+    # Evidence from settings
 
     def _setting_tells(self, move: Move, *, on: bool) -> tuple[bool, str] | None:
-        """Whether a setting that changed since a move is what was asked for, and the change; None where none tells."""
+        """Return whether a setting that changed since a move has the wanted state, and the change; None for none."""
         for change in self._now.changed_since(move, "setting") if self._place is not None else ():
             for setting in self._place.settings if self._place is not None else ():
                 holds = setting.holds(change.after, on=on) if fnmatchcase(change.what, setting.what) else None
@@ -247,7 +247,7 @@ class _Toggling:
         return None
 
     def _contrary(self, move: Move, told: tuple[bool, str] | None) -> str:
-        """The setting of the same name that says otherwise since a move, in words; "" for none."""
+        """Return the setting of the same name that changed to the opposite since a move, in words; "" for none."""
         if told is not None:
             return "" if told[0] else told[1]
         name = self._goal.target.name
@@ -263,7 +263,7 @@ class _Toggling:
 
 
 def targets_of(target: Target, place: Place | None) -> list[Target]:
-    """What to look for: what the person named, and what the tables call it."""
+    """Return the target as the person named it, then as the tables name it."""
     targets = [target]
     if place is not None and place.control:
         targets.append(Target(place.control, under=place.under or target.under, inside=target.inside))
@@ -273,7 +273,7 @@ def targets_of(target: Target, place: Place | None) -> list[Target]:
 
 
 def _bare_text(now: Now, target: Target) -> Element | None:
-    """What is written where no tree tells the controls: XFCE's Settings shows other programs' pages within its own."""
+    """Return an OCR text in an area that the tree does not cover: XFCE's Settings embeds other programs' pages."""
     found = now.finder.best(target, TEXTS, least=WHOLE)
     if found is None or found.element.source != "words":
         return None
@@ -284,7 +284,7 @@ def _bare_text(now: Now, target: Target) -> Element | None:
 
 
 def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
-    """The switch of that name: one that is called so, or one on the row of what is called so."""
+    """Find the switch of that name, or the switch in the row of that name."""
     for least in (WHOLE, PART):
         for target in targets:
             found = yield from now.the(target, SWITCHES, least=least)
@@ -300,7 +300,7 @@ def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
 
 
 def _on_row_of(now: Now, row: Element) -> Element | None:
-    """The one switch in a row, or beside its text."""
+    """Return the only switch in a row, or the switch beside its text."""
     inside = [one for one in now.scene.within(row) if one.role in SWITCHES and now.finder.believes(one)]
     if len(inside) == 1:
         return inside[0]
@@ -320,13 +320,13 @@ def _on_row_of(now: Now, row: Element) -> Element | None:
 
 
 def _is_called(now: Now, switch: Element) -> bool:
-    """Whether a switch has a name that a person sees: GNOME's panels call the one in their title bar "Enable"."""
+    """Return whether a switch's name is visible text. GNOME's panels name the switch in their title bar "Enable"."""
     name = plain(switch.name)
     return bool(name) and any(plain(one.name) == name for one in now.scene.elements if one.id != switch.id)
 
 
 def _tick_in(now: Now, row: Element) -> Element | None:
-    """The box to tick in a row of a list: the cell in the column in which other rows are ticked, or may be."""
+    """Return the check box in a row: the cell in a column with checked or checkable cells."""
     beside = [one for one in now.scene.elements if one.parent == row.parent and same_row(one.box, row.box)]
     cells = [one for one in (*now.scene.within(row), *beside) if is_tick(one) and one.trusted]
     ticked = {one.box.left for one in now.scene.elements if is_tick(one) and one.states & {"checked", "checkable"}}

@@ -1,4 +1,4 @@
-"""Windows: opened, closed, brought to the front, made large or small; by their titles and applications."""
+"""Opens, closes, raises and resizes windows, which are identified by title and application."""
 
 import re
 
@@ -15,9 +15,9 @@ _MOST_WAITS = 2
 _PAGES = frozenset({"list item", "tree item", "page tab"})
 _HEADINGS = frozenset({"heading", "label"})
 _ICONS = frozenset({"icon", "desktop icon", "table cell"})
-#: Titles of what comes instead of what was to be opened.
+#: Titles of error windows that appear instead of the wanted one.
 _FAILURE = re.compile(r"\b(?:error|failed|fehler)\b", re.IGNORECASE)
-#: Chords by window manager: xfwm4's and Marco's own, then those of GNOME Shell, KWin and Muffin.
+#: Key combinations of xfwm4 and Marco, then of GNOME Shell, KWin and Muffin.
 _CHORDS = {
     "maximize": ("alt+f10", "super+up"),
     "unmaximize": ("alt+f10", "super+down"),
@@ -27,7 +27,7 @@ _CHORDS = {
 _LARGE = 0.85
 _MENUS = frozenset({"menu", "popup menu"})
 _SUBMENU = re.compile(r" (?:sub-?)?menu$", re.IGNORECASE)
-#: Words after which settings are meant, and that may be part of a button's name all the same.
+#: Words that mean settings, but may also be part of a button's name.
 _SETTINGS = ("options", "settings", "preferences")
 
 
@@ -58,7 +58,7 @@ def close(now: Now, goal: Close) -> Pursuit:
 
 
 def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
-    """Change how a window is shown."""
+    """Bring a window to the front or change its state."""
     missing = f"I see no window called “{goal.target}”." if goal.target else "I see no window."
     if goal.how == "maximize" and (shown := _window(now, goal.target)) is not None and _is_large(now, shown):
         return Done(f"“{shown.title}” is maximized already")
@@ -86,7 +86,7 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
 
 
 def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool = False) -> Steps[ShownWindow | Stuck]:
-    """Bring the window of a name to the front. `of_application`: another window of it that is in front will do."""
+    """Bring a window to the front. `of_application`: accept another window of the application that is in front."""
     tries = 0
     while (window := _window(now, name)) is not None:
         front = now.scene.front
@@ -106,7 +106,7 @@ def _key(window: ShownWindow) -> tuple[str, str]:
 
 
 def _window(now: Now, name: str) -> ShownWindow | None:
-    """The window of that name; for none, the one in front."""
+    """Return the window of that name; the front window for no name."""
     if not name:
         return now.scene.front
     return next((window for one in now.names.of(name) if (window := now.scene.named_window(one)) is not None), None)
@@ -127,7 +127,7 @@ def open_it(now: Now, goal: Open) -> Pursuit:
     attempt = yield step or start(f"Open “{name}”.", spoken, main=True)
     if attempt.action == "open" and attempt.failure is not None:
         return (yield from _by_sight(now, goal, attempt.failure))
-    if attempt.action == "click" and attempt.scene.menu_is_open:  # an entry of a menu need not open a window
+    if attempt.action == "click" and attempt.scene.menu_is_open:  # a menu item need not open a window
         return (yield from clicking.came_of(now, Click(Target(name)), attempt))
     if attempt.action == "click" and any(
         one.role == "menu" and now.clicked(attempt, one.box) for one in attempt.scene.elements
@@ -150,7 +150,7 @@ def open_it(now: Now, goal: Open) -> Pursuit:
 
 
 def _came(now: Now, name: str, attempt: Move) -> Verdict | None:
-    """The window or page that was opened; None for none yet."""
+    """Check for the opened window or page; None for none yet."""
     window = _new_window(now, attempt)
     if window is not None and _FAILURE.search(window.title):
         return Stuck(f"I opened “{name}”, and “{window.title}” came.")
@@ -164,7 +164,7 @@ def _came(now: Now, name: str, attempt: Move) -> Verdict | None:
 
 
 def _new_window(now: Now, attempt: Move) -> ShownWindow | None:
-    """A window that was not there before an attempt; one that only calls itself otherwise now is none."""
+    """Return a window that is new since an attempt; a window with a changed title does not count."""
     before = attempt.scene.windows
     had = {_key(window) for window in before}
     more = len(now.scene.windows) > len(before)
@@ -173,7 +173,7 @@ def _new_window(now: Now, attempt: Move) -> ShownWindow | None:
 
 
 def _page_of(now: Now, name: str, attempt: Move) -> Element | None:
-    """What says in front that the page of that name is open: its heading, or its row or tab, which is chosen."""
+    """Return the evidence that a page is open: its new heading, or its selected row or tab."""
 
     def named(scene: Scene, roles: frozenset[str]) -> list[Element]:
         return [
@@ -192,13 +192,13 @@ def _page_of(now: Now, name: str, attempt: Move) -> Element | None:
 
 
 def _of_application(now: Now, name: str, attempt: Move) -> ShownWindow | None:
-    """The window in front, where it is of that name: an application that was open already comes to the front."""
+    """Return the front window if it has that name, or if an application that ran already came to the front."""
     front, before = now.scene.front, attempt.scene.front
     if front is None:
         return None
     if any(now.scene.named_window(one, kinds=False) is front for one in now.names.of(name)):
         return front
-    # What was opened may call its window otherwise: then the focus went to it.
+    # The window's name may differ from the application's. Then the moved focus is the evidence.
     if before is None or attempt.action != "open" or _key(front) == _key(before):
         return None
     stayed = _key(before) in map(_key, now.scene.windows) and _key(front) in map(_key, attempt.scene.windows)
@@ -206,14 +206,14 @@ def _of_application(now: Now, name: str, attempt: Move) -> ShownWindow | None:
 
 
 def _names_of(goal: Open) -> list[str]:
-    """What the thing may be called: "View Options" may be a button or options, "the Zoom submenu" a menu."""
+    """Return possible names: "View Options" may be a button or options, "the Zoom submenu" a menu."""
     bare = _SUBMENU.sub("", goal.name)
     longer = [f"{goal.name} {kind}" for kind in _SETTINGS] if goal.kind == "settings" else []
     return list(dict.fromkeys([*longer, goal.name, bare]))
 
 
 def _in_open_menu(now: Now, goal: Open) -> Step | None:
-    """An entry of the menu that hangs open: what is opened next is looked for there before any application."""
+    """Return a click on an item of the open menu, which takes precedence over applications."""
     if goal.inside or now.scene.is_blank or not now.scene.menu_is_open:
         return None
     for name in _names_of(goal):
@@ -224,7 +224,7 @@ def _in_open_menu(now: Now, goal: Open) -> Step | None:
 
 
 def _menu_named(now: Now, goal: Open) -> str:
-    """The menu of the window in front in which the thing is said to be; "" for none."""
+    """Return the menu of the front window that the goal names; "" for none."""
     if not goal.inside or goal.kind:
         return ""
     name = _SUBMENU.sub("", goal.inside)
@@ -233,7 +233,7 @@ def _menu_named(now: Now, goal: Open) -> str:
 
 
 def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
-    """A row or icon of that name in a window that was opened before: it is meant there."""
+    """Return a click on a row or icon of that name in the front window, if the run has opened one before."""
     if not now.earlier or goal.kind == "application":
         return None
     doubts = 0
@@ -258,7 +258,7 @@ def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
 
 
 def _by_sight(now: Now, goal: Open, reason: str) -> Pursuit:
-    """No application has that name: click an icon or row that is shown under it, then double-click it."""
+    """Click, then double-click, a visible icon or row of that name, because no application has it."""
     name = goal.name
     clicks: list[Move] = []
     while True:
