@@ -1,1 +1,1 @@
-"""Checks a desktop in a window of our own: what is really seen, and what really arrives (`doctor --try`)."""
+"""Tests a desktop with a window of our own: whether captures show it and input reaches it (`doctor --try`)."""

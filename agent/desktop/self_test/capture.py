@@ -1,4 +1,4 @@
-"""Whether the window is seen in the capture: where, how large, in which colours, and as it is now."""
+"""Checks that captures show the test window: its place, size and colours, and that they are not outdated."""
 
 import time
 from typing import TYPE_CHECKING
@@ -13,10 +13,10 @@ from agent.screen.capture import Frame
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: The window's units by which a side of it may seem to be longer or shorter.
+#: Tolerance for the length of each side, in the window's units.
 _SIDE = 3.0
 _POLL = 0.1
-#: As dark as this is black to a person.
+#: Colour values up to this look black to a person.
 _BLACK = 8
 _ASLEEP = (
     "What is captured is not what is shown: is the screen locked or asleep, was another one chosen in the dialog, or "
@@ -27,7 +27,7 @@ _ASLEEP = (
 def look_for(
     window: SelfTestWindow, pattern: Pattern, desktop: Desktop, stop: StopSwitch
 ) -> tuple[Finding, DesktopPoint | None]:
-    """Find the window as it is, and then with its colours turned; what comes out, and its left top corner.
+    """Find the window in a capture, swap its colours, and find it again. Return the finding and its top left corner.
 
     Raises:
         EnvironmentLacksError: the screen cannot be captured.
@@ -36,7 +36,7 @@ def look_for(
     screen = desktop.screen
     deadline = time.monotonic() + PATIENCE
     before = screen.grab()
-    while not pattern.is_on(before.image) and time.monotonic() < deadline:  # it may still be fading in
+    while not pattern.is_on(before.image) and time.monotonic() < deadline:  # the window may still be fading in
         stop.sleep(_POLL)
         before = screen.grab()
     window.forget()
@@ -55,7 +55,7 @@ def look_for(
 
 
 def _placed(window: SelfTestWindow, found: Found, frame: Frame) -> tuple[Finding, DesktopPoint | None]:
-    """Whether its size is that of the window."""
+    """Check the size of the found pattern. Return the finding and the window's top left corner."""
     scale_x, scale_y = frame.viewport.scale
     region, (wide, high) = frame.viewport.region, window.size
     seen_wide, seen_high = found.box.width / scale_x, found.box.height / scale_y
@@ -72,7 +72,7 @@ def _placed(window: SelfTestWindow, found: Found, frame: Frame) -> tuple[Finding
 
 
 def _unseen(before: "Image", after: "Image", found: Found | None, pattern: Pattern, monitors: int) -> tuple[str, str]:
-    """Why it is not seen, and what to do."""
+    """Return why the window was not found, and what to do."""
     empty = what_is_empty(after)
     if empty:
         return f"the capture is empty: {empty}, though a window of ours is on the screen", _ASLEEP
@@ -86,7 +86,7 @@ def _unseen(before: "Image", after: "Image", found: Found | None, pattern: Patte
 
 
 def what_is_empty(image: "Image") -> str:
-    """What a picture of one colour alone shows, in words; "" for any other."""
+    """Describe a picture that has only one colour; "" for any other."""
     colour = is_empty(image)
     if colour is None:
         return ""

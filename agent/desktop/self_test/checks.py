@@ -1,7 +1,7 @@
-"""The self-test: what is done in the window, one thing after the other, and what arrives there.
+"""The self-test: sends input to the test window and checks what arrives there.
 
-Nothing is clicked or typed before the window itself told that the pointer, or the focus, is in it: what the capture
-says of its place may be wrong, which is what is tried here.
+It clicks and types only after the window has reported that the pointer, or the focus, is in it. The window's place in
+the capture may be wrong; that is one of the things being tested.
 """
 
 import random
@@ -22,11 +22,11 @@ from agent.desktop.self_test.window import SelfTestWindow
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 
-#: Typed one after the other: Latin with what only some layouts have, Cyrillic, Chinese.
+#: Typed one after the other: Latin with letters that only some layouts have, Cyrillic, Chinese.
 SCRIPTS = {"Latin": "Hello, Wörld ß 42", "Cyrillic": "Привет, мир", "Chinese": "你好，世界"}
-#: The window's units by which the pointer, and the place that is told of the window, may be off.
+#: Tolerances for the pointer and for the reported place of the window, in the window's units.
 _NEAR, _SIDE = 1.5, 3.0
-#: Where the pointer is sent, as shares of the window.
+#: Positions to which the pointer is sent, as fractions of the window's size.
 _PLACES = ((0.1, 0.1), (0.9, 0.15), (0.5, 0.5), (0.12, 0.88), (0.87, 0.9))
 _REMEDIES = {
     "pointer": "Is another window on top of ours, or the scale of this monitor not 100 %?",
@@ -50,7 +50,7 @@ class _Ends:
 
 
 def window_environ(desktop: Desktop, environ: Mapping[str, str]) -> Mapping[str, str] | None:
-    """The environment of a window that appears on a desktop: of Wayland where it is one. None: none is known to."""
+    """Return the environment for a window on this desktop, on Wayland if possible; None if there is no such one."""
     for other in ("DISPLAY", "WAYLAND_DISPLAY"):
         alone = {name: value for name, value in environ.items() if name != other}
         if desktop.shows(alone):
@@ -59,14 +59,14 @@ def window_environ(desktop: Desktop, environ: Mapping[str, str]) -> Mapping[str,
 
 
 class SelfTest:
-    """Tries a desktop; `run` may be called once.
+    """Tests a desktop; `run` may be called only once.
 
     Args:
-        desktop: opened for this.
-        program: the module that shows the window, in `environ`.
-        environ: see `window_environ`.
-        stop: of the desktop.
-        watch: the stop key; "" where it is not watched for a person, as in a sandbox.
+        desktop: the desktop, opened for this test.
+        program: the module that shows the window.
+        environ: the environment for `program`; see `window_environ`.
+        stop: the desktop's stop switch.
+        watch: the stop key; "" if nobody uses the desktop, as in a sandbox.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class SelfTest:
         self._origin = DesktopPoint(0, 0)
 
     def run(self) -> Iterator[Finding]:
-        """Each thing that was tried, as it comes out.
+        """Yield the result of each check as soon as it is known.
 
         Raises:
-            StoppedError: the person stopped it, or used mouse or keyboard. Nothing is held then, and clipboard and
-                pointer are as they were.
+            StoppedError: the person stopped the test, or used mouse or keyboard. No key is held down then, and the
+                clipboard is restored.
         """
         with ExitStack() as opened:
             try:
@@ -103,7 +103,7 @@ class SelfTest:
     def _open(self, opened: ExitStack) -> None:
         self._hand = self._desktop.hand
         if self._watch:
-            # To one compositor (cage) a window that appears, as ours, is the same as a person who uses the mouse.
+            # On one compositor (cage), a window that appears, such as ours, looks like a person who uses the mouse.
             watched = TakeoverWatch(_Ends(self._stop), self._hand.rest, lambda _: not self._window_seen)
             self._desktop.watch(self._watch, watched if self._desktop.abilities.takeover else None)
         opened.callback(self._hand.close)
@@ -139,7 +139,8 @@ class SelfTest:
 
     def _keyboard(self) -> Iterator[Finding]:
         if self._window.last("focus") is None:
-            # A seat without a keyboard gets one, and a window its focus, with the first key; this one types nothing.
+            # A seat without a keyboard gets one with the first key, and only then the window gets the focus. Shift
+            # types nothing.
             self._do(PressKeys(("shift",)))
             self._window.wait_for(lambda: self._window.last("focus") is not None)
         focus = self._window.last("focus")
@@ -162,7 +163,7 @@ class SelfTest:
         return Finding(name, ok=ok, detail=told, remedy="" if ok else _REMEDIES.get(name.partition(",")[0], _REMEDY))
 
     def _told_by_windows(self) -> Iterator[Finding]:
-        """Whether the desktop tells the same place of the window."""
+        """Check that the desktop reports the window at the same place."""
         if not self._desktop.abilities.windows:
             told = "this desktop does not tell which window is where: rules about windows ask, or match nothing"
             yield Finding("windows", ok=None, detail=told)
@@ -181,7 +182,7 @@ class SelfTest:
     def _points(self) -> Finding:
         """Send the pointer to places in the window."""
         worst = 0.0
-        for share in (_PLACES[0], *_PLACES):  # of a session's first move, some compositors only make a pointer
+        for share in (_PLACES[0], *_PLACES):  # some compositors lose a session's first move
             off = self._pointed(*share)
             if off is None:
                 told = f"the pointer was sent to {self._words(share)} and did not arrive in the window"
@@ -192,8 +193,8 @@ class SelfTest:
         return Finding("pointer", ok=ok, detail=told, remedy="" if ok else _REMEDIES["pointer"])
 
     def _pointed(self, across: float, down: float) -> float | None:
-        """Send the pointer to a share of the window; how far off it arrives there, None where it does not."""
-        for nudge in (0.0, 0.02, 0.0):  # where it is already there, nothing would be told
+        """Send the pointer to a place in the window. Return how far off it arrives; None if it does not arrive."""
+        for nudge in (0.0, 0.02, 0.0):  # a move to where the pointer already is would send no event
             self._window.forget()
             self._do(Move(self._point(across + nudge, down)))
             if nudge == 0 and self._window.wait_for(lambda: self._is_at(across, down), window.PATIENCE / 2):
@@ -205,7 +206,7 @@ class SelfTest:
         return bool(self._window.events("motion")) and off is not None and off <= _NEAR
 
     def _off(self, across: float, down: float) -> float | None:
-        """How far from a share of the window the pointer is, as the window told last; None where it is not in it."""
+        """Return how far the pointer is from a place in the window, by the last event; None if it is outside."""
         told, (wide, high) = self._window.last("motion", "left"), self._window.size
         if told is None or told["kind"] == "left":
             return None
@@ -276,17 +277,17 @@ class SelfTest:
         return ok, f"ctrl+shift+k arrived as {told}"
 
     def _reads_clipboard(self) -> tuple[bool | None, str]:
-        """Whether the desktop tells what the clipboard holds; the person's clipboard is only read."""
+        """Check that the desktop can read the clipboard. The person's clipboard is only read."""
         witness = self._desktop.open_witness(self._environ)
         if witness is None:
             return False, "this desktop does not tell what the clipboard holds"
         with closing(witness):
-            witness.changes()  # returns once it has seen how it was
+            witness.changes()  # returns once the first state is known
             lacking = next((remark for remark in witness.remarks if "clipboard" in remark), "")
         return (None, lacking) if lacking else (True, "what you copy can be told in receipts")
 
     def _sure(self) -> None:
-        """Put the pointer into the window, and raise where the window does not tell that it, and no other, gets it."""
+        """Move the pointer into the window. Raises ActionFailedError unless the window reports it there."""
         self._stop.check()
         off = self._off(0.5, 0.5)
         off = self._pointed(0.5, 0.5) if off is None or off > _NEAR else off
@@ -316,7 +317,7 @@ class SelfTest:
             return question(windows)
 
     def _pointer(self) -> tuple[int, int] | None:
-        """Where the pointer is; None where that is not told."""
+        """Return where the pointer is; None if unknown."""
         with suppress(EnvironmentLacksError):
             return self._asked(lambda windows: windows.pointer())
         return None

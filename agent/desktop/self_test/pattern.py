@@ -1,7 +1,7 @@
-"""The pattern of the window: drawn in two ways, one after the other, and found in two captures.
+"""The pattern in the test window, which is drawn in two ways and found in two captures.
 
-What was one of its two colours in the first capture and is the other one in the second is our window and nothing else,
-however the rest of the screen looks; and an old picture, given again, cannot pass.
+Pixels that change from one of its colours to the other can only be our window, whatever the rest of the screen shows.
+An outdated capture cannot pass.
 """
 
 import colorsys
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 Colour: TypeAlias = tuple[int, int, int]
-#: Cells across and down; those at the edge are of one colour, so that the whole box is found.
+#: Cells across and down. Those at the edge all have the same colour, so that the whole box is found.
 ACROSS, DOWN = 10, 8
-#: How far each part of a colour may be off: what comes through a video stream is not exact.
+#: Tolerance per colour channel, because video streams do not reproduce colours exactly.
 _TOLERANCE = 40
-#: So many pixels of the pattern in a row or column make it part of the box.
+#: Pixels of the pattern that a row or column must have to belong to the box.
 _LEAST = 8
-#: So many pixels of a colour are no accident.
+#: Pixels of a colour that cannot be there by chance.
 _MUCH = 2000
 
 
@@ -30,12 +30,12 @@ class Found:
     """Where the pattern was found, in pixels of the capture."""
 
     box: Region
-    right: float  # the share of its cells that look as they were drawn, in both captures
-    off: int  # the most that a cell's colour differs from what was drawn
+    right: float  # the share of cells with the right colour in both captures
+    off: int  # the largest difference of a cell's colour, per channel
 
 
 class Pattern:
-    """Two colours and cells of one or the other, all of them chosen by a number."""
+    """A grid of cells in two colours, generated from a seed."""
 
     def __init__(self, number: int) -> None:
         chance = random.Random(number)  # noqa: S311 -- not a secret
@@ -44,7 +44,7 @@ class Pattern:
         self._cells = [[int(_is_edge(x, y) or chance.random() < 0.5) for x in range(ACROSS)] for y in range(DOWN)]
 
     def cells(self, size: Size, *, turned: bool) -> list[tuple[Region, Colour]]:
-        """What is drawn in a window of that size; `turned`, each cell has the other colour."""
+        """Return the cells to draw in a window of this size. With `turned`, each cell has the other colour."""
         found = []
         for y, row in enumerate(self._cells):
             for x, cell in enumerate(row):
@@ -54,7 +54,7 @@ class Pattern:
         return found
 
     def find(self, before: "Image", after: "Image") -> Found | None:
-        """Where it is in two captures, the second one with the cells turned; None where it is not in both."""
+        """Find the pattern in two captures, the second with the colours swapped; None if it is not in both."""
         import numpy as np
 
         if before.size != after.size:
@@ -70,14 +70,14 @@ class Pattern:
         return self._checked(box, first, second)
 
     def is_on(self, image: "Image") -> bool:
-        """Whether much of both its colours is on a picture."""
+        """Whether a picture has many pixels of both colours."""
         import numpy as np
 
         picture = np.asarray(image, dtype=np.int16)
         return all(_near(picture, np.array(colour, dtype=np.int16)).sum() >= _MUCH for colour in self.colours)
 
     def _checked(self, box: Region, first: Any, second: Any) -> Found:
-        """The middle of each cell against what was drawn there."""
+        """Compare the middle of each cell with the colour that was drawn."""
         right, worst, cells = 0, 0, 0
         for picture, turned in ((first, False), (second, True)):
             for cell, colour in self.cells(box.size, turned=turned):
@@ -90,7 +90,7 @@ class Pattern:
 
 
 def is_empty(image: "Image") -> Colour | None:
-    """The colour of a picture that has only one; None where there is something on it."""
+    """Return the colour of a picture that has only one colour; None for any other picture."""
     extremes: Any = image.getextrema()  # of red, green and blue
     (red, red_most), (green, green_most), (blue, blue_most) = extremes
     return (red, green, blue) if (red, green, blue) == (red_most, green_most, blue_most) else None

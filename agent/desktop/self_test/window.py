@@ -1,4 +1,4 @@
-"""Our end of the window of the self-test: starts its program, and hears what it tells."""
+"""Starts the program that shows the test window, and reads the events that it reports."""
 
 import json
 import os
@@ -14,22 +14,22 @@ from typing import Any
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
-#: All that the program needs: no key may end up in it.
+#: The only variables that the program gets, so that it gets no API keys.
 _ENVIRONMENT = (
     *("HOME", "PATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"),
 )
 _ROOT = Path(__file__).resolve().parents[3]
-#: Seconds for a window to appear, also where a machine is busy.
+#: Seconds for the window to appear, even on a busy machine.
 _APPEARS = 15.0
-#: Seconds for whatever else the window is to tell.
+#: Seconds for any other event of the window.
 PATIENCE = 4.0
 _POLL = 0.01
 
 
 class SelfTestWindow:
-    """A window that shows a pattern and tells what reaches it, until it is closed.
+    """A window that shows a pattern and reports the events that reach it, until it is closed.
 
-    `program` is the module that shows it, `number` that of its pattern.
+    `program` is the module that shows the window, and `number` the seed of its pattern.
 
     Raises:
         EnvironmentLacksError: no window appears.
@@ -61,28 +61,28 @@ class SelfTestWindow:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Its width and height, in its own units."""
+        """Width and height, in the window's units."""
         last = [one for one in self._events if "width" in one][-1]
         return int(last["width"]), int(last["height"])
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
-        """What it told since the last `forget`, of these kinds."""
+        """Return the events of these kinds since the last `forget`."""
         return [one for one in self._events[self._since :] if one["kind"] in kinds]
 
     def forget(self) -> None:
-        """What it told so far does not count any more."""
+        """Ignore all events so far."""
         self._since = len(self._events)
 
     def last(self, *kinds: str) -> dict[str, Any] | None:
-        """What it told last of these kinds, ever."""
+        """Return the last event of these kinds, even from before `forget`."""
         return next((one for one in reversed(self._events) if one["kind"] in kinds), None)
 
     def held(self) -> list[str]:
-        """Keys and buttons that went down in it and did not come up."""
+        """Return the keys and buttons that went down in the window and did not come up."""
         down: dict[str, int] = {}
         for one in self._events:
             name = one.get("button") or one.get("name", "")
-            # A key is called otherwise where shift came up before it.
+            # A key has another name if shift was released before it.
             name = name.lower() if one["kind"].startswith("key") else name
             match one["kind"]:
                 case "press" | "key":
@@ -92,12 +92,12 @@ class SelfTestWindow:
         return sorted(name for name, times in down.items() if times > 0)
 
     def wait(self, *kinds: str, seconds: float | None = None) -> dict[str, Any] | None:
-        """The first event of these kinds since the last `forget`; None where none comes. Raises StoppedError."""
+        """Wait for an event of these kinds since the last `forget`; None after a timeout. Raises StoppedError."""
         self.wait_for(lambda: bool(self.events(*kinds)), seconds)
         return next(iter(self.events(*kinds)), None)
 
     def wait_for(self, true: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Wait until something is true; whether it is.
+        """Wait until a condition is true. Return False after a timeout.
 
         Raises:
             EnvironmentLacksError: the window is gone.
@@ -113,19 +113,19 @@ class SelfTestWindow:
         return True
 
     def ask(self, word: str) -> None:
-        """Ask it for something; see `report.serve`."""
+        """Send a command to the window; see `window_program.serve`."""
         assert self._process.stdin is not None
         with suppress(OSError):
             os.write(self._process.stdin.fileno(), f"{word}\n".encode())
 
     def close(self) -> None:
-        """Close it; never raises."""
+        """Close the window; never raises."""
         self.ask("end")
         self._hearing.join(PATIENCE)
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
-        if self._hearing.is_alive():  # it hangs, and so would our end
+        if self._hearing.is_alive():  # it hangs, and closing would hang too
             self._process.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(0.2)

@@ -1,6 +1,6 @@
-"""The program that shows the self-test window: draws a pattern, and prints what reaches the window as lines of JSON.
+"""The program that shows the self-test window: draws a pattern, and prints the window's events as lines of JSON.
 
-The window lives in a process of its own, so that it is a client of the desktop like any other.
+The window has a process of its own, so that it is a client of the desktop like any other.
 """
 
 import os
@@ -20,7 +20,7 @@ TITLE, APP = "mai-agent doctor", "mai-agent-doctor"
 
 
 class Shown(ABC):
-    """A window of one display system. All its methods may raise EnvironmentLacksError: the desktop is gone."""
+    """A window of one display system. All methods raise EnvironmentLacksError if the desktop is gone."""
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern, self.turned, self.size = pattern, False, Size(640, 480)
@@ -28,15 +28,15 @@ class Shown(ABC):
 
     @abstractmethod
     def fileno(self) -> int:
-        """Return a file to wait on."""
+        """Return the file descriptor to wait on."""
 
     @abstractmethod
     def take(self) -> None:
-        """Take in what came."""
+        """Handle all pending events."""
 
     @abstractmethod
     def draw(self) -> None:
-        """Draw the pattern, and call `drawn` when it is shown."""
+        """Draw the pattern, and call `drawn` once it is shown."""
 
     @abstractmethod
     def clipboard(self) -> str:
@@ -47,17 +47,17 @@ class Shown(ABC):
         """Close the window."""
 
     def tell(self, kind: str, **more: Any) -> None:
-        """Print one line."""
-        with suppress(OSError):  # nobody listens any more
+        """Print one event as a line of JSON."""
+        with suppress(OSError):  # the reader is gone
             put_json({"kind": kind, **more})
 
     def drawn(self, *, turned: bool) -> None:
-        """Tell that the pattern is shown."""
+        """Report that the pattern is shown."""
         self.tell("turned" if self._there else "there", width=self.size.width, height=self.size.height, turned=turned)
         self._there = True
 
     def key(self, name: str, modifiers: list[str], character: str, *, down: bool) -> None:
-        """Tell of a key that went down or came up, and keep the text that it makes or pastes."""
+        """Report a key that went down or came up, and keep the text that it enters or pastes."""
         self.tell("key" if down else "key up", name=name, modifiers=sorted(modifiers))
         if not down:
             return
@@ -69,7 +69,7 @@ class Shown(ABC):
             self.tell("text", text=self._text)
 
     def obey(self, word: str) -> None:
-        """Do what the self-test asks for."""
+        """Carry out a command of the self-test."""
         if word == "turn":
             self.turned = not self.turned
             self.draw()
@@ -79,7 +79,7 @@ class Shown(ABC):
 
 
 def serve(show: Callable[[Pattern], Shown]) -> None:
-    """Show a window with the pattern of the number in the arguments, until standard input ends or says "end"."""
+    """Show a window whose pattern has the seed in `sys.argv`, until standard input ends or says "end"."""
     try:
         window = show(Pattern(int(sys.argv[1])))
         words: list[str] = []
