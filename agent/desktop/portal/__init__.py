@@ -1,1 +1,1 @@
-"""The desktop of GNOME and KDE on Wayland, through the desktop portal and by what the person allows in its dialog."""
+"""GNOME and KDE on Wayland: through the desktop portal, with the user's consent in its dialog."""

@@ -1,4 +1,4 @@
-"""Which application has the focus, by what applications tell of themselves: GNOME tells nobody else."""
+"""Finds the focused application from the accessibility bus, because GNOME reports it nowhere else."""
 
 from contextlib import suppress
 
@@ -11,12 +11,12 @@ from agent.desktop.trees.tree import children, method, refs, states_of
 from foundation.errors import EnvironmentLacksError
 
 _MOST_WINDOWS = 50
-#: Seconds for the look: it takes some 10 ms, and who hangs must not hold typing up.
+#: Timeouts in seconds. A query takes some 10 ms; an application that hangs must not delay typing.
 _LIMITS = Limits(silence=0.2, total=0.3, working=1.0)
 
 
 def active_application(session: str) -> str:
-    """What the application calls itself whose window has the focus; "" where none tells that it has.
+    """Return the accessible name of the application whose window has the focus; "" if none reports the focus.
 
     Args:
         session: the address of the session bus; "" for none.
@@ -26,13 +26,15 @@ def active_application(session: str) -> str:
 
 
 def terminal_has_focus(session: str) -> bool:
-    """Whether the person uses the terminal that runs us; also where nobody tells, as many terminals do not."""
+    """Whether the terminal that runs us has the focus. Also true if no application reports it, because many terminals
+    do not.
+    """
     found, own = _look(session), processes_above()
     return bool(own) and (found is None or found.pid in own)
 
 
 def _look(session: str) -> Application | None:
-    """The application whose window has the focus; None where not exactly one tells that it has."""
+    """Return the focused application, or None unless exactly one reports the focus."""
     with suppress(EnvironmentLacksError):
         for address in buses(session):
             bus = Bus(address, _LIMITS)
@@ -53,6 +55,6 @@ def _active() -> Question[Application | None]:
     ]
     states = yield [method(window, "Accessible", "GetState", "au") for _, window in windows]
     having = [one for (one, _), body in zip(windows, states, strict=True) if has(states_of(body), ACTIVE)]
-    if len(having) != 1:  # one that hangs may still say that it has it
+    if len(having) != 1:  # an application that hangs may still report an old focus
         return None
     return (yield from introduce(having[0]))

@@ -1,4 +1,4 @@
-"""The clipboard that belongs to a session: read, lent for a paste, and given back as it was."""
+"""The clipboard of a session: read, lent for a paste, and restored afterwards."""
 
 import os
 import queue
@@ -12,34 +12,35 @@ from agent.desktop.portal.session import ClipboardListener, Session
 from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.wayland.selection import read_all, write_all
 
-#: Kinds of plain text that a text is offered as: Wayland's names, and those that X11's programs know.
+#: MIME types under which text is offered: Wayland's names and those of X11 programs.
 _TEXT = ("text/plain;charset=utf-8", "text/plain", "UTF8_STRING", "STRING", "TEXT")
-#: Managers of clipboards keep nothing of what is marked so (KDE's own convention).
+#: Clipboard managers do not store content with this marker (a KDE convention).
 _NOT_KEPT = {"x-kde-passwordManagerHint": b"secret"}
-#: Managers look at what is new at once, and their look must not count as a paste: seconds that they have. GNOME's took
-#: 0.02; where none came in that time, none is waited for any more.
+#: Seconds to wait for a clipboard manager, which reads new content at once: its read must not count as a paste. GNOME's
+#: took 0.02 s. If none reads in this time, later offers do not wait.
 _MANAGER_LOOKS = 1.0
-#: An application that has asked nothing for so many seconds has what it wants; longer is not waited.
+#: Seconds without a request after which an application has what it needs, and the longest wait for that.
 _QUIET, _LONGEST = 0.06, 0.6
 _TICK = 0.01
-#: An empty clipboard: where nobody owns it, GNOME's keeper of clipboards would bring back what it saw last.
+#: Stands for an empty clipboard. If the clipboard had no owner, GNOME's clipboard manager would restore the last
+#: content it saw.
 _EMPTY = {"text/plain": b""}
-#: No more bytes than these are kept of what the clipboard held.
+#: Most bytes of the previous content to keep.
 _MOST = 64_000_000
 
 
 class PortalClipboard:
-    """See `Clipboard`; used from any thread.
+    """See `Clipboard`. May be used from any thread.
 
     Args:
-        session: whose it is.
+        session: the session with the clipboard.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._kinds: Sequence[str] = ()
         self._ours = False
-        self._given: Mapping[str, bytes] = {}  # what we gave last
+        self._given: Mapping[str, bytes] = {}  # what we offered last
         self._wanted: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
         self._reading = threading.Lock()
         self._lending = threading.Lock()
@@ -58,7 +59,7 @@ class PortalClipboard:
         """See `Clipboard.read`."""
         if kind not in self._kinds:
             return None
-        if self._ours:  # nobody else would answer
+        if self._ours:  # the request would come back to us
             return self._given.get(kind)
         with self._reading:
             try:
@@ -71,12 +72,12 @@ class PortalClipboard:
                 os.close(file)
 
     def close(self) -> None:
-        """Hand nothing over any more; safe to call twice."""
+        """Stop serving content. Safe to call twice."""
         self._wanted.put(("", -1))
 
     @contextmanager
     def lent(self) -> Iterator["Loan"]:
-        """The clipboard for a while, which holds afterwards what it held. Raises BusError: it cannot be had."""
+        """Lend the clipboard, and restore its content afterwards. Raises BusError: the clipboard cannot be used."""
         with self._lending:
             before = self._saved()
             try:
@@ -86,7 +87,7 @@ class PortalClipboard:
                     self._give(before)
 
     def _saved(self) -> dict[str, bytes]:
-        """All that it holds, as far as whoever holds it answers."""
+        """Return the present content, as far as its owner delivers it."""
         found: dict[str, bytes] = {}
         left = _MOST
         for kind in _worth_keeping(self._kinds):
@@ -111,7 +112,7 @@ class PortalClipboard:
         self._wanted.put((kind, serial))
 
     def _serve(self) -> None:
-        """Hand over what was given, to whoever asks, as long as the session lasts."""
+        """Serve the offered content to applications until the session ends."""
         self._session.on_closed(self.close)
         while True:
             kind, serial = self._wanted.get()
@@ -129,13 +130,15 @@ class PortalClipboard:
 
 
 class Loan:
-    """The clipboard while it is lent, for texts that are pasted."""
+    """The clipboard while it is lent, for pasting text."""
 
     def __init__(self, clipboard: PortalClipboard) -> None:
         self._clipboard = clipboard
 
     def offer(self, text: str, check: Callable[[], None] = lambda: None) -> None:
-        """Let it hold a text, and let managers have their look; `check` may raise. Raises BusError."""
+        """Put a text on the clipboard, and wait until clipboard managers have read it. Raises BusError; `check` may
+        raise.
+        """
         clipboard = self._clipboard
         looks = len(clipboard._fetched)
         clipboard._give({kind: text.encode() for kind in _TEXT} | _NOT_KEPT)
@@ -143,19 +146,19 @@ class Loan:
             clipboard._has_manager = _until(lambda: len(clipboard._fetched) > looks, _MANAGER_LOOKS, check)
 
     def pasted(self, press: Callable[[], None], seconds: float, check: Callable[[], None]) -> bool:
-        """Press what pastes; whether an application fetched the text then, and has what it wants."""
+        """Press the keys for a paste. Return whether an application then fetched the text."""
         fetched = self._clipboard._fetched
         before = len(fetched)
         press()
         if not _until(lambda: len(fetched) > before, seconds, check):
             return False
-        # Some fetch twice, and browsers look again and again at what there is before they take what they fetched.
+        # Some applications fetch twice, and browsers check the offered types several times before they insert the text.
         _until(lambda: time.monotonic() - fetched[-1] > _QUIET, _LONGEST)
         return True
 
 
 def _until(true: Callable[[], bool], seconds: float, check: Callable[[], None] = lambda: None) -> bool:
-    """Wait until something is true; whether it is."""
+    """Wait until a condition is true. Return whether it became true in time."""
     deadline = time.monotonic() + seconds
     while not true():
         check()
@@ -166,7 +169,9 @@ def _until(true: Callable[[], bool], seconds: float, check: Callable[[], None] =
 
 
 def _worth_keeping(kinds: Sequence[str]) -> list[str]:
-    """All kinds but of pictures, of which one will do: each of the others is made when it is asked for."""
+    """Return the types to save: all but duplicate image formats. One image is enough, as the owner converts it for each
+    type on demand.
+    """
     pictures = [one for one in kinds if one.startswith("image/")]
     best = "image/png" if "image/png" in pictures else next(iter(pictures), "")
     return [one for one in kinds if one not in pictures or one == best]

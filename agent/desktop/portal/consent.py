@@ -1,7 +1,7 @@
-"""Opens a session through the desktop portal: the person allows it in the desktop's own dialog.
+"""Opens a session through the desktop portal: the user allows it in the desktop's own dialog.
 
-One session for all (RemoteDesktop with ScreenCast and Clipboard in it), so one dialog; and a token that restores what
-was allowed the next time, which is good for one time and comes anew with every start.
+One session covers everything (RemoteDesktop with ScreenCast and Clipboard), so there is one dialog. A single-use
+restore token, renewed at every start, restores the permission the next time.
 """
 
 import json
@@ -30,17 +30,17 @@ _PATH = "/org/freedesktop/portal/desktop"
 _INTERFACE = "org.freedesktop.portal."
 _KEYBOARD_AND_POINTER, _MONITORS = 3, 1
 _UNTIL_REVOKED = 2
-_HIDDEN, _EMBEDDED = 1, 2  # the pointer, in what is captured
+_HIDDEN, _EMBEDDED = 1, 2  # cursor modes: captures without and with the pointer
 _REFUSED = 1
-#: Seconds that a person has for the dialog.
+#: Seconds in which the user can answer the dialog.
 _PERSON = 120.0
 _POLL = 0.1
-#: The backends that know remote desktops, by what desktops call themselves (XDG_CURRENT_DESKTOP).
+#: The backends with RemoteDesktop, by XDG_CURRENT_DESKTOP.
 _BACKENDS = {"GNOME": "xdg-desktop-portal-gnome", "KDE": "xdg-desktop-portal-kde"}
 
 
 class _EndedError(Exception):
-    """The desktop answered a request otherwise than yes; its number for that."""
+    """The desktop did not grant a request; `response` is its response code."""
 
     def __init__(self, response: int) -> None:
         super().__init__(response)
@@ -48,7 +48,7 @@ class _EndedError(Exception):
 
 
 class RestoreToken:
-    """The token of the last session that was allowed: kept for this user alone, and good for one time.
+    """The restore token of the last allowed session: single-use, and readable by this user only.
 
     Args:
         path: the file, of mode 0600; None for the one in the state folder.
@@ -58,12 +58,14 @@ class RestoreToken:
         self._path = path or state_folder() / "portal.json"
 
     def read(self) -> str:
-        """The token; "" where there is none."""
+        """Return the token, or "" if there is none."""
         token = read_json_object(self._path).get("restore_token")
         return token if isinstance(token, str) else ""
 
     def keep(self, token: str) -> None:
-        """Keep what a start returned; "" forgets. A disk that cannot be written costs a question the next time."""
+        """Store the token returned by a start; "" deletes it. If it cannot be written, the next start shows the dialog
+        again.
+        """
         with suppress(OSError):
             if not token:
                 self._path.unlink(missing_ok=True)
@@ -73,7 +75,7 @@ class RestoreToken:
 
 
 def missing_on(environ: Mapping[str, str]) -> str:
-    """What is missing for this way, as a sentence; "" where it is there. Raises EnvironmentLacksError: no bus."""
+    """Return what is missing for this method, as a sentence; "" if nothing is. Raises EnvironmentLacksError: no bus."""
     try:
         with Bus(environ) as bus:
             return _missing(bus, environ)
@@ -106,18 +108,18 @@ def open_portal(
     token: RestoreToken | None = None,
     seconds: float = _PERSON,
 ) -> "PortalSession":
-    """A session that the person allows: in a dialog, or by a token of the last time.
+    """Open a session that the user allows in a dialog, or allowed earlier as recorded by the token.
 
     Args:
-        environ: of the session.
-        monitor: which of the monitors that were allowed, counted from 1; None for the first.
+        environ: environment of the session.
+        monitor: which of the allowed monitors, counted from 1; None for the default.
         stop: ends the wait.
-        token: where it is kept.
-        seconds: that the person has.
+        token: the stored restore token.
+        seconds: how long the user has to answer.
 
     Raises:
-        EnvironmentLacksError: it was refused, not answered in time, or cannot be had here.
-        UsageError: there is no such monitor among those that were allowed.
+        EnvironmentLacksError: it was refused or not answered in time, or the portal cannot be used.
+        UsageError: there is no such monitor among the allowed ones.
         StoppedError: the stop switch was set.
     """
     token = token or RestoreToken()
@@ -132,7 +134,7 @@ def open_portal(
         session = PortalSession(bus, stop, seconds, monitor)
         session.start(token)
         return session
-    except (BusError, LookupError, TypeError, ValueError) as error:  # the last ones for answers of another shape
+    except (BusError, LookupError, TypeError, ValueError) as error:  # not BusError: the reply is malformed
         bus.close()
         why = str(error) if isinstance(error, BusError) else "its answer cannot be read"
         raise EnvironmentLacksError(
@@ -147,12 +149,12 @@ def ask_portal(
     bus: Bus, interface: str, member: str, signature: str, body: tuple[Any, ...], options: Mapping[str, Any],
     stop: StopSwitch, seconds: float,
 ) -> tuple[int, dict[str, Any]] | None:  # fmt: skip
-    """Send a request that a person may have to answer, and wait for the response: its number and its results.
+    """Send a request that the user may have to answer. Wait for the response and return its code and results.
 
-    None if nobody answered within some seconds, or the stop switch was set. Raises BusError: there is no such request.
+    Return None on timeout, or if the stop switch was set. Raises BusError: the request failed.
     """
     name = f"mai{uuid.uuid4().hex}"
-    # The path of the response is known before the request (xdg-desktop-portal, Request): none can be missed.
+    # The response's path is known before the request (xdg-desktop-portal, Request), so the response cannot be missed.
     path = f"{_PATH}/request/{bus.name[1:].replace('.', '_')}/{name}"
     request = DBusAddress(path, PORTAL, f"{_INTERFACE}Request")
     response = AwaitedSignal(bus, PORTAL, request, "Response")
@@ -169,12 +171,12 @@ def ask_portal(
 
 
 def portal_address(interface: str) -> DBusAddress:
-    """The portal, by an interface of its own such as ScreenCast."""
+    """Return the portal's address for one of its interfaces, such as ScreenCast."""
     return DBusAddress(_PATH, PORTAL, f"{_INTERFACE}{interface}")
 
 
 class PortalSession(Session):
-    """A session of the portal's RemoteDesktop, ScreenCast and Clipboard interfaces; `start` comes first."""
+    """A session of the portal's RemoteDesktop, ScreenCast and Clipboard interfaces. Call `start` first."""
 
     handle_type, down_type, key_type, mime_types = "u", "u", "i", "mime_types"
 
@@ -184,21 +186,21 @@ class PortalSession(Session):
         self._monitor = monitor
         self._handle = ""
         self.has_clipboard = False
-        # GNOME hands on what it is told to Mutter, which counts in pixels of the stream's frames; measured at 100 to
-        # 200 %. The portal's own text, and KDE, have logical units, and the portal of GNOME 48 refuses what would lie
-        # outside the stream in these: of a scaled monitor, only a part can be reached by calls.
+        # GNOME passes coordinates on to Mutter, which uses pixels of the stream's frames; measured at 100 to 200 %. The
+        # portal's specification and KDE use logical units, and the portal of GNOME 48 rejects points outside the stream
+        # in these units: D-Bus calls reach only a part of a scaled monitor.
         self.units: Units = "pixels" if bus.owned(MUTTER) else "logical"
         self.unscaled_only = self.units == "pixels"
 
     def start(self, token: RestoreToken) -> None:
-        """Have it allowed. Raises as `open_portal` does."""
+        """Get permission and start the session. Raises the errors of `open_portal`."""
         known = token.read()
         try:
             results = self._ask_for(known)
         except _EndedError as ended:
             if not known or ended.response == _REFUSED:
                 raise _refused(ended.response) from ended
-            token.keep("")  # a token that is worth nothing any more costs a question, not the run
+            token.keep("")  # an invalid token leads to a dialog, not to a failed run
             try:
                 results = self._ask_for("")
             except _EndedError as again:
@@ -225,7 +227,7 @@ class PortalSession(Session):
         self.stream = Stream(node, regions[chosen], node, str(properties.get("mapping_id", ("s", ""))[1]))
 
     def _ask(self, interface: str, member: str, signature: str, body: tuple[Any, ...], **options: Any) -> Any:
-        """The results of a request. Raises as `open_portal` does, and _EndedError: the answer is no."""
+        """Return the results of a request. Raises the errors of `open_portal`, and _EndedError: it was not granted."""
         answer = ask_portal(self._bus, interface, member, signature, body, options, self._stop, self._seconds)
         if answer is None:
             self._stop.check()
@@ -239,7 +241,7 @@ class PortalSession(Session):
         return answer[1]
 
     def _ask_for(self, token: str) -> dict[str, Any]:
-        """One session; what `Start` says of it."""
+        """Create a session and return the results of `Start`."""
         bus = self._bus
         made = self._ask(REMOTE, "CreateSession", "", (), session_handle_token=("s", f"mai{uuid.uuid4().hex}"))
         handle = self._handle = str(made["session_handle"])
@@ -255,7 +257,7 @@ class PortalSession(Session):
             "cursor_mode": ("u", _HIDDEN if modes & _HIDDEN else _EMBEDDED),
         }
         self._ask("ScreenCast", "SelectSources", "o", (handle,), **sources)
-        with suppress(BusError):  # older portals, and KDE's, have no clipboard
+        with suppress(BusError):  # older portals, and KDE's, have no Clipboard interface
             clipboard = portal_address("Clipboard")
             bus.call(clipboard, "RequestClipboard", "oa{sv}", handle, {})
             bus.listen(PORTAL, clipboard, "SelectionOwnerChanged", self._owner_changed)

@@ -1,4 +1,4 @@
-"""The desktop of GNOME or KDE on Wayland: one session, by the portal or (thrown away) by Mutter itself."""
+"""The desktop of GNOME or KDE on Wayland: one session, through the portal or (disposable desktops) Mutter itself."""
 
 import socket
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from agent.desktop.wayland.seat_watch import SeatWatch
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
-#: Opens the session: see `consent.open_portal` and `mutter.open_mutter`.
+#: Opens a session; see `consent.open_portal` and `mutter.open_mutter`.
 OpenSession = Callable[[StopSwitch, int | None], Session]
 
 _RESTART = "Does it run (`systemctl --user status pipewire`)? Then start again."
@@ -45,7 +45,7 @@ class PortalDesktop(WaylandDesktop):
     """See `Desktop`, and for its arguments and errors `OpenDesktop`.
 
     Args:
-        open_session: asks the person, or whoever is there in place of one.
+        open_session: opens the session, with or without asking the user.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class PortalDesktop(WaylandDesktop):
     ) -> None:
         super().__init__(stop, environ)
         self._session = open_session(stop, monitor)
-        self._is_cut_off: Callable[[], bool] = lambda: False  # until there is a screen
+        self._is_cut_off: Callable[[], bool] = lambda: False  # until the screen is open
         self._watches.callback(self._session.close)
-        with ExitStack() as begun:  # what is open goes again where the rest fails
+        with ExitStack() as begun:  # closes what is open if a later step fails
             begun.callback(self.close)
             self._session.on_closed(self._ended)
             self.screen = PortalScreen(self._session)
@@ -117,23 +117,23 @@ class PortalDesktop(WaylandDesktop):
 
     def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
         """See `Desktop.watch`."""
-        remark = self._watch_key(stop_key)  # first: what the person answers there takes nothing over
+        remark = self._watch_key(stop_key)  # first: the user's answer to its dialog is no takeover
         self._watches.callback(SeatWatch(self._path, self._stop, takeover).close)
         if takeover is not None and idle.tells_idle(self._environ):
             ours = partial(terminal_has_focus, session_bus(self._environ))
-            known = self.abilities.windows  # then it is known better which window is ours
+            known = self.abilities.windows  # then the windows tell reliably which one is ours
             watch = idle.IdleWatch(self._environ, takeover, (lambda: False) if known else ours)
             self._watches.callback(watch.close)
         return remark
 
     def _watch_key(self, chord: str) -> str:
-        """Have the stop key watched; what is to be said of it. Raises UsageError: that is no chord."""
+        """Watch the stop key. Return a remark for the user, or "". Raises UsageError: the chord is invalid."""
         if not parse_chord(chord)[1] or not self.abilities.stop_key:
             return ""
         key: ShellStopKey | PortalStopKey
         if has_extension(self._environ):
             key = ShellStopKey(self._environ, self._stop, chord)
-        elif chord == DEFAULT_CHORD:  # nobody wished for a question
+        elif chord == DEFAULT_CHORD:  # the user chose no key, so no dialog is shown
             return _TO_BE_HAD
         else:
             key = PortalStopKey(self._environ, self._stop, chord)
@@ -145,7 +145,7 @@ class PortalDesktop(WaylandDesktop):
         return "a pointer and a keyboard that the desktop lent us"
 
     def _ended(self) -> None:
-        """The session ended without our doing: by the person, unless what gave it is gone."""
+        """Handle the end of the session. The user ended it, unless the program that opened it is gone."""
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as tried:
             tried.connect(self._path)
             if self._is_cut_off():

@@ -1,6 +1,6 @@
-"""Input by libei, where the desktop gives a connection for it: events go straight to the compositor.
+"""Input through libei, where the desktop supports it: events go straight to the compositor.
 
-It counts in the desktop's logical units. Used from the hand's thread alone.
+Coordinates are in the desktop's logical units. Use it only from the hand's thread.
 """
 
 import os
@@ -14,14 +14,16 @@ from agent.core.geometry import DesktopPoint
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import Axis, Session, Stream
 
-#: Seconds until the devices are there, or come back after a pause; the slowest seen took 0.1.
+#: Timeout in seconds for devices to appear, or to resume after a pause; the slowest seen took 0.1 s.
 _DEVICES = 3.0
-#: What one step of a wheel is in libei's units.
+#: One wheel step in libei's units.
 _STEP = 120
 
 
 def open_libei(session: Session) -> "LibeiWires | None":
-    """Wires for a session by libei; None where this machine or this desktop has none, and calls on the bus serve."""
+    """Open libei wires for a session. Return None if this machine or desktop has no libei, so that D-Bus calls are
+    used.
+    """
     try:
         from libei import ei
     except ImportError:
@@ -38,18 +40,18 @@ def open_libei(session: Session) -> "LibeiWires | None":
 
 
 class LibeiWires:
-    """See `Wires`. Raises BusError: the desktop gives no devices, or has taken them away.
+    """See `Wires`. Raises BusError: the desktop offers no input devices, or has removed them.
 
     Args:
         ei: the library.
-        connection: of the desktop; duplicated.
-        stream: the monitor that is touched.
+        connection: file descriptor from the desktop; it is duplicated.
+        stream: the monitor to act on.
     """
 
     def __init__(self, ei: Any, connection: int, stream: Stream) -> None:
         self._ei = ei
         self._stream = stream
-        self._devices: dict[str, Any] = {}  # what takes pointer, button, wheel and key
+        self._devices: dict[str, Any] = {}  # the device for each of pointer, button, wheel and key
         self._sender = ei.Sender.create_for_fd(os.dup(connection), name="mai-agent")
         self._gone = False
         try:
@@ -59,7 +61,7 @@ class LibeiWires:
             raise
 
     def in_units(self, point: DesktopPoint) -> tuple[float, float]:
-        """A point of the desktop in the units of these wires."""
+        """Convert a desktop point to the units of these wires."""
         region = self._region()
         left, top = (self._stream.region.left, self._stream.region.top) if region is None else region.position
         return left + point.x - self._stream.region.left, top + point.y - self._stream.region.top
@@ -82,7 +84,7 @@ class LibeiWires:
         self._do("wheel", lambda device: device.scroll_discrete(*turn))
 
     def close(self) -> None:
-        """Hang up; never raises, safe to call twice."""
+        """Disconnect. Never raises; safe to call twice."""
         if not self._gone:
             self._gone = True
             with suppress(Exception):
@@ -98,7 +100,7 @@ class LibeiWires:
         self._sender.dispatch()
 
     def _region(self) -> Any:
-        """The part of the pointer's space that the stream shows; None where none is told."""
+        """Return the stream's region in the pointer's coordinate space, or None if the device does not report it."""
         self._take_in(0)
         regions = self._devices["pointer"].regions if "pointer" in self._devices else ()
         named = [one for one in regions if self._stream.mapping and one.mapping_id == self._stream.mapping]
@@ -114,7 +116,7 @@ class LibeiWires:
             self._take_in(left)
 
     def _take_in(self, seconds: float) -> None:
-        """Take in what the desktop tells of its devices, within some seconds."""
+        """Process events about devices, waiting up to some seconds for them."""
         self._check()
         if seconds:
             select.select([self._sender.fd], [], [], seconds)
@@ -132,7 +134,7 @@ class LibeiWires:
                 self._devices = {name: one for name, one in self._devices.items() if one is not event.device}
             elif kind == kinds.DISCONNECT:
                 self._gone = True
-        self._check()  # what is sent from now on would be lost without a word
+        self._check()  # otherwise, events sent from now on would be lost silently
 
     def _check(self) -> None:
         if self._gone:
@@ -140,7 +142,7 @@ class LibeiWires:
 
 
 class _Needed:
-    """What devices must be able to do, in the library's words."""
+    """The capabilities that devices must have, by the library's names."""
 
     def __init__(self, ei: Any) -> None:
         can = ei.DeviceCapability

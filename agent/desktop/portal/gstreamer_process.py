@@ -1,9 +1,9 @@
-"""Hands over the last frame of a PipeWire stream, as often as it is asked: see `gstreamer.py`.
+"""Sends the last frame of a PipeWire stream on request: the process behind `screen.GStreamerFrames`.
 
     python3 gstreamer_process.py DESCRIPTOR NODE
 
-A line on standard input asks. Standard output gets three words (width, height, bytes of a line) and then the lines, as
-BGRX; three zeros where the last frame is the one that was handed over before. Runs in any Python that has `gi`.
+Each line on standard input is a request. The reply on standard output is three words (width, height, bytes per line)
+and then the lines as BGRX, or three zeros if the frame has not changed. Runs in any Python that has `gi`.
 """
 
 import struct

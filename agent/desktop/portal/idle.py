@@ -1,6 +1,6 @@
-"""Notices on GNOME that the person uses mouse or keyboard: Mutter tells for how long nobody has.
+"""Detects on GNOME that the user uses mouse or keyboard, from Mutter's idle time.
 
-Our own events count there too, so what counts is what comes while the hand rests, by one clock.
+Our own events reset the idle time too, so only activity while the hand rests counts. All times use one clock.
 """
 
 import threading
@@ -15,37 +15,37 @@ from agent.desktop.protocol.desktop import TakeoverWatch
 
 _MONITOR = "org.gnome.Mutter.IdleMonitor"
 _CORE = DBusAddress("/org/gnome/Mutter/IdleMonitor/Core", _MONITOR, _MONITOR)
-#: Seconds between two looks, one of which takes 2 ms.
+#: Polling interval in seconds; each poll takes 2 ms.
 _POLL = 0.1
-#: Seconds in which what our own hand did may still be counted, on a busy machine.
+#: Seconds during which our own input may still reset the idle time, on a busy machine.
 _SETTLES = 0.3
-#: By so much two answers about the same act may differ: milliseconds, and the way of the question.
+#: Seconds by which two times computed for the same event may differ: rounding to milliseconds, and the call's latency.
 _SAME = 0.02
 _PATIENCE = 5.0
 _WHAT = "used mouse or keyboard"
 
 
 def tells_idle(environ: Mapping[str, str]) -> bool:
-    """Whether the desktop of an environment tells it."""
+    """Whether the desktop of an environment reports the idle time."""
     with suppress(BusError):
         return idle_seconds(environ) >= 0
     return False
 
 
 def idle_seconds(environ: Mapping[str, str]) -> float:
-    """For how long nobody has used mouse or keyboard. Raises BusError: nobody tells."""
+    """Return the seconds since the last mouse or keyboard input. Raises BusError: the desktop does not report it."""
     with Bus(environ, _PATIENCE) as bus:
         [milliseconds] = bus.call(_CORE, "GetIdletime")
     return float(milliseconds) / 1000
 
 
 class IdleWatch:
-    """Watches until it is closed, or the desktop tells no more.
+    """Watches until it is closed or the desktop stops reporting the idle time.
 
     Args:
-        environ: of the desktop's programs.
-        takeover: whom to tell.
-        is_ours: whether the person uses our own terminal, where that is known from elsewhere than the windows.
+        environ: environment of the desktop's programs.
+        takeover: is told of user activity.
+        is_ours: whether the user is in our own terminal, for desktops whose windows do not tell that.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class IdleWatch:
         self._environ = environ
         self._takeover = takeover
         self._is_ours = is_ours
-        self._judged = time.monotonic() + _SETTLES  # acts before are of no interest: the command was just typed
+        self._judged = time.monotonic() + _SETTLES  # earlier input does not count: the user has just typed the command
         self._closed = threading.Event()
         threading.Thread(target=self._run, name="idle watch", daemon=True).start()
 
@@ -63,20 +63,20 @@ class IdleWatch:
         self._closed.set()
 
     def _run(self) -> None:
-        with suppress(BusError):  # a lost desktop is told by the watch on it
+        with suppress(BusError):  # the seat watch reports a lost desktop
             while not self._closed.wait(_POLL):
                 self._look()
 
     def _look(self) -> None:
-        """Raises BusError."""
+        """Check once. Raises BusError."""
         takeover, rest = self._takeover, self._takeover.rest
         rested = rest.since
         if takeover.steering.paused:
-            self._judged = time.monotonic() + _SETTLES  # what the person does until they let the run go on is no news
+            self._judged = time.monotonic() + _SETTLES  # input during a pause does not count as a takeover
         if rest.busy or takeover.steering.paused:
             return
         acted = time.monotonic() - idle_seconds(self._environ)
-        if rest.busy or rest.since != rested:  # the hand began under this look
+        if rest.busy or rest.since != rested:  # the hand started to act during this check
             return
         if acted <= max(rested + _SETTLES, self._judged):
             return

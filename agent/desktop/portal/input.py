@@ -1,6 +1,6 @@
-"""Pointer and keyboard in a session of the portal, or of Mutter: by calls on the bus, or by libei.
+"""Pointer and keyboard in a session of the portal or Mutter: by D-Bus calls or libei.
 
-What is down comes up when the session ends, however it ends: the desktop removes the devices that it made for it.
+When the session ends, for whatever reason, the desktop removes its virtual devices, which releases everything held.
 """
 
 import time
@@ -21,15 +21,15 @@ from foundation.errors import EnvironmentLacksError
 _TABLE = load_config("evdev.toml")
 _KEYS: Mapping[str, int] = _TABLE["keys"]
 _BUTTONS: Mapping[str, int] = _TABLE["buttons"]
-#: Seconds between two keys: toolkits that are slow to draw lose what comes faster.
+#: Seconds between two keys: toolkits that draw slowly lose faster input.
 _BETWEEN = 0.004
 
 
 class Wires(Protocol):
-    """What carries single events; see `Session` for its methods. Raises BusError."""
+    """Transport for single input events; see `Session` for its methods. Raises BusError."""
 
     def move(self, x: float, y: float) -> None:
-        """Move the pointer to a point in the units that these wires count in."""
+        """Move the pointer to a point in the units of these wires."""
 
     def button(self, code: int, *, down: bool) -> None:
         """Press or release a button."""
@@ -45,13 +45,13 @@ class PortalInput:
     """See `Input`.
 
     Args:
-        wires: what carries the events.
-        in_units: a point of the desktop in the units of the wires.
-        pointer: where the pointer is taken to be; kept up.
-        seat: what the seat had before these wires were there.
-        layout: the characters of the keyboard, asked once; None where that is not known.
-        stop: says why a session ended that is gone.
-        close: gives the wires back.
+        wires: transport for the events.
+        in_units: converts a desktop point to the units of the wires.
+        pointer: the assumed pointer position; kept up to date.
+        seat: the seat's devices before these wires existed.
+        layout: returns the keyboard's characters, or None if unknown; called once.
+        stop: gives the reason if the session has ended.
+        close: closes the wires.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class PortalInput:
         self._has_pointer, self._has_keyboard = seat.pointer, seat.keyboard
 
     def position(self) -> tuple[int, int]:
-        """See `Input.position`: where we put it."""
+        """See `Input.position`. Returns where we moved it last."""
         return self._at.at
 
     def move(self, x: int, y: int) -> None:
-        """See `Input.move`: to the middle of that unit."""
+        """See `Input.move`. Moves to the middle of that unit."""
         if not self._has_pointer:
-            # The first motion makes a pointer, which is in no window before it moves.
+            # The first motion creates a pointer, which is in no window before it moves again.
             self._has_pointer = True
             self._wires.move(*self._in_units(DesktopPoint(x - 0.5, y + 0.5)))
             time.sleep(KNOWN)
@@ -88,7 +88,7 @@ class PortalInput:
         self._at.at = x, y
 
     def held(self) -> list[str]:
-        """See `Input.held`: not known here."""
+        """See `Input.held`. Not known here."""
         return []
 
     def has_key(self, name: str) -> bool:
@@ -105,7 +105,7 @@ class PortalInput:
         for press in presses:
             try:
                 self._set(press, down=False)
-            except BusError as error:  # the others may still come up
+            except BusError as error:  # still release the others
                 failed = error
         if failed is not None:
             raise failed
@@ -118,7 +118,7 @@ class PortalInput:
             self._wires.wheel("horizontal", dx)
 
     def strokes(self, text: str) -> list[Stroke] | None:
-        """The keys of a text; None where the keyboard lacks one of its characters now, or is not known."""
+        """Return the strokes for a text, or None if the keyboard is unknown or lacks a character at present."""
         if any(char.isalpha() for char in text) and caps_lock_is_on():
             return None
         layout = self._known_layout()
@@ -126,7 +126,9 @@ class PortalInput:
         return None if None in found else [one for one in found if one is not None]
 
     def type(self, strokes: Sequence[Stroke], check: Callable[[int], None]) -> None:
-        """Press keys one after the other; `check` gets the number of those before, and may raise."""
+        """Press keys one after the other. Before each, `check` gets the number of keys pressed so far, and
+        may raise.
+        """
         shift = _KEYS["shift"]
         for number, stroke in enumerate(strokes):
             check(number)
@@ -146,13 +148,13 @@ class PortalInput:
     def lost(self, error: Exception) -> Exception:
         """See `Input.lost`."""
         try:
-            self._stop.check()  # a session that was ended says why
+            self._stop.check()  # raises the reason if the session has ended
         except Exception as why:
             return why
         return EnvironmentLacksError(f"This desktop takes no more input ({error}).", "Is the session still running?")
 
     def close(self) -> None:
-        """See `Input.close`; the session goes on."""
+        """See `Input.close`. The session stays open."""
         self._close()
 
     def _set(self, press: Press, *, down: bool) -> None:
@@ -169,10 +171,10 @@ class PortalInput:
             self._wires.key(code, down=down)
 
     def _codes(self, name: str) -> list[int]:
-        """The keys of a name in `agent.core.keys`, in order; none where there is none.
+        """Return the key codes for a name of `agent.core.keys`, in press order; empty if there is no such key.
 
-        A character's is where it lies in this layout, else where it lies in that of the United States: programs look
-        for ctrl+c there too where the layout has no such letter.
+        A character uses its position in the present layout, or else in the US layout: programs accept ctrl+c at that
+        position if the layout has no such letter.
         """
         if name in _KEYS:
             return [_KEYS[name]]
@@ -182,7 +184,7 @@ class PortalInput:
         return [_KEYS["shift"], stroke.code] if stroke.shift else [stroke.code]
 
     def _need_keyboard(self) -> None:
-        """On a seat without a keyboard, the first key makes one; shift alone does nothing."""
+        """Press shift alone, which has no effect, because the first key creates the keyboard on a seat without one."""
         if not self._has_keyboard:
             self._has_keyboard = True
             for down in (True, False):
@@ -197,7 +199,7 @@ class PortalInput:
 
 
 def notify_units(session: Session, viewport: Callable[[], Viewport]) -> Callable[[DesktopPoint], tuple[float, float]]:
-    """How points are told in calls on the bus, by how frames and desktop units relate now."""
+    """Return the conversion of desktop points for D-Bus input calls, using the viewport at the time of the call."""
 
     def in_units(point: DesktopPoint) -> tuple[float, float]:
         view = viewport()

@@ -1,7 +1,6 @@
-"""Opens a session by Mutter's own D-Bus interfaces, which ask nobody.
+"""Opens a session through Mutter's own D-Bus interfaces, which need no consent.
 
-For compositors that are thrown away, of tests and of sandboxes, only: never for a session that a person sits at, whose
-consent the portal asks for.
+Only for the disposable compositors of tests and sandboxes. A user's real session must go through the portal.
 """
 
 import socket
@@ -22,15 +21,15 @@ from foundation.errors import EnvironmentLacksError
 MUTTER = "org.gnome.Mutter.RemoteDesktop"
 _CAST = "org.gnome.Mutter.ScreenCast"
 _DISPLAYS = DBusAddress("/org/gnome/Mutter/DisplayConfig", *["org.gnome.Mutter.DisplayConfig"] * 2)
-#: org.gnome.Mutter.DisplayConfig: monitors lie side by side by their pixels, whatever their scale.
+#: org.gnome.Mutter.DisplayConfig: layout mode in which monitor positions count in pixels, whatever the scale.
 _PHYSICAL = 2
-_HIDDEN = 0  # the pointer, in what is captured
-#: Seconds until the stream is there; the slowest seen took 0.1.
+_HIDDEN = 0  # cursor mode: captures do not show the pointer
+#: Timeout in seconds for the stream; the slowest seen took 0.1 s.
 _STREAM = 10.0
 
 
 def missing_on(environ: Mapping[str, str]) -> str:
-    """What is missing for this way, as a sentence; "" where it is there."""
+    """Return what is missing for this method, as a sentence; "" if nothing is."""
     try:
         with Bus(environ) as bus:
             return "" if bus.owned(MUTTER) and bus.owned(_CAST) else "This compositor is no GNOME Shell."
@@ -39,10 +38,10 @@ def missing_on(environ: Mapping[str, str]) -> str:
 
 
 def open_mutter(environ: Mapping[str, str], monitor: int | None) -> "MutterSession":
-    """A session with one monitor; see `wayland.outputs.number_of`.
+    """Open a session for one monitor; see `wayland.outputs.number_of`.
 
     Raises:
-        EnvironmentLacksError: this compositor has no such interfaces.
+        EnvironmentLacksError: this compositor does not have the interfaces.
         UsageError: there is no such monitor.
     """
     try:
@@ -116,7 +115,7 @@ class MutterSession(Session):
         return self._bus.call(self._session, member, signature, *body)
 
     def _end(self) -> None:
-        """Nothing to say: Mutter ends the session when its connection is closed."""
+        """Do nothing: Mutter ends the session when the connection closes."""
 
 
 def _root(name: str) -> DBusAddress:
@@ -124,7 +123,7 @@ def _root(name: str) -> DBusAddress:
 
 
 def region_told(properties: Mapping[str, Any]) -> Region | None:
-    """Where a stream's monitor lies by what is told of the stream; None where that is not told."""
+    """Return the region of a stream's monitor, or None if the stream's properties do not contain it."""
     position, size = (properties.get(name, ("", None))[1] for name in ("position", "size"))
     if not size or min(size) < 1:
         return None
@@ -132,7 +131,7 @@ def region_told(properties: Mapping[str, Any]) -> Region | None:
 
 
 def _monitors(bus: Bus) -> tuple[list[str], list[Region]]:
-    """The connectors of all monitors that are on, and where each lies."""
+    """Return the connectors and the regions of all active monitors."""
     _, monitors, logical, properties = bus.call(_DISPLAYS, "GetCurrentState")
     modes = {
         monitor[0][0]: mode for monitor in monitors for mode in monitor[1] if mode[6].get("is-current", ("b", False))[1]

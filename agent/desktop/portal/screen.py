@@ -1,6 +1,6 @@
-"""Captures of the monitor that a session shares: frames of PipeWire, by pipewire-capture, else by GStreamer.
+"""Captures the shared monitor from PipeWire frames, through pipewire-capture or, as a fallback, GStreamer.
 
-A stream sends a frame when something changed, and none otherwise: the last one is how the screen looks now.
+A stream sends a frame only when something changed, so the last frame always shows the present screen.
 """
 
 import os
@@ -29,41 +29,41 @@ from foundation.errors import EnvironmentLacksError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: Seconds until the first frame; the slowest seen took 0.6.
+#: Timeout in seconds for the first frame; the slowest seen took 0.6 s.
 _FIRST = 5.0
-#: Seconds for a frame that is there already.
+#: Timeout in seconds for a frame that is already available.
 _NEXT = 2.0
 _POLL = 0.005
 _PROGRAM = Path(__file__).with_name("gstreamer_process.py")
 _PYTHONS = (sys.executable, "/usr/bin/python3")
-#: Bytes of its error output that are looked at for the last line.
+#: Bytes at the end of its error output in which the last line is looked for.
 _LAST_WORDS = 4096
-_HEAD = struct.Struct("=III")  # width, height, bytes of a line; all 0 for the frame that was handed over last
+_HEAD = struct.Struct("=III")  # width, height, bytes per line; all 0 if the frame has not changed
 
 
 class NoFramesError(Exception):
-    """This way gives no frames, or none any more; why, as a clause."""
+    """This method gives no frames, or no more frames. The message gives the reason, as a clause."""
 
 
 class Frames(ABC):
-    """One stream, used from one thread."""
+    """The frames of one stream. Use it from one thread."""
 
     @abstractmethod
     def latest(self) -> "Image":
-        """The last frame that came, RGB. Raises NoFramesError."""
+        """Return the last frame received, in RGB. Raises NoFramesError."""
 
     @abstractmethod
     def close(self) -> None:
-        """End it; never raises, safe to call twice."""
+        """Stop the stream. Never raises; safe to call twice."""
 
 
 class LibraryFrames(Frames):
-    """By pipewire-capture: frames in shared memory, of up to 4096 by 4096 pixels.
+    """Frames through pipewire-capture: in shared memory, of up to 4096 by 4096 pixels.
 
     Args:
-        connection: to PipeWire; the caller closes it.
+        connection: connection to PipeWire; the caller closes it.
         node: the stream.
-        size: how large its frames are about.
+        size: approximate size of the frames.
     """
 
     def __init__(self, connection: int, node: int, size: Size) -> None:
@@ -103,15 +103,15 @@ class LibraryFrames(Frames):
 
 
 class GStreamerFrames(Frames):
-    """By GStreamer: also what lies in a graphics card's memory, and of any size. Arguments: see `LibraryFrames`.
+    """Frames through GStreamer, of any size and also from GPU memory. Arguments: see `LibraryFrames`.
 
-    GStreamer's library for Python belongs to the system's own Python, so a program of its own uses it, and hands the
-    last frame over when it is asked (`gstreamer_process.py`).
+    GStreamer's Python bindings are only in the system's own Python. So a separate process uses them and sends the last
+    frame on request (`gstreamer_process.py`).
     """
 
-    def __init__(self, connection: int, node: int, size: Size) -> None:  # noqa: ARG002 -- it is told by the stream
+    def __init__(self, connection: int, node: int, size: Size) -> None:  # noqa: ARG002 -- the stream reports it
         self._last: Image | None = None
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 -- a pipe that nobody reads would fill up, and hang it
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 -- an unread pipe would fill up and block it
         why = "GStreamer's library for Python (gi) is missing"
         for python in dict.fromkeys(_PYTHONS):
             with suppress(OSError):
@@ -165,7 +165,7 @@ class GStreamerFrames(Frames):
         return bytes(data)
 
     def _end(self) -> str:
-        """End it; its last words."""
+        """End the process. Return the last line of its error output."""
         self._process.kill()
         self._process.communicate()
         if self._said.closed:
@@ -176,15 +176,15 @@ class GStreamerFrames(Frames):
 
 
 def _open_frames(connect: Callable[[], int], node: int, size: Size) -> tuple[Frames, socket.socket]:
-    """The frames of a stream by the first way that gives any, and the connection on which they come.
+    """Open the frames of a stream with the first method that works. Return them and their connection.
 
     Args:
-        connect: a new connection to PipeWire.
+        connect: opens a new connection to PipeWire.
         node: the stream.
-        size: how large its frames are about.
+        size: approximate size of the frames.
 
     Raises:
-        EnvironmentLacksError: no way gives any.
+        EnvironmentLacksError: no method gives frames.
     """
     why: list[str] = []
     for way in (LibraryFrames, GStreamerFrames):
@@ -205,7 +205,7 @@ def _open_frames(connect: Callable[[], int], node: int, size: Size) -> tuple[Fra
 
 
 def _wait_for(there: Callable[[], bool]) -> None:
-    """Wait for the first frame. Raises NoFramesError: none comes."""
+    """Wait for the first frame. Raises NoFramesError: none arrives."""
     deadline = time.monotonic() + _FIRST
     while not there():
         if time.monotonic() >= deadline:
@@ -214,15 +214,15 @@ def _wait_for(there: Callable[[], bool]) -> None:
 
 
 class PortalScreen:
-    """See `Screen`; may be opened on one thread and used on another.
+    """See `Screen`. May be opened on one thread and used on another.
 
-    `viewport` is the one place that knows how pixels of frames and desktop units relate; input asks it too.
+    `viewport` is the only place that relates pixels of frames to desktop units; input uses it too.
 
     Args:
-        session: whose stream it is.
+        session: the session with the stream.
 
     Raises:
-        EnvironmentLacksError: it gives no frames.
+        EnvironmentLacksError: the stream gives no frames.
     """
 
     def __init__(self, session: Session) -> None:
@@ -243,9 +243,9 @@ class PortalScreen:
         self.home = DesktopPoint(self._region.left + self._region.width / 2, self._region.top + self._region.height / 2)
 
     def grab(self) -> Frame:
-        """The last frame that came: how the screen looks now."""
+        """Return the last frame received, which shows the present screen."""
         try:
-            if self._ended:  # a stream does not notice, and would show the last frame for ever
+            if self._ended:  # the stream does not notice, and would return the last frame forever
                 raise NoFramesError("the desktop ended sharing it")
             if self.is_cut_off():
                 raise NoFramesError("PipeWire went away")
@@ -258,7 +258,7 @@ class PortalScreen:
         return Frame(image, self.viewport, time.monotonic())
 
     def is_cut_off(self) -> bool:
-        """Whether PipeWire itself went away; from any thread."""
+        """Whether the connection to PipeWire is lost. May be called from any thread."""
         looking = select.poll()
         with suppress(ValueError):  # closed
             looking.register(self._connection, 0)

@@ -1,7 +1,7 @@
-"""One session in which a desktop lets itself be seen and touched, whoever opened it (see `consent.py` and `mutter.py`).
+"""One session in which a desktop allows capture and input; `consent.py` and `mutter.py` open it.
 
-Everything in it belongs together: what is captured is where the pointer goes, and all of it ends at once, when the
-person presses the desktop's own "stop sharing", when the desktop goes away, and with this process.
+Its parts belong together: the pointer moves on the captured monitor. All of them end at once: when the user presses
+"stop sharing", when the desktop goes away, and when this process ends.
 """
 
 import threading
@@ -14,47 +14,47 @@ from typing import Any, Literal, TypeAlias
 from agent.core.geometry import Region
 from agent.desktop.linux.bus import Bus, BusError
 
-#: The units of a stream's points: pixels of its frames, or the desktop's own (logical) units.
+#: Units of a stream's points: pixels of its frames, or the desktop's logical units.
 Units: TypeAlias = Literal["pixels", "logical"]
 Axis: TypeAlias = Literal["vertical", "horizontal"]
-#: D-Bus's numbers of a wheel's axes.
+#: Numbers of the wheel's axes on D-Bus.
 _AXES: dict[Axis, int] = {"vertical": 0, "horizontal": 1}
-#: The interface of input, and that of the clipboard where it is another one.
+#: The interface for input, and the one for the clipboard if it is separate.
 REMOTE, CLIPBOARD = "RemoteDesktop", "Clipboard"
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One monitor that may be seen."""
+    """The stream of one shared monitor."""
 
-    node: int  # of PipeWire
-    region: Region  # where it lies, in desktop units
-    handle: int | str  # what calls of input name it by
-    mapping: str = ""  # what libei names it by; "" where that is not told
+    node: int  # PipeWire node
+    region: Region  # in desktop units
+    handle: int | str  # identifies it in input calls
+    mapping: str = ""  # identifies it in libei; "" if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class ClipboardListener:
-    """Callbacks for the clipboard, on the thread that receives."""
+    """Callbacks for the clipboard, called on the receiving thread."""
 
-    changed: Callable[[Sequence[str], bool], object]  # its kinds, and whether it is ours
-    wanted: Callable[[str, int], object]  # an application asks for a kind; the number of that transfer
+    changed: Callable[[Sequence[str], bool], object]  # its MIME types, and whether we own it
+    wanted: Callable[[str, int], object]  # the requested MIME type, and the transfer's serial number
 
 
 class Session(ABC):
-    """Input, frames and clipboard of a session. Every method but `close` raises BusError; used from any thread.
+    """Input, frames and clipboard of a session. Every method but `close` raises BusError. Usable from any thread.
 
     Args:
         bus: is closed with the session.
     """
 
-    monitors: Sequence[Region]  # all that are known of, in desktop units
-    stream: Stream  # the monitor that is seen and touched
+    monitors: Sequence[Region]  # all known monitors, in desktop units
+    stream: Stream  # the monitor that is captured and controlled
     units: Units  # of `move`
-    #: Whether `move` refuses points beyond the stream's size in desktop units, whatever its frames have.
+    #: Whether `move` rejects points beyond the stream's size in desktop units, even if its frames are larger.
     unscaled_only = False
     has_clipboard = True
-    #: D-Bus types of the stream's handle, of whether a button or key is down, and of a key; a name of an option.
+    #: D-Bus types of the stream's handle, a pressed state, and a key; and an option's name.
     handle_type: str
     down_type: str
     key_type: str
@@ -64,9 +64,9 @@ class Session(ABC):
         self._bus = bus
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], object]] = []
-        self._ended = False  # without our doing
+        self._ended = False  # not by us
         self._closed = False
-        self.is_lost = False  # it ended because the program that gave it is gone
+        self.is_lost = False  # ended because the program that opened it is gone
         self._clipboard: ClipboardListener | None = None
         self._held: tuple[Sequence[str], bool] = ((), False)  # the last state of the clipboard
 
@@ -76,30 +76,32 @@ class Session(ABC):
 
     @abstractmethod
     def _notify(self, member: str, signature: str, *body: Any) -> None:
-        """Send an event of input."""
+        """Send an input event."""
 
     @abstractmethod
     def _end(self) -> None:
-        """Tell the desktop that the session ends."""
+        """Tell the desktop to end the session."""
 
     @abstractmethod
     def pipewire(self) -> int:
-        """A connection to PipeWire on which the streams are; the caller closes it."""
+        """Open a connection to PipeWire that carries the streams; the caller closes it."""
 
     @abstractmethod
     def eis(self) -> int | None:
-        """A connection for libei, after which the calls of input below are refused; None where there is none."""
+        """Open a connection for libei, or return None if there is none. Afterwards, the input calls below
+        are rejected.
+        """
 
     def move(self, x: float, y: float) -> None:
         """Move the pointer to a point of the stream."""
         self._notify("PointerMotionAbsolute", f"{self.handle_type}dd", self.stream.handle, float(x), float(y))
 
     def button(self, code: int, *, down: bool) -> None:
-        """Press or release a button, by Linux's number."""
+        """Press or release a button, by Linux button code."""
         self._notify("PointerButton", f"i{self.down_type}", code, down)
 
     def key(self, code: int, *, down: bool) -> None:
-        """Press or release a key, by Linux's number."""
+        """Press or release a key, by Linux key code."""
         self._notify("KeyboardKeycode", f"{self.key_type}{self.down_type}", code, down)
 
     def wheel(self, axis: Axis, steps: int) -> None:
@@ -107,43 +109,43 @@ class Session(ABC):
         self._notify("PointerAxisDiscrete", "ui", _AXES[axis], steps)
 
     def give_clipboard(self, kinds: Sequence[str]) -> None:
-        """Own the clipboard, offering it as these kinds."""
+        """Own the clipboard and offer these MIME types."""
         self._call(CLIPBOARD, "SetSelection", "a{sv}", {self.mime_types: ("as", list(kinds))})
 
     def read_clipboard(self, kind: str) -> int:
-        """A pipe with what the clipboard holds as that kind; the caller closes it."""
+        """Return a pipe with the clipboard's content as this MIME type; the caller closes it."""
         return self._file(CLIPBOARD, "SelectionRead", "s", kind)
 
     def write_clipboard(self, serial: int) -> int:
-        """A pipe for the data of a transfer; the caller closes it."""
+        """Return a pipe for a transfer's data; the caller closes it."""
         return self._file(CLIPBOARD, "SelectionWrite", "u", serial)
 
     def clipboard_written(self, serial: int, *, done: bool) -> None:
-        """Tell whether the data of a transfer is in the pipe."""
+        """Report whether the transfer's data was written to the pipe."""
         self._call(CLIPBOARD, "SelectionWriteDone", "ub", serial, done)
 
     def listen_clipboard(self, listener: ClipboardListener) -> None:
-        """Tell of the clipboard from now on, and of what it holds already."""
+        """Call `listener` for the present content and every later change."""
         self._clipboard = listener
         listener.changed(*self._held)
 
     def clipboard_changed(self, options: Mapping[str, Any]) -> None:
-        """The desktop told what the clipboard holds: in Mutter's words, or the portal's."""
+        """Handle a change of the clipboard's content, in Mutter's or the portal's format."""
         plain = {name.replace("_", "-"): value for name, (_, value) in options.items()}
         kinds = plain.get("mime-types", ())
-        if isinstance(kinds, tuple):  # the list is packed once more
+        if isinstance(kinds, tuple):  # the list is wrapped in a tuple
             kinds = kinds[0] if kinds else ()
         self._held = [str(one) for one in kinds], bool(plain.get("session-is-owner"))
         if self._clipboard is not None:
             self._clipboard.changed(*self._held)
 
     def clipboard_wanted(self, kind: str, serial: int) -> None:
-        """An application wants what we gave."""
+        """Handle an application's request for the content we offered."""
         if self._clipboard is not None:
             self._clipboard.wanted(kind, serial)
 
     def on_closed(self, listener: Callable[[], object]) -> None:
-        """Call `listener` once when the session ended without our doing; at once where it has."""
+        """Call `listener` once when the session ends, unless we end it; immediately if it has already ended."""
         with self._lock:
             self._listeners.append(listener)
             ended = self._ended
@@ -151,7 +153,7 @@ class Session(ABC):
             listener()
 
     def ended(self, _: tuple[Any, ...] = ()) -> None:
-        """The desktop ended the session."""
+        """Handle the end of the session by the desktop."""
         with self._lock:
             if self._ended or self._closed:
                 return
@@ -162,13 +164,13 @@ class Session(ABC):
                 listener()
 
     def lost(self) -> None:
-        """The program that gave the session is gone."""
+        """Handle the loss of the program that opened the session."""
         with self._lock:
             self.is_lost = self.is_lost or not self._ended
         self.ended()
 
     def close(self) -> None:
-        """End it; what is held down comes up. Never raises; safe to call twice."""
+        """End the session; keys and buttons that are down are released. Never raises; safe to call twice."""
         with self._lock:
             closed, self._closed = self._closed, True
         if not closed:

@@ -1,4 +1,4 @@
-"""Stop keys on GNOME and KDE: a grab by our extension of GNOME's shell, or the portal's global shortcuts."""
+"""Stop keys on GNOME and KDE: grabbed by our GNOME Shell extension, or through the portal's global shortcuts."""
 
 import sys
 import time
@@ -19,25 +19,25 @@ from agent.safety.stop import StopSwitch
 from foundation.files import write_atomically
 
 _REASON = "the stop key was pressed"
-#: GNOME goes through its panels with the usual chord.
+#: Alternative on GNOME, which uses the default chord to cycle through its panels.
 _INSTEAD = "ctrl+shift+escape"
 _GNOME_MODIFIERS = {"ctrl": "<Control>", "alt": "<Alt>", "shift": "<Shift>", "super": "<Super>"}
-#: Names of modifiers in the words of the shortcuts specification of XDG.
+#: Names of modifiers in the XDG shortcuts specification.
 _PORTAL_MODIFIERS = {"ctrl": "CTRL", "alt": "ALT", "shift": "SHIFT", "super": "LOGO"}
 _SHORTCUTS = "GlobalShortcuts"
-#: Our name among applications. The portal keeps a person's answer by it, and only for an installed application.
+#: Our application ID. The portal stores the user's answer under it, and only for installed applications.
 _APPLICATION = "org.mai_agent.Agent"
-#: Its entry; one whose program is not there does not count.
+#: Its desktop entry. The portal ignores an entry whose program does not exist.
 _ENTRY = '[Desktop Entry]\nType=Application\nName=mai-agent\nExec="{python}" -m agent\nNoDisplay=true\n'
-#: Seconds that the person has for the dialog.
+#: Seconds in which the user can answer the dialog.
 _PERSON = 60.0
 
 
 class ShellStopKey:
-    """Sets the stop switch when the chord is pressed, until it is closed; for the chord "none", does nothing.
+    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it.
 
     Raises:
-        UsageError: that is no chord.
+        UsageError: the chord is invalid.
     """
 
     def __init__(self, environ: Mapping[str, str], stop: StopSwitch, chord: str) -> None:
@@ -64,12 +64,12 @@ class ShellStopKey:
             self.close()
 
     def close(self) -> None:
-        """Give the chord back: the shell does that when this connection is closed."""
+        """Release the chord. The shell does this when the connection closes."""
         if self._bus is not None:
             self._bus.close()
 
     def _grab(self, bus: Bus, chord: str) -> bool:
-        """Whether the chord is ours now. Raises BusError."""
+        """Grab the chord and return whether that worked. Raises BusError."""
         modifiers, key = parse_chord(chord)
         name = "".join(_GNOME_MODIFIERS[one] for one in modifiers) + keysym_of(key)
         [self._number] = bus.call(EXTENSION, "Grab", "s", name)
@@ -81,25 +81,25 @@ class ShellStopKey:
 
 
 def has_shortcuts(environ: Mapping[str, str]) -> bool:
-    """Whether the portal of a session has global shortcuts."""
+    """Whether the session's portal supports global shortcuts."""
     with suppress(BusError), Bus(environ) as bus:
         return bool(bus.property(portal_address(_SHORTCUTS), "version", start=True))
     return False
 
 
 class PortalStopKey:
-    """Sets the stop switch when the chord is pressed, until it is closed; for the chord "none", does nothing.
+    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it.
 
-    Waits while the desktop asks the person whether it may be had, which GNOME and KDE do once.
+    The constructor waits while the desktop asks the user for permission, which GNOME and KDE do once.
 
     Args:
-        environ: of the session.
-        stop: is set; ends the wait, too.
-        chord: as a person writes it.
-        seconds: that the person has.
+        environ: environment of the session.
+        stop: the switch to set; setting it also ends the wait.
+        chord: as the user writes it.
+        seconds: how long the user has to answer.
 
     Raises:
-        UsageError: that is no chord.
+        UsageError: the chord is invalid.
     """
 
     def __init__(self, environ: Mapping[str, str], stop: StopSwitch, chord: str, seconds: float = _PERSON) -> None:
@@ -121,17 +121,17 @@ class PortalStopKey:
             self.close()
 
     def close(self) -> None:
-        """Give the chord back."""
+        """Release the chord."""
         if self._bus is not None:
             self._bus.close()
 
     def _bind(self, bus: Bus, trigger: str, deadline: float) -> bool:
-        """Ask for the chord; whether it, or another one that the person chose, is ours now. Raises BusError."""
+        """Ask for the chord. Return whether we got it, or another chord that the user chose. Raises BusError."""
 
         def ask(member: str, signature: str, *body: Any, **options: Any) -> dict[str, Any]:
             left = max(0.0, deadline - time.monotonic())
             answer = ask_portal(bus, _SHORTCUTS, member, signature, body, options, self._stop, left)
-            return {} if answer is None else answer[1]  # GNOME 48 gives the chord, and says beside that it failed
+            return {} if answer is None else answer[1]  # GNOME 48 reports an error although it grants the chord
 
         session = ask("CreateSession", "", session_handle_token=("s", f"mai{uuid.uuid4().hex}")).get("session_handle")
         if not session:
@@ -147,7 +147,9 @@ class PortalStopKey:
 
 
 def _introduce(bus: Bus, environ: Mapping[str, str]) -> None:
-    """Tell our name where the portal takes it (since 1.20): it gives shortcuts to known applications alone."""
+    """Register our application ID if the portal supports it (since 1.20), which grants shortcuts only to known
+    applications.
+    """
     entry = places.data_home(environ) / "applications" / f"{_APPLICATION}.desktop"
     with suppress(OSError):
         entry.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""How text gets into an application in a session: short text by keys that the layout has, all other by pasting.
+"""Enters text in a session: short text by keys that the layout has, all other text by pasting.
 
-Nothing is ever left out: what the keyboard lacks is not dropped, as the desktop would, but pasted, or refused.
+No character is ever dropped: text that the keyboard lacks is pasted or refused, whereas the desktop would skip it.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,11 +15,11 @@ from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.protocol.windows import OpenWindows
 from agent.desktop.wayland.text import CheckedTextEntry, FocusCheck
 
-#: Text of one line up to this length is typed by keys, where it can be.
+#: Text up to this length, in characters, is typed by keys if possible.
 _KEYS_AT_FIRST = 60
-#: Text that is not taken when pasted is typed by keys, if it is at most this long.
+#: If pasting fails, text up to this length, in characters, is typed by keys.
 _MOST_KEYS = 200
-#: Seconds after which an application that has not fetched the text does not take pasted text.
+#: Seconds to wait for an application to fetch pasted text.
 _FETCH_TIMEOUT = 1.5
 _PASTE, _PASTE_IN_TERMINALS = ("ctrl", "v"), ("ctrl", "shift", "v")
 _NOTHING_TOOK_IT = "nothing on the screen took the text: is the right field focused?"
@@ -32,14 +32,14 @@ _INPUT_METHODS = ("GTK_IM_MODULE", "QT_IM_MODULE", "XMODIFIERS")
 
 
 class PortalTextEntry(CheckedTextEntry):
-    """Enters text by keys, or by pasting.
+    """Enters text by keys or by pasting.
 
     Args:
-        source: the keyboard.
-        clipboard: of the session.
+        source: returns the keyboard.
+        clipboard: returns the session's clipboard.
         open_windows: see `CheckedTextEntry`.
-        composes: whether keys go through an input method, so that they are no letters.
-        told_app: what the application with the focus calls itself, where windows are not known; "" where nobody tells.
+        composes: whether keys go through an input method and so do not type their letters.
+        told_app: returns the focused application's name where windows are not known; "" if unknown.
     """
 
     def __init__(
@@ -69,11 +69,12 @@ class PortalTextEntry(CheckedTextEntry):
             with clipboard.lent() as loan:
                 loan.offer(text, focus.check_stop)
                 focus.look()
-                # A terminal takes the usual chord for another one, and what is pasted after it for something else.
+                # Ctrl+V means something else in a terminal, and text pasted after it would be misread.
                 chord = _PASTE_IN_TERMINALS if takes_text(app, "primary") else _PASTE
                 if loan.pasted(partial(press, chord), _FETCH_TIMEOUT, focus.check_stop):
                     return
-                # A late fetch, by an application that hung, must not get the person's own: what is lent is the text.
+                # The loan lasts until here: an application that hung and fetches late must get this text, not the
+                # user's content.
                 if len(text) <= _MOST_KEYS and self._type(text, focus):
                     return
         except BusError as error:
@@ -81,7 +82,7 @@ class PortalTextEntry(CheckedTextEntry):
         raise ActionFailedError(_NOTHING_TOOK_IT)
 
     def _type(self, text: str, focus: FocusCheck) -> bool:
-        """Type it by keys; False, with nothing typed, where the keyboard cannot."""
+        """Type the text by keys. Return False, with nothing typed, if the keyboard cannot."""
         strokes = None if self._composes() else self._source().strokes(text)
         if strokes is None:
             return False
@@ -90,10 +91,10 @@ class PortalTextEntry(CheckedTextEntry):
 
 
 def composes(environ: Mapping[str, str]) -> bool:
-    """Whether one of the person's ways of typing is an input method, whose keys are no letters.
+    """Whether one of the user's input sources is an input method, whose keys do not type letters directly.
 
-    Nothing tells which is in use now. GNOME always runs IBus, and lists its engines among the input sources; elsewhere,
-    Fcitx is named in the environment of applications.
+    The source in use now is not reported. GNOME always runs IBus and lists its engines among the input sources;
+    elsewhere, applications' environment variables name Fcitx.
     """
     sources = DconfStore(environ).current(_INPUT_SOURCES)
     if sources is not None:

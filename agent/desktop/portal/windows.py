@@ -1,4 +1,4 @@
-"""Windows of desktops that describe all of them beside Wayland: GNOME with our extension, and KDE by a script in KWin.
+"""Windows on desktops that describe them outside Wayland: GNOME with our extension, and KDE through a KWin script.
 
 Both return the same JSON: {"windows": [...], "pointer": [x, y]}, the lowest window first, in desktop units.
 """
@@ -23,11 +23,11 @@ from foundation.configs import configs_dir
 from foundation.errors import EnvironmentLacksError
 
 SHELL = "org.gnome.Shell"
-#: Our extension of GNOME's shell (configs/gnome-extension).
+#: Our GNOME Shell extension (configs/gnome-extension).
 EXTENSION = DBusAddress("/org/mai_agent/Windows", SHELL, "org.mai_agent.Windows")
 _KWIN = "org.kde.KWin"
 _SCRIPTING = DBusAddress("/Scripting", _KWIN, "org.kde.kwin.Scripting")
-#: Seconds for one look; GNOME takes 2 ms, KWin 6.
+#: Timeout in seconds for one query; GNOME takes 2 ms, KWin 6 ms.
 _PATIENCE = 3.0
 _numbers = count(1)
 
@@ -36,17 +36,17 @@ class _Source(Protocol):
     """A desktop that describes its windows. Every method raises BusError."""
 
     def is_there(self) -> bool:
-        """Whether this session is that desktop."""
+        """Whether this session runs that desktop."""
 
     def describe(self) -> Any:
-        """The windows and the pointer now; see above."""
+        """Return the present windows and pointer; see the module's docstring for the format."""
 
     def activate(self, identifier: WindowId) -> bool:
-        """Bring a window to the front; whether it was there."""
+        """Bring a window to the front. Return whether it existed."""
 
 
 class _Gnome(_Source):
-    """GNOME's shell with our extension."""
+    """GNOME Shell with our extension."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -66,7 +66,7 @@ class _Gnome(_Source):
 
 
 class _Kwin(_Source):
-    """KWin: a script that runs in it for a moment calls us back. It needs nobody's permission."""
+    """KWin: runs a short script in it that calls us back. This needs no permission."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -82,7 +82,7 @@ class _Kwin(_Source):
         return bool(self._run("activate", WINDOW=str(identifier)))
 
     def _run(self, script: str, **words: str) -> Any:
-        """Run a script of ours and return the JSON that it calls us back with. Only KWin itself is heard."""
+        """Run one of our scripts and return the JSON of its callback. Only calls from KWin itself count."""
         name = f"mai-agent-{os.getpid()}-{next(_numbers)}"
         replies: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         with Bus(self._environ, _PATIENCE) as bus, tempfile.NamedTemporaryFile(suffix=".js") as file:
@@ -105,7 +105,7 @@ class _Kwin(_Source):
 
 
 def _start(bus: Bus, number: int) -> None:
-    """Start a loaded script, at the path of KWin 5.27 and 6, else at that of older ones. Raises BusError."""
+    """Run a loaded script, at the object path of KWin 5.27 and 6, or else that of older versions. Raises BusError."""
     try:
         bus.call(DBusAddress(f"/Scripting/Script{number}", _KWIN, "org.kde.kwin.Script"), "run")
     except BusError:
@@ -113,14 +113,14 @@ def _start(bus: Bus, number: int) -> None:
 
 
 def has_extension(environ: Mapping[str, str]) -> bool:
-    """Whether the shell of a session has our extension."""
+    """Whether the session's GNOME Shell has our extension."""
     with suppress(BusError), Bus(environ, _PATIENCE) as bus:
         return bus.owned(SHELL) and bool(bus.call(EXTENSION, "Tell"))
     return False
 
 
 class DescribedWindows(StackedWindows):
-    """The windows that the desktop describes."""
+    """The windows as the desktop describes them."""
 
     def __init__(self, source: _Source) -> None:
         self._source = source
@@ -130,7 +130,7 @@ class DescribedWindows(StackedWindows):
     def read(self) -> list[StackedWindow]:
         described = self._ask(self._source.describe)["windows"]
         self._orders = {one["id"]: int(one["order"]) for one in described}
-        # A window without a size has no place yet.
+        # A window without a size is not placed yet.
         found = [_window(one) for one in described if min(*one["box"][2:], *one["outer"][2:]) >= 1]
         return sorted(found, key=lambda one: one.visible)
 
@@ -149,7 +149,7 @@ class DescribedWindows(StackedWindows):
 
     @override
     def close(self) -> None:
-        """Nothing to close: each look is a connection of its own."""
+        """Do nothing: each query uses its own connection."""
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         try:
@@ -171,7 +171,7 @@ def _window(one: Mapping[str, Any]) -> StackedWindow:
 
 
 def open_described_windows(environ: Mapping[str, str]) -> DescribedWindows | None:
-    """The windows of a session, for the thread that calls; None where the desktop describes none."""
+    """Return the windows of a session, or None if the desktop does not describe them. For the calling thread only."""
     for source in (_Gnome(environ), _Kwin(environ)):
         with suppress(BusError):
             if source.is_there():

@@ -1,1 +1,1 @@
-"""What all ways to a Wayland desktop share: the wire protocol, monitors, and the watch over the compositor."""
+"""What all Wayland desktops share: the wire protocol, monitors, keyboard layouts and the watch on the compositor."""

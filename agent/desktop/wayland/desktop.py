@@ -1,4 +1,4 @@
-"""What the desktops on Wayland share: the compositor's socket, a pointer that nobody tells of, and the watches."""
+"""What the Wayland desktops share: the compositor's socket, an assumed pointer position, and the watches."""
 
 import os
 from abc import abstractmethod
@@ -22,7 +22,9 @@ NO_CORNER = "On Wayland, the pointer in a corner of the screen does not stop a r
 
 @dataclass(slots=True)
 class Pointer:
-    """Where our pointer was put last, in desktop units, as no compositor tells; shared by all connections of a run."""
+    """Where we moved the pointer last, in desktop units, as compositors do not report it. All connections of a run
+    share it.
+    """
 
     at: tuple[int, int]
 
@@ -44,7 +46,7 @@ class WaylandDesktop(LinuxDesktop):
     @property
     @abstractmethod
     def _input(self) -> Input:
-        """Pointer and keyboard, made when they are first asked for."""
+        """The pointer and keyboard, created on first use."""
 
     @cached_property
     def hand(self) -> Hand:
@@ -52,12 +54,12 @@ class WaylandDesktop(LinuxDesktop):
         return InputHand(self._stop, self._input, self.text_entry, self.applications, self.home)
 
     def _offers(self, *interfaces: str) -> bool:
-        """Whether the compositor offers one of these interfaces."""
+        """Whether the compositor offers at least one of these interfaces."""
         with closing(Connection(self._path)) as connection:
             return any(map(connection.has, interfaces))
 
     def _tells_idle(self) -> bool:
-        """Whether the compositor tells when the person uses mouse or keyboard."""
+        """Whether the compositor reports when the user uses mouse or keyboard."""
         return self._offers(*(name for name, *_ in NOTIFIERS))
 
     def shows(self, environ: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""Names and places of keys: keysyms of XKB, and the layout of the United States by Linux's codes of keys."""
+"""XKB keysym names of keys, and the US layout by Linux key codes."""
 
 from functools import cache
 from typing import NamedTuple
@@ -12,12 +12,12 @@ _KEYSYMS = {
 
 
 def keysym_of(key: str) -> str:
-    """The keysym of a key, by its name in `agent.core.keys`."""
+    """Return the keysym name of a key of `agent.core.keys`."""
     return key if len(key) == 1 else _KEYSYMS.get(key, key.title())
 
 
 class Stroke(NamedTuple):
-    """A key by Linux's code (configs/evdev.toml), and whether shift is held with it."""
+    """A Linux key code (configs/evdev.toml), and whether shift is held with it."""
 
     code: int
     shift: bool = False
@@ -25,7 +25,7 @@ class Stroke(NamedTuple):
 
 @cache
 def us_layout() -> dict[str, Stroke]:
-    """The stroke of each character; nobody changes it."""
+    """Return the stroke of each character. The dict is cached: do not modify it."""
     found: dict[str, Stroke] = {}
     for row in load_config("evdev.toml")["rows"]:
         for index, (plain, shifted) in enumerate(zip(row["plain"], row["shifted"], strict=True)):

@@ -1,7 +1,7 @@
-"""Which characters the keyboard of a Wayland session has, and by which keys: read from the compositor's own keymap.
+"""Finds which characters the keyboard of a Wayland session can type, and by which keys, from the compositor's keymap.
 
-Which of several layouts is in use, nobody tells a program without a window: a character counts only where the same
-keys make it in all of them.
+A program without a window cannot know which of several layouts is active. So a character counts only if the same keys
+type it in all layouts.
 """
 
 import mmap
@@ -20,48 +20,50 @@ _GET_KEYBOARD, CAPABILITIES, _KEYMAP = 1, 0, 0
 _POINTER, _KEYBOARD = 1, 2  # a seat's capabilities
 POINTER_AND_KEYBOARD = _POINTER | _KEYBOARD
 _XKB = 1
-_SHIFT = 1  # of XKB's real modifiers, which every keymap numbers alike
-#: The keys that people type with, ordinary ones first: no other key with a sign on it does the same everywhere.
+_SHIFT = 1  # an XKB real modifier, with the same number in every keymap
+#: The keys for text, ordinary ones first. Other keys with characters on them do not behave the same everywhere.
 _KEYS = (*range(2, 54), 57, 86, 89, 124)
-#: Seconds after which applications know of a pointer or keyboard that is new to its seat: what comes earlier is lost.
-#: Lost after 0.07 on a busy machine, not after 0.15.
+#: Seconds until applications have noticed a new pointer or keyboard; earlier input is lost. On a busy machine, input
+#: was lost after 0.07 s, but not after 0.15 s.
 KNOWN = 0.3
 
 
 def read_layout(path: str) -> dict[str, Stroke] | None:
-    """The characters that the keyboard of a compositor has; None where it has no keyboard, or its map is not known.
+    """Return the strokes of the characters that the keyboard can type, or None without a keyboard or a usable keymap.
 
     Args:
-        path: of the compositor's socket.
+        path: the compositor's socket.
 
     Raises:
-        EnvironmentLacksError: it is gone.
+        EnvironmentLacksError: the compositor is gone.
     """
     keymap = keymap_of(path)
     if not keymap:
         return None
-    with suppress(EnvironmentLacksError):  # without the library, or with an old one
+    with suppress(EnvironmentLacksError):  # libxkbcommon is missing or too old
         return characters(keymap)
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """What a compositor's seat has."""
+    """The devices of a compositor's seat."""
 
     pointer: bool
     keyboard: bool
 
 
 def read_seat(path: str) -> Seat:
-    """What the seat of a compositor has now: without a mouse, say, no pointer. Raises EnvironmentLacksError."""
+    """Return the seat's present devices; without a mouse, for example, it has no pointer. Raises
+    EnvironmentLacksError.
+    """
     with closing(Connection(path)) as connection:
         _, told = _seat(connection)
         return Seat(bool(told & _POINTER), bool(told & _KEYBOARD))
 
 
 def caps_lock_is_on(lights: Path = Path("/sys/class/leds")) -> bool:
-    """Whether a keyboard's light says that Caps Lock is on, which Wayland tells only windows."""
+    """Whether a keyboard's LED shows Caps Lock. Wayland reports the lock only to windows."""
     for light in lights.glob("*::capslock/brightness"):
         with suppress(OSError):
             if light.read_text(encoding="ascii").strip() not in ("", "0"):
@@ -70,7 +72,7 @@ def caps_lock_is_on(lights: Path = Path("/sys/class/leds")) -> bool:
 
 
 def _seat(connection: Connection) -> tuple[int, int]:
-    """The seat's number, and its capabilities; zeros where there is none."""
+    """Return the seat's object ID and its capabilities; zeros if there is no seat."""
     capabilities = [0]
 
     def heard(opcode: int, arguments: Arguments) -> None:
@@ -85,7 +87,7 @@ def _seat(connection: Connection) -> tuple[int, int]:
 
 
 def keymap_of(path: str) -> bytes:
-    """The keymap as text; empty where there is no keyboard. Raises EnvironmentLacksError."""
+    """Return the keymap as text; empty if there is no keyboard. Raises EnvironmentLacksError."""
     found: list[bytes] = []
 
     def heard(opcode: int, arguments: Arguments) -> None:
@@ -103,7 +105,7 @@ def keymap_of(path: str) -> bytes:
 
 
 def take_keymap(arguments: Arguments) -> bytes:
-    """The text of a keymap that a keyboard tells; empty where it is of another kind."""
+    """Return the keymap's text from a keymap event; empty if the keymap has another format."""
     kind, file, size = arguments.number(), arguments.file(), arguments.number()
     try:
         if kind != _XKB or not size:
@@ -115,9 +117,9 @@ def take_keymap(arguments: Arguments) -> bytes:
 
 
 def characters(text: bytes) -> dict[str, Stroke]:
-    """Which strokes make which characters in all layouts of a keymap (XKB's text).
+    """Return the strokes of the characters that are the same in all layouts of an XKB keymap.
 
-    Raises EnvironmentLacksError: libxkbcommon is missing, or does not understand it.
+    Raises EnvironmentLacksError: libxkbcommon is missing, or cannot parse the keymap.
     """
     with closing(Keymap(text)) as keymap:
         first, *others = [_characters_in(keymap, layout) for layout in range(keymap.count())] or [{}]
@@ -128,14 +130,14 @@ def _characters_in(keymap: Keymap, layout: int) -> dict[str, Stroke]:
     found: dict[str, Stroke] = {}
     for code in _KEYS:
         for char, ways in keymap.levels(code, layout):
-            # Dead keys make no character by themselves, and control characters are keys of their own.
+            # Dead keys type no character by themselves, and control characters have keys of their own.
             if char >= " " and char != "\x7f" and ways & {0, _SHIFT}:
                 found.setdefault(char, Stroke(code, shift=0 not in ways))
     return found
 
 
 def describe_display(path: str) -> tuple[list[str], list[str]]:
-    """The monitors of a compositor, and the layouts of its keyboard, in words. Raises EnvironmentLacksError."""
+    """Describe the monitors and the keyboard layouts of a compositor in words. Raises EnvironmentLacksError."""
     with closing(Connection(path)) as connection:
         monitors = [one.words for one in read_outputs(connection)]
     text = keymap_of(path)

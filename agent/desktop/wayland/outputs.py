@@ -1,4 +1,4 @@
-"""The monitors of a Wayland desktop: where each lies, in its logical units, and how it is turned."""
+"""The monitors of a Wayland desktop: position in logical units, pixel size and rotation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from foundation.errors import UsageError
 
 _MANAGER = "zxdg_output_manager_v1"
 _GET_OUTPUT = 1
-#: wl_output's events, and its flag of the mode that is used.
+#: wl_output's events, and the flag of its current mode.
 _GEOMETRY, _MODE, _SCALE = 0, 1, 3
 _CURRENT = 1
 
@@ -27,7 +27,7 @@ class _OutputEvents:
     number: int = 0
 
     def output(self, opcode: int, arguments: Arguments) -> None:
-        """An event of wl_output."""
+        """Handle an event of wl_output."""
         if opcode == _GEOMETRY:
             self.at = arguments.signed(), arguments.signed()
             for _ in range(3):
@@ -40,7 +40,7 @@ class _OutputEvents:
             self.scale = arguments.signed()
 
     def logical(self, opcode: int, arguments: Arguments) -> None:
-        """An event of zxdg_output_v1."""
+        """Handle an event of zxdg_output_v1."""
         if opcode == 0:
             self.logical_at = arguments.signed(), arguments.signed()
         elif opcode == 1:
@@ -51,14 +51,14 @@ class _OutputEvents:
 class Output:
     """One monitor."""
 
-    number: int  # the object of its wl_output
-    region: Region  # in logical units, which is what the pointer moves in
-    transform: int  # wl_output.transform: quarter turns, and 4 more where it is mirrored
-    pixels: tuple[int, int] = (0, 0)  # of its own, turned as it is; zeros where it does not say
+    number: int  # object ID of its wl_output
+    region: Region  # in logical units, which the pointer uses too
+    transform: int  # wl_output.transform: quarter turns, plus 4 if mirrored
+    pixels: tuple[int, int] = (0, 0)  # its pixel size after rotation; zeros if unknown
 
     @property
     def words(self) -> str:
-        """Its size and place, its scale, and how it is turned."""
+        """A description of its size, position, scale and rotation."""
         pixels = f", scale {self.pixels[0] / self.region.width:.3g}" if self.pixels[0] else ""
         turned = f", turned by {90 * (self.transform & 3)} degrees" if self.transform & 3 else ""
         mirrored = ", mirrored" if self.transform & 4 else ""
@@ -66,7 +66,7 @@ class Output:
 
 
 def read_outputs(connection: Connection) -> list[Output]:
-    """All monitors that show something, in the compositor's order. Raises EnvironmentLacksError."""
+    """Return all active monitors, in the compositor's order. Raises EnvironmentLacksError."""
     found: list[_OutputEvents] = []
     manager = connection.bind(_MANAGER, 3) if connection.has(_MANAGER) else None
     for which in range(len(connection.globals.get("wl_output", []))):
@@ -84,13 +84,13 @@ def read_outputs(connection: Connection) -> list[Output]:
 
 
 def _turned(events: _OutputEvents) -> tuple[int, int]:
-    """Its pixels across and down, as a person sees them."""
+    """Return the width and height in pixels after rotation."""
     width, height = events.pixels
     return (height, width) if events.transform % 2 else (width, height)
 
 
 def _region(events: _OutputEvents) -> Region | None:
-    """Where it lies; None where it is switched off."""
+    """Return the region in logical units, or None if the monitor is off."""
     size = events.logical_size
     if size is None:
         width, height = _turned(events)
@@ -99,7 +99,7 @@ def _region(events: _OutputEvents) -> Region | None:
 
 
 def around(outputs: list[Output]) -> Region:
-    """The smallest box around all monitors; there is at least one."""
+    """Return the bounding rectangle of at least one monitor."""
     left, top = min(one.region.left for one in outputs), min(one.region.top for one in outputs)
     right = max(one.region.left + one.region.width for one in outputs)
     bottom = max(one.region.top + one.region.height for one in outputs)
@@ -107,11 +107,11 @@ def around(outputs: list[Output]) -> Region:
 
 
 def number_of(monitors: Sequence[Region], monitor: int | None) -> int:
-    """Which of the monitors is meant, counted from 0; the one at the origin for None, else the first.
+    """Return the index of the requested monitor. For None: the monitor at the origin, or else the first.
 
     Args:
         monitors: at least one.
-        monitor: as a person counts, from 1.
+        monitor: as users count, from 1.
 
     Raises:
         UsageError: there is no such monitor.

@@ -1,7 +1,7 @@
-"""Watches the compositor while a run lasts: whether it is there, and whether the person uses mouse or keyboard.
+"""Watches the compositor during a run: whether it still runs, and whether the user uses mouse or keyboard.
 
-Wayland tells no client where the pointer is or which keys are down, only that a seat was idle and is not any more. Our
-own events count there too, so only activity while the hand rests counts as the person's.
+Wayland reports neither the pointer position nor held keys to clients, only when a seat becomes idle and active again.
+Our own events count as activity too, so only activity while the hand rests is attributed to the user.
 """
 
 import threading
@@ -13,13 +13,13 @@ from agent.desktop.wayland.wire import Arguments, Connection
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
-#: Interfaces that tell it, the newer first, with the opcode of the question and the order of its arguments: object,
-#: milliseconds, seat in one, object, seat, milliseconds in the other.
+#: Idle-notification interfaces, the newer first, with the opcode of the request and the order of its arguments: new
+#: object, milliseconds, seat in the one; new object, seat, milliseconds in the other.
 NOTIFIERS = (("ext_idle_notifier_v1", 1, "nuo"), ("org_kde_kwin_idle", 0, "nou"))
 _RESUMED = 1
-#: Milliseconds without an event after which the next one is told.
+#: Milliseconds without input after which the next input is reported.
 _IDLE = 150
-#: Seconds in which what our own hand did may still be told, to a thread that gets its turn late on a busy machine.
+#: Seconds during which our own input may still be reported, because this thread runs late on a busy machine.
 _SETTLES = 0.3
 _POLL = 0.2
 _WHAT = "used mouse or keyboard"
@@ -29,12 +29,12 @@ class SeatWatch:
     """Watches until it is closed or the stop switch is set.
 
     Args:
-        path: of the compositor's socket.
+        path: the compositor's socket.
         stop: is set when the compositor goes away.
-        takeover: is told of the person's activity; None for a run that cannot be paused.
+        takeover: is told of user activity; None for a run that cannot be paused.
 
     Raises:
-        EnvironmentLacksError: there is no such compositor.
+        EnvironmentLacksError: the compositor cannot be reached.
     """
 
     def __init__(self, path: str, stop: StopSwitch, takeover: TakeoverWatch | None) -> None:

@@ -1,4 +1,7 @@
-"""The clipboard on Wayland, by whichever protocol: offers of others, and a source of ours. None may hold us up."""
+"""The clipboard on Wayland, with any of its protocols: offers of other clients, and our own source.
+
+No other client can block us: every transfer has a timeout.
+"""
 
 import os
 import select
@@ -10,25 +13,25 @@ from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.errors import EnvironmentLacksError
 
-#: Seconds in which the owner has to hand the data over, and in which a reader has to take the next piece.
+#: Timeout in seconds for the owner to deliver all data, and for a reader to accept the next piece.
 _PATIENCE = 0.5
-#: No more bytes than this are read.
+#: Most bytes to read.
 _MOST = 64_000_000
-#: Bytes that are read or written at a time: as much as a pipe holds.
+#: Bytes to read or write at a time: the capacity of a pipe.
 _PIECE = 1 << 16
-_SEND, _CANCELLED = 0, 1  # events of a source of data control
+_SEND, _CANCELLED = 0, 1  # events of a data-control source
 
 
 @dataclass(frozen=True, slots=True)
 class Opcodes:
-    """The opcodes in which the protocols differ: requests of an offer, and an event of the device."""
+    """The opcodes in which the protocols differ: two requests of an offer, and an event of the device."""
 
     receive: int
     destroy_offer: int
     selection: int
 
 
-#: wl_data_device, for clients whose window has the focus; and data control, for clients without a window.
+#: wl_data_device is for clients with a focused window, data control for clients without a window.
 DATA_DEVICE = Opcodes(receive=1, destroy_offer=2, selection=5)
 DATA_CONTROL = Opcodes(receive=0, destroy_offer=1, selection=1)
 
@@ -37,27 +40,27 @@ class Selection:
     """The clipboard of a seat.
 
     Args:
-        connection: to the compositor.
-        manager: the object of wl_data_device_manager, or of a manager of data control.
-        seat: the object of the seat.
-        opcodes: of that protocol.
+        connection: connection to the compositor.
+        manager: object ID of wl_data_device_manager or of a data-control manager.
+        seat: object ID of the seat.
+        opcodes: the opcodes of that protocol.
     """
 
     def __init__(self, connection: Connection, manager: int, seat: int, opcodes: Opcodes) -> None:
         self._connection, self._manager, self._opcodes = connection, manager, opcodes
-        self._offers: dict[int, list[str]] = {}  # kinds, by the object of the offer
+        self._offers: dict[int, list[str]] = {}  # MIME types, by the offer's object ID
         self._offer = 0
-        self.given: Mapping[str, bytes] = {}  # what we gave it, as long as it holds that
+        self.given: Mapping[str, bytes] = {}  # what we offer, while we own the clipboard
         self._device = connection.new(self._of_device)
         connection.request(manager, 1, "no", self._device, seat)
 
     def kinds(self) -> list[str]:
-        """What it can be had as, by what was told so far."""
+        """Return the MIME types of the content, from the events received so far."""
         return list(self.given) or self._offers.get(self._offer, [])
 
     def read(self, kind: str) -> bytes:
-        """What it holds as one of its kinds. Raises HungError: its owner does not hand it over."""
-        if kind in self.given:  # nobody else would answer
+        """Return the content as one of its MIME types. Raises HungError: the owner does not deliver it."""
+        if kind in self.given:  # the request would come back to us
             return self.given[kind]
         reading, writing = os.pipe2(os.O_CLOEXEC)
         try:
@@ -72,7 +75,7 @@ class Selection:
             os.close(reading)
 
     def give(self, kinds: Mapping[str, bytes]) -> None:
-        """Own the clipboard with this. Only by data control."""
+        """Own the clipboard with this content. Only with data control."""
         connection, source = self._connection, self._connection.new()
         connection.hear(source, lambda opcode, arguments: self._of_source(source, kinds, opcode, arguments))
         connection.request(self._manager, 0, "n", source)
@@ -103,7 +106,7 @@ class Selection:
 
 
 def read_all(file: int) -> bytes:
-    """What comes out of a pipe. Raises HungError: nothing does, or too much."""
+    """Read a pipe to its end. Raises HungError: it takes too long, or is too much data."""
     data = bytearray()
     deadline = time.monotonic() + _PATIENCE
     while len(data) <= _MOST:
@@ -118,13 +121,13 @@ def read_all(file: int) -> bytes:
 
 
 def write_all(file: int, data: bytes) -> None:
-    """Put data into a pipe, and close it; who takes none of it for a while, or goes away, does not get the rest."""
+    """Write data to a pipe and close it. A reader that stalls or goes away does not get the rest."""
     try:
         os.set_blocking(file, False)
         rest = memoryview(data)
         while rest and select.select([], [file], [], _PATIENCE)[1]:
             rest = rest[os.write(file, rest[:_PIECE]) :]
-    except OSError:  # it wants no more
+    except OSError:  # the reader went away
         return
     finally:
         os.close(file)

@@ -13,12 +13,12 @@ from agent.desktop.wayland.layout import take_keymap
 from agent.desktop.wayland.selection import DATA_DEVICE, Selection
 from agent.desktop.wayland.wire import Arguments, Connection, create_buffer, socket_of
 
-_XRGB = 1  # of wl_shm's formats
+_XRGB = 1  # a wl_shm format
 _BUTTONS = {0x110: "left", 0x111: "right", 0x112: "middle"}
 
 
 class WaylandWindow(Shown):
-    """An ordinary client with a picture in shared memory."""
+    """An ordinary client that draws into shared memory."""
 
     def __init__(self, pattern: Pattern) -> None:
         super().__init__(pattern)
@@ -30,7 +30,7 @@ class WaylandWindow(Shown):
         self._shell = connection.bind("xdg_wm_base", 1, self._of_shell)
         self._devices = 0
         self._seat = connection.bind("wl_seat", 5, self._of_seat)
-        connection.roundtrip()  # Mir does not tell of a keyboard that comes after the focus
+        connection.roundtrip()  # Mir does not announce a keyboard that is added after the focus
         self._surface = connection.new()
         connection.request(compositor, 0, "n", self._surface)
         self._role, top = connection.new(self._of_role), connection.new(self._of_top)
@@ -41,7 +41,7 @@ class WaylandWindow(Shown):
         if connection.has("wl_data_device_manager"):
             manager = connection.bind("wl_data_device_manager", 3)
             self._selection = Selection(connection, manager, self._seat, DATA_DEVICE)
-        connection.request(self._surface, 6)  # without a picture: the compositor then says how large it is to be
+        connection.request(self._surface, 6)  # a commit without a buffer: the compositor replies with the size
         connection.roundtrip()
 
     def fileno(self) -> int:
@@ -57,7 +57,7 @@ class WaylandWindow(Shown):
         with memory:
             _paint(memory, self.pattern, size, turned=turned)
         connection.hear(buffer, lambda *_: connection.request(buffer, 0))
-        # It is shown once the compositor wants the next picture.
+        # The frame callback means that the picture is on the screen.
         connection.request(self._surface, 3, "n", connection.new(lambda *_: self.drawn(turned=turned)))
         connection.request(self._surface, 1, "oii", buffer, 0, 0)
         connection.request(self._surface, 2, "iiii", 0, 0, size.width, size.height)
@@ -115,7 +115,7 @@ class WaylandWindow(Shown):
             case 8:
                 axis = arguments.number()
                 self._wheel[3 - axis] += arguments.signed()
-            case 5 if any(self._wheel):  # the end of what belongs together
+            case 5 if any(self._wheel):  # frame: the end of a group of events
                 right, down_, steps_right, steps_down = self._wheel
                 self._wheel = [0.0, 0.0, 0, 0]
                 self.tell("wheel", right=steps_right or _sign(right), down=steps_down or _sign(down_))

@@ -1,4 +1,4 @@
-"""Windows of a compositor that describes all of them at once: what follows from their places and order."""
+"""Window queries for compositors that describe all windows at once, answered from positions and stacking order."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ class StackedWindow:
     visible: bool
     focused: bool
     kind: WindowKind
-    #: What a menu or tool tip belongs to; None for windows.
+    #: The window that a menu or tooltip belongs to; None for windows.
     owner: WindowId | None = None
 
     @property
     def id(self) -> WindowId:
-        """The window's."""
+        """The window's id."""
         return self.layer.window.id
 
 
@@ -30,11 +30,11 @@ class StackedWindows(ABC):
 
     @abstractmethod
     def read(self) -> list[StackedWindow]:
-        """All windows, the lowest first; those that are not shown are the lowest. Raises EnvironmentLacksError."""
+        """Return all windows, lowest first; hidden windows come before visible ones. Raises EnvironmentLacksError."""
 
     @abstractmethod
     def order(self, identifier: WindowId) -> int:
-        """A number that is larger for windows that came later."""
+        """Return a number that increases with the order in which windows opened."""
 
     @abstractmethod
     def pointer(self) -> tuple[int, int]:
@@ -42,7 +42,7 @@ class StackedWindows(ABC):
 
     @abstractmethod
     def bring(self, identifier: WindowId) -> bool:
-        """Bring a window that is there to the front; whether that was done."""
+        """Bring an existing window to the front. Return whether that worked."""
 
     @abstractmethod
     def close(self) -> None:
@@ -120,7 +120,7 @@ class StackedWindows(ABC):
         return self._find(identifier) is not None and self.bring(identifier)
 
     def of_terminal(self, environ: Mapping[str, str]) -> Window | None:  # noqa: ARG002 -- the protocol's
-        """See `Windows.of_terminal`: nothing of the kind is told on Wayland."""
+        """See `Windows.of_terminal`. Wayland does not report this."""
         return None
 
     def _listed(self) -> list[StackedWindow]:

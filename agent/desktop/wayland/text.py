@@ -1,4 +1,4 @@
-"""What the ways of entering text share: line ends at the end are Enter, and the focus must stay in its window."""
+"""What all text entry on Wayland shares: trailing line ends become Enter, and the focus must stay in its window."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.protocol.windows import Connection, OpenWindows, Window, Windows
 
-#: The focus is looked at before every so many keys: a look takes as long as a key.
+#: The focus is checked once per this many keys, because a check takes as long as a key.
 _LOOK_EVERY = 8
 
 
 class FocusCheck:
-    """Checks that the window that had the focus when a text was begun still has it, and counts the keys it got."""
+    """Checks that the window that had the focus at the start still has it, and counts the keys typed so far."""
 
     def __init__(self, windows: Windows | None, length: int, check_stop: Callable[[], None]) -> None:
         self.windows = windows
@@ -21,7 +21,7 @@ class FocusCheck:
         self._keys = 0
 
     def before_key(self) -> None:
-        """Raise if nothing more is to be typed."""
+        """Raise if typing must stop."""
         self.check_stop()
         if self._keys % _LOOK_EVERY == 0:
             self.look()
@@ -42,10 +42,10 @@ class FocusCheck:
 
 
 class CheckedTextEntry(ABC):
-    """See `TextEntry`. If another window takes the focus meanwhile, stop, and say how much was typed.
+    """See `TextEntry`. If another window takes the focus, stop and report how much was typed.
 
     Args:
-        open_windows: opens a connection to the windows, where they are known.
+        open_windows: opens a connection to the windows, if they are known.
     """
 
     def __init__(self, open_windows: OpenWindows) -> None:
@@ -67,7 +67,7 @@ class CheckedTextEntry(ABC):
 
     @abstractmethod
     def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:
-        """Enter text that does not end with a line end."""
+        """Enter text that does not end in a line end."""
 
 
 def _went_to(window: Window | None) -> str:

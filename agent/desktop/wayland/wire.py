@@ -1,13 +1,12 @@
-"""A client of Wayland's wire protocol in the standard library: messages, files beside them, and the registry.
+"""A client for Wayland's wire protocol in pure Python: messages, file descriptors and the registry.
 
-pywayland 0.4.19 was tried in its place (2026-11-23). It has wheels for x86-64 alone, so pip would need a compiler and
-libwayland's headers on ARM (DGX Spark) and on musl; it takes 65 to 115 ms to import; it lacks seven of the protocols
-used here; it prints what a handler raises, and what a compositor refuses, on standard error, below the terminal's
-interface; and its roundtrip waits for ever on a compositor that hangs.
+pywayland 0.4.19 was tried instead (2026-11-23). It has wheels for x86-64 only, so pip would need a compiler and
+libwayland's headers on ARM (DGX Spark) and on musl. It takes 65 to 115 ms to import and lacks seven of the protocols
+used here. It prints handlers' exceptions and protocol errors to standard error, which disturbs the terminal interface.
+Its roundtrip waits forever on a compositor that hangs.
 
-A message is the object's number, then its size and opcode in one word, then its arguments, all in the byte order of the
-machine and in words of four bytes (the Wayland protocol, chapter "Wire format"). Opcodes are counted in the order in
-which a protocol's file lists them.
+A message is the object ID, then size and opcode in one word, then the arguments, in native byte order and in words of
+four bytes (the Wayland protocol, chapter "Wire format"). Opcodes count in the order of a protocol's XML file.
 """
 
 import mmap
@@ -24,18 +23,18 @@ from typing import TypeAlias
 
 from foundation.errors import EnvironmentLacksError
 
-#: Seconds for an answer; a compositor answers in less than one of its frames.
+#: Timeout in seconds for a reply; a compositor normally replies within one frame.
 _PATIENCE = 5.0
 _DISPLAY = 1  # wl_display has this number in every connection
 _SYNC, _GET_REGISTRY, _BIND = 0, 1, 0
 _ERROR, _DELETE_ID = 0, 1
 _HEADER = struct.Struct("=IHH")
-#: Files that come with one message at most.
+#: Most file descriptors in one message.
 _MOST_FILES = 28
 
 
 class Arguments:
-    """The arguments of an event, read one after the other. Raises EnvironmentLacksError: they are not all there."""
+    """Reads the arguments of an event one after the other. Raises EnvironmentLacksError: an argument is missing."""
 
     def __init__(self, data: bytes, files: "deque[int]") -> None:
         self._data = data
@@ -43,15 +42,15 @@ class Arguments:
         self._files = files
 
     def number(self) -> int:
-        """A `uint`, or the number of an object."""
+        """Return a `uint` or an object ID."""
         return int(self._word("=I"))
 
     def signed(self) -> int:
-        """An `int`."""
+        """Return an `int`."""
         return int(self._word("=i"))
 
     def data(self) -> bytes:
-        """An `array`."""
+        """Return an `array`."""
         length = self.number()
         found = self._data[self._at : self._at + length]
         if len(found) < length:
@@ -60,15 +59,15 @@ class Arguments:
         return found
 
     def text(self) -> str:
-        """A `string`, without the zero at its end."""
+        """Return a `string`, without its terminating zero byte."""
         return self.data()[:-1].decode("utf-8", "replace")
 
     def words(self) -> list[int]:
-        """All that is left, as `uint`s."""
+        """Return the rest as `uint`s."""
         return [self.number() for _ in range((len(self._data) - self._at) // 4)]
 
     def file(self) -> int:
-        """A file; who reads it closes it."""
+        """Return a file descriptor; the caller closes it."""
         if not self._files:
             raise _nonsense()
         return self._files.popleft()
@@ -81,12 +80,12 @@ class Arguments:
         return int(word)
 
 
-#: Gets the opcode of an event and its arguments.
+#: Receives the opcode and the arguments of an event.
 Handler: TypeAlias = Callable[[int, Arguments], None]
 
 
 def pack(signature: str, arguments: Sequence[int | float | str]) -> bytes:
-    """Arguments of a request by their kinds: u uint, o object, n new object, i int, f fixed, s string."""
+    """Serialize the arguments of a request. Signature: u uint, o object, n new object, i int, f fixed, s string."""
     found = b""
     for kind, value in zip(signature, arguments, strict=True):
         if isinstance(value, str):
@@ -100,7 +99,7 @@ def pack(signature: str, arguments: Sequence[int | float | str]) -> bytes:
 
 
 def socket_of(environ: Mapping[str, str]) -> str:
-    """Where the compositor of an environment listens; "" where it names none."""
+    """Return the path of an environment's compositor socket; "" if the environment names none."""
     name = environ.get("WAYLAND_DISPLAY", "")
     return str(Path(environ.get("XDG_RUNTIME_DIR") or "/nowhere", name)) if name else ""
 
@@ -109,15 +108,15 @@ class Connection:
     """A connection to a compositor, used from one thread.
 
     Args:
-        path: of its socket.
+        path: the compositor's socket.
 
-    Every method but `close` raises EnvironmentLacksError where the compositor is gone, hangs, or says that we erred.
+    Every method but `close` raises EnvironmentLacksError if the compositor is gone, hangs, or reports a protocol error.
     """
 
     def __init__(self, path: str) -> None:
-        self.globals: dict[str, list[tuple[int, int]]] = {}  # by interface: names and versions, in the order told
+        self.globals: dict[str, list[tuple[int, int]]] = {}  # by interface: names and versions, in the order announced
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(_PATIENCE)  # also for what is sent to a compositor that reads nothing any more
+        self._socket.settimeout(_PATIENCE)  # also limits sending to a compositor that no longer reads
         self._handlers: dict[int, Handler | None] = {_DISPLAY: self._of_display}
         self._free: list[int] = []
         self._last = _DISPLAY
@@ -140,11 +139,11 @@ class Connection:
             raise
 
     def fileno(self) -> int:
-        """For waiting on it."""
+        """Return the socket's file descriptor, for `select`."""
         return self._socket.fileno()
 
     def new(self, handler: Handler | None = None) -> int:
-        """A number for a new object, whose events go to a handler."""
+        """Allocate the ID of a new object whose events go to `handler`."""
         if self._free:
             number = self._free.pop()
         else:
@@ -154,33 +153,35 @@ class Connection:
         return number
 
     def hear(self, number: int, handler: Handler) -> None:
-        """Have the events of an object that the compositor made go to a handler."""
+        """Send the events of an object that the compositor created to `handler`."""
         self._handlers[number] = handler
 
     def forget(self, number: int) -> None:
-        """No more events of an object that the compositor made."""
+        """Ignore further events of an object that the compositor created."""
         self._handlers.pop(number, None)
 
     def request(
         self, target: int, opcode: int, signature: str = "", *arguments: int | float | str, files: Sequence[int] = ()
     ) -> None:
-        """Send a request; see `pack`. Files are sent in the order of the arguments that they stand for."""
+        """Send a request; see `pack`. File descriptors are in the order of the arguments that they stand for."""
         body = pack(signature, arguments)
         message = _HEADER.pack(target, opcode, len(body) + _HEADER.size) + body
         try:
             sent = socket.send_fds(self._socket, [message], files) if files else 0
             self._socket.sendall(message[sent:])
         except OSError as error:
-            with suppress(EnvironmentLacksError):  # what it said before it hung up tells more
+            with suppress(EnvironmentLacksError):  # an error sent before the disconnect is more precise
                 self.pump(0)
             raise _gone() from error
 
     def has(self, interface: str) -> bool:
-        """Whether the compositor offers it."""
+        """Whether the compositor offers an interface."""
         return interface in self.globals
 
     def bind(self, interface: str, version: int, handler: Handler | None = None, which: int = 0) -> int:
-        """A new object of a global, of this version at most. Raises EnvironmentLacksError: it is not offered."""
+        """Bind a global with at most this version and return the object ID. Raises EnvironmentLacksError: it is not
+        offered.
+        """
         offered = self.globals.get(interface, [])
         if which >= len(offered):
             raise EnvironmentLacksError(f"This compositor does not offer {interface}.", "Is another one installed?")
@@ -190,14 +191,14 @@ class Connection:
         return number
 
     def roundtrip(self) -> None:
-        """Wait until everything asked so far was answered."""
+        """Wait until all earlier requests have been processed."""
         done: list[int] = []
         number = self.new(lambda *_: done.append(1))
         self.request(_DISPLAY, _SYNC, "n", number)
         self.wait(lambda: bool(done))
 
     def wait(self, true: Callable[[], bool], seconds: float = _PATIENCE) -> None:
-        """Take in events until something is true."""
+        """Process events until a condition is true."""
         deadline = time.monotonic() + seconds
         while not true():
             left = deadline - time.monotonic()
@@ -206,7 +207,7 @@ class Connection:
             self.pump(left)
 
     def pump(self, seconds: float | None) -> bool:
-        """Take in the events that come within some seconds; whether any came. None waits for good."""
+        """Process the events that arrive within some seconds. Return whether any came. None waits without a timeout."""
         if not select.select([self._socket], [], [], seconds)[0]:
             return False
         try:
@@ -219,7 +220,7 @@ class Connection:
         self._received += data
         while len(self._received) >= _HEADER.size:
             target, opcode, length = _HEADER.unpack_from(self._received)
-            if length < _HEADER.size:  # and the next message would never be reached
+            if length < _HEADER.size:  # otherwise the loop would never advance
                 raise _nonsense()
             if len(self._received) < length:
                 break
@@ -230,7 +231,7 @@ class Connection:
         return True
 
     def close(self) -> None:
-        """Hang up: the compositor releases and removes all that was made here. Never raises."""
+        """Disconnect: the compositor releases and removes everything made here. Never raises."""
         self._socket.close()
         while self._files:
             os.close(self._files.popleft())
@@ -256,7 +257,10 @@ class Connection:
 def create_buffer(
     connection: Connection, shared: int, size: tuple[int, int], stride: int, kind: int
 ) -> tuple[int, mmap.mmap]:
-    """A new wl_buffer of `shared` (a wl_shm) and its memory, for a size, bytes of a line, and a format of wl_shm."""
+    """Create a wl_buffer in a wl_shm (`shared`) and return its object ID and its memory.
+
+    `stride` is in bytes per line; `kind` is a wl_shm format.
+    """
     length = stride * size[1]
     file = os.memfd_create("mai-agent", os.MFD_CLOEXEC)
     try:

@@ -1,1 +1,1 @@
-"""The desktop of a Wayland compositor that lets programs see and touch it by wlroots' protocols: sway and its kin."""
+"""Wayland compositors that allow capture and input through wlroots' protocols, such as sway."""

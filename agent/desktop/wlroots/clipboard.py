@@ -1,4 +1,4 @@
-"""The clipboard of a Wayland desktop, by data control: it is read and owned without a window of ours."""
+"""The clipboard of a Wayland desktop through data control, which can read and own it without a window."""
 
 import time
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ _MANAGERS = ("ext_data_control_manager_v1", "zwlr_data_control_manager_v1")
 
 
 class WlrootsClipboard:
-    """See `Clipboard`; a connection of its own, made when it is first asked for. Used from one thread at a time.
+    """See `Clipboard`. Uses its own connection, opened on first use, from one thread at a time.
 
     Args:
-        path: of the compositor's socket.
+        path: the compositor's socket.
     """
 
     def __init__(self, path: str) -> None:
@@ -47,7 +47,7 @@ class WlrootsClipboard:
         return self._connected()[1].read(kind) if kind in self.kinds() else None
 
     def give(self, kinds: Mapping[str, bytes]) -> None:
-        """Own the clipboard with this, until somebody copies or this is closed; `serve` hands it over.
+        """Own the clipboard until someone else copies or this is closed; `serve` delivers the content.
 
         Raises:
             EnvironmentLacksError: the compositor is gone, or has no data control.
@@ -57,7 +57,7 @@ class WlrootsClipboard:
         connection.roundtrip()
 
     def serve(self, seconds: float) -> bool:
-        """Hand over what was given, to whoever asks within some seconds; whether it is still ours."""
+        """Deliver the content to applications for some seconds. Return whether we still own the clipboard."""
         connection, selection = self._connected()
         deadline = time.monotonic() + seconds
         while selection.given and (left := deadline - time.monotonic()) > 0:
@@ -65,7 +65,7 @@ class WlrootsClipboard:
         return bool(selection.given)
 
     def close(self) -> None:
-        """Hang up, and give up what was given; never raises."""
+        """Disconnect, which gives up the clipboard. Never raises."""
         if self._connection is not None:
             self._connection.close()
         self._connection = self._selection = None

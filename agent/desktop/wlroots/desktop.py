@@ -1,4 +1,4 @@
-"""The desktop of the Wayland compositor that WAYLAND_DISPLAY names, by wlroots' protocols."""
+"""The desktop of the compositor that WAYLAND_DISPLAY names, through wlroots' protocols."""
 
 import os
 from collections.abc import Mapping
@@ -20,15 +20,18 @@ from agent.desktop.wlroots.screen import WlrootsScreen, missing_for_copying
 from agent.desktop.wlroots.toplevels import TOPLEVELS, ToplevelWindows
 from agent.safety.stop import StopSwitch
 
-#: What a compositor must offer to be worked with, besides a way of copying its screen.
+#: Interfaces that a compositor must offer, besides one for capturing the screen.
 NEEDED = (POINTERS, KEYBOARDS, "wl_shm", "wl_seat")
-#: Those of `missing_on` without which the screen cannot be touched; without any other, it cannot be seen.
+#: Interfaces of `missing_on` that are needed for input; all others are needed for capture.
 FOR_TOUCHING = frozenset({POINTERS, KEYBOARDS, "wl_seat"})
 _PANELS = "Panels, notifications and open menus are not told here: a click there counts as one on what lies below."
 
 
 def missing_on(path: str) -> list[str]:
-    """Which of the needed interfaces the compositor at a socket does not offer. Raises EnvironmentLacksError."""
+    """Return the needed interfaces that a compositor does not offer. Raises EnvironmentLacksError.
+
+    `path` is the compositor's socket.
+    """
     with closing(Connection(path)) as connection:
         return [*missing_for_copying(connection), *(one for one in NEEDED if not connection.has(one))]
 

@@ -1,6 +1,6 @@
-"""Pointer and keyboard of our own on a Wayland desktop (wlr-virtual-pointer, virtual-keyboard).
+"""Our own virtual pointer and keyboard on a Wayland desktop (wlr-virtual-pointer, virtual-keyboard).
 
-The compositor removes both with the connection, and keys are released with that; for buttons see `_Releaser`.
+When the connection closes, the compositor removes both and releases held keys; for held buttons see `_Releaser`.
 """
 
 import os
@@ -30,14 +30,15 @@ _CREATE_POINTER, _MOVE_TO, _BUTTON, _FRAME, _AXIS_SOURCE, _AXIS_STEPS = 0, 1, 2,
 _CREATE_KEYBOARD, _KEYMAP, _KEY, _MODIFIERS = 0, 0, 1, 2
 _WHEEL, _VERTICAL, _HORIZONTAL = 0, 0, 1
 _XKB = 1
-#: What one step of a wheel is in the units that it scrolls by, as libinput has it.
+#: One wheel step in scroll units, as in libinput.
 _STEP = 15.0
-#: Seconds between two keys: toolkits that are slow to draw lose what comes faster.
+#: Seconds between two keys: toolkits that draw slowly lose faster input.
 _BETWEEN = 0.004
 _TABLE = load_config("evdev.toml")
 _BUTTONS = _TABLE["buttons"]
 _RELEASER = Path(__file__).with_name("releaser_process.py")
-#: All variables that the releaser gets: no key and no mark of a sandbox may end up in a process that outlives us.
+#: The only variables that the releaser gets: a process that outlives us must not inherit secrets or the sandbox's
+#: marker.
 _ENVIRONMENT = ("HOME", "PATH", "PYTHONHOME", "LD_LIBRARY_PATH")
 
 
@@ -45,11 +46,11 @@ class WlrootsInput:
     """See `Input`.
 
     Args:
-        path: of the compositor's socket.
-        pointer: where the pointer is taken to be; kept up.
+        path: the compositor's socket.
+        pointer: the assumed pointer position; kept up to date.
 
     Raises:
-        EnvironmentLacksError: the compositor takes no input from programs.
+        EnvironmentLacksError: the compositor accepts no input from programs.
     """
 
     def __init__(self, path: str, pointer: Pointer) -> None:
@@ -57,14 +58,14 @@ class WlrootsInput:
         self._connection = connection = Connection(path)
         self._at = pointer
         self._keymap = Keymap()
-        self._down: dict[int, str] = {}  # names of keys by their codes
+        self._down: dict[int, str] = {}  # key names by code
         self._locked = 0
         self._releaser: _Releaser | None = None
-        self._lacked = False  # the seat had no mouse or no keyboard, if only for a moment: another hand just left
+        self._lacked = False  # the seat lacked a mouse or keyboard, if only briefly after another hand closed
         try:
             pointers, keyboards = connection.bind(POINTERS, 2), connection.bind(KEYBOARDS, 1)
             seat = connection.bind("wl_seat", 5, self._of_seat)
-            self._around = around(read_outputs(connection))  # by then it is told what the seat has
+            self._around = around(read_outputs(connection))  # the seat's capabilities have arrived by then
             self._pointer, self._keyboard = connection.new(), connection.new()
             connection.request(pointers, _CREATE_POINTER, "on", seat, self._pointer)
             connection.request(keyboards, _CREATE_KEYBOARD, "on", seat, self._keyboard)
@@ -72,7 +73,7 @@ class WlrootsInput:
             connection.roundtrip()
             self._known = time.monotonic() + (KNOWN if self._lacked else 0.0)
             self._notes = PressedNotes(desktop_at("wayland", path))
-            # The compositor released the keys of a hand that died.
+            # The compositor has already released the keys of a process that died.
             if left := [press for press in self._notes.take_left_over() if press.kind == "button"]:
                 self.release(left)
         except BaseException:
@@ -80,11 +81,11 @@ class WlrootsInput:
             raise
 
     def position(self) -> tuple[int, int]:
-        """See `Input.position`: where we put it."""
+        """See `Input.position`. Returns where we moved it last."""
         return self._at.at
 
     def move(self, x: int, y: int) -> None:
-        """See `Input.move`: to the middle of that unit, as places between two of them are rounded."""
+        """See `Input.move`. Moves to the middle of that unit, because positions between two units are rounded."""
         box = self._around
         place = 2 * (x - box.left) + 1, 2 * (y - box.top) + 1
         inside = max(0, min(place[0], 2 * box.width)), max(0, min(place[1], 2 * box.height))
@@ -93,7 +94,7 @@ class WlrootsInput:
         self._at.at = x, y
 
     def held(self) -> list[str]:
-        """See `Input.held`: not known here."""
+        """See `Input.held`. Not known here."""
         return []
 
     def has_key(self, name: str) -> bool:
@@ -129,7 +130,7 @@ class WlrootsInput:
         self._notes.release(presses)
 
     def scroll(self, dx: int, dy: int) -> None:
-        """See `Input.scroll`: one step, as several at once arrive as one in sway 1.7."""
+        """See `Input.scroll`. Call it with one step at a time: sway 1.7 delivers several steps at once as one."""
         for axis, steps in ((_VERTICAL, dy), (_HORIZONTAL, dx)):
             if steps:
                 self._connection.request(self._pointer, _AXIS_SOURCE, "u", _WHEEL)
@@ -137,10 +138,10 @@ class WlrootsInput:
         self._connection.roundtrip()
 
     def type(self, text: str, check: Callable[[], None]) -> None:
-        """Type a text of any script by keys; `check` is called before every key, and may raise.
+        """Type a text of any script by keys. `check` is called before every key, and may raise.
 
         Raises:
-            ActionFailedError: there is no key for one of its characters.
+            ActionFailedError: there is no key for a character.
         """
         for character in text:
             if character not in "\n\r\t" and unicodedata.category(character) in ("Cc", "Cs"):
@@ -177,7 +178,7 @@ class WlrootsInput:
         self._notes.close()
 
     def _point(self, opcode: int, signature: str, *arguments: float) -> None:
-        """A request of the pointer, which begins with a time, and the end of what belongs together."""
+        """Send a pointer request, whose first argument is a time, and the frame event that completes it."""
         self._wait_until_known()
         self._connection.request(self._pointer, opcode, f"u{signature}", _now(), *arguments)
         self._connection.request(self._pointer, _FRAME)
@@ -198,20 +199,20 @@ class WlrootsInput:
             self._lacked = True
 
     def _wait_until_known(self) -> None:
-        """On a seat without mouse or keyboard, as in a sandbox, ours are news to applications."""
+        """Wait until applications have noticed our devices, if the seat had no mouse or keyboard, as in a sandbox."""
         left = self._known - time.monotonic()
         if left > 0:
             time.sleep(left)
 
     def _send_modifiers(self) -> None:
-        """A virtual keyboard tells them itself."""
+        """Send the modifier state: a virtual keyboard must report it itself."""
         held = sum(_TABLE["modifiers"].get(name, 0) for name in set(self._down.values()))
         self._connection.request(self._keyboard, _MODIFIERS, "uuuu", held, 0, self._locked, 0)
 
     def _add(self, characters: Sequence[str] | str) -> None:
         if self._keymap.add(characters):
             self._send_keymap()
-            self._send_modifiers()  # a new keymap begins without any
+            self._send_modifiers()  # a new keymap starts without modifiers
 
     def _send_keymap(self) -> None:
         data = self._keymap.text().encode() + b"\0"
@@ -224,13 +225,13 @@ class WlrootsInput:
 
 
 class _Releaser:
-    """Lets go of the mouse's buttons when this process is killed: sway 1.7 keeps them down after their pointer is gone.
+    """Releases mouse buttons if this process is killed: sway 1.7 keeps them down after the virtual pointer is gone.
 
-    It is a process beside this one (`releaser_process.py`), which ends with this one, or when this is closed.
+    It is a separate process (`releaser_process.py`) that ends with this one, or when this is closed.
 
     Args:
-        path: of the compositor's socket.
-        notes: the file that says what is pressed, which the process removes once it released everything.
+        path: the compositor's socket.
+        notes: the file listing pressed buttons; the process deletes it once it has released everything.
     """
 
     def __init__(self, path: str, notes: Path) -> None:
@@ -241,13 +242,13 @@ class _Releaser:
         )  # fmt: skip
 
     def tell(self, button: int, *, down: bool) -> None:
-        """A button goes down, or came up."""
+        """Report that a button goes down, or has come up."""
         assert self._process.stdin is not None
         with suppress(OSError):
             os.write(self._process.stdin.fileno(), f"{'+' if down else '-'}{button}\n".encode())
 
     def close(self) -> None:
-        """End it; safe to call twice."""
+        """End the process. Safe to call twice."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
@@ -256,10 +257,10 @@ class _Releaser:
 
 
 class WlrootsTextEntry(CheckedTextEntry):
-    """Enters all text by keys of our own keyboard, so that no clipboard is touched. Line ends within it are Enter too.
+    """Enters all text by keys of our own keyboard, so that the clipboard is not touched. Inner line ends are Enter too.
 
     Args:
-        source: the keyboard.
+        source: returns the keyboard.
         open_windows: see `CheckedTextEntry`.
     """
 
@@ -272,7 +273,7 @@ class WlrootsTextEntry(CheckedTextEntry):
 
 
 def release_buttons(path: str, buttons: Sequence[int]) -> None:
-    """Release these buttons (Linux's numbers) by a pointer of its own. Raises EnvironmentLacksError."""
+    """Release these buttons (Linux codes) with a new virtual pointer. Raises EnvironmentLacksError."""
     with closing(Connection(path)) as connection:
         pointers, seat = connection.bind(POINTERS, 2), connection.bind("wl_seat", 5)
         pointer = connection.new()
@@ -284,5 +285,5 @@ def release_buttons(path: str, buttons: Sequence[int]) -> None:
 
 
 def _now() -> int:
-    """Milliseconds of the clock that compositors use, in one word."""
+    """Return the time in milliseconds, by the compositors' clock, as 32 bits."""
     return int(time.monotonic() * 1000) & 0xFFFFFFFF

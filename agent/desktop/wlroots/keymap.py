@@ -1,4 +1,4 @@
-"""The keymap of our own keyboard: that of the United States, with further characters on keys that are spare."""
+"""The keymap of our virtual keyboard: the US layout, with further characters on spare keys."""
 
 from collections.abc import Iterable
 
@@ -8,9 +8,9 @@ from foundation.configs import load_config
 _TABLE = load_config("evdev.toml")
 _KEYS: dict[str, int] = _TABLE["keys"]
 _SPARE = range(_TABLE["spare"]["first"], _TABLE["spare"]["last"] + 1)
-#: XKB's codes are those of Linux and 8 more (the X11 protocol keeps the first ones).
+#: XKB keycodes are Linux keycodes plus 8 (the X11 protocol reserves the first 8).
 _OFFSET = 8
-#: Characters that are keys of their own.
+#: Characters that have keys of their own.
 _CONTROLS = {"\n": "enter", "\r": "enter", "\t": "tab", "\b": "backspace", "\x1b": "escape"}
 
 
@@ -18,17 +18,17 @@ _LAYOUT = us_layout()
 
 
 class Keymap:
-    """Where each character is now. Keys by name and the layout's own characters stay where they are."""
+    """The present position of each character. Named keys and the US layout's own characters never move."""
 
     def __init__(self) -> None:
-        self._spare: dict[str, int] = {}  # characters on spare keys, the one used last at the end
+        self._spare: dict[str, int] = {}  # characters on spare keys, most recently used last
 
     def add(self, characters: Iterable[str]) -> bool:
-        """Find a place for all of these (see `portions` for how many); whether the keymap is another one now."""
+        """Make room for all these characters (see `portions` for how many fit). Return whether the keymap changed."""
         wanted = dict.fromkeys(one for one in characters if not _is_there(one))
         fresh = [one for one in wanted if one not in self._spare]
         for one in wanted:
-            if one in self._spare:  # stays longest
+            if one in self._spare:  # becomes the most recently used
                 self._spare[one] = self._spare.pop(one)
         for one in fresh:
             taken = set(self._spare.values())
@@ -37,7 +37,7 @@ class Keymap:
         return bool(fresh)
 
     def of_key(self, name: str) -> Stroke | None:
-        """A key by its name in `agent.core.keys`; None where it has to be added."""
+        """Return the stroke of a key name of `agent.core.keys`, or None if the key must be added first."""
         if name in _KEYS:
             return Stroke(_KEYS[name])
         stroke = _LAYOUT.get(name)
@@ -46,13 +46,13 @@ class Keymap:
         return Stroke(self._spare[name]) if name in self._spare else None
 
     def of_character(self, character: str) -> Stroke:
-        """The key of a character that was added. Raises KeyError: it was not."""
+        """Return the stroke of a character that was added. Raises KeyError: it was not added."""
         if character in _CONTROLS:
             return Stroke(_KEYS[_CONTROLS[character]])
         return _LAYOUT.get(character) or Stroke(self._spare[character])
 
     def text(self) -> str:
-        """All of it, in XKB's own words; the compositor's library knows the parts that it includes."""
+        """Return the keymap in XKB's text format. The compositor's libxkbcommon resolves the includes."""
         codes = "".join(f" <M{code}> = {code + _OFFSET};" for code in self._spare.values())
         symbols = "".join(f" key <M{code}> {{ [ U{ord(one):04X} ] }};" for one, code in self._spare.items())
         return (
@@ -63,12 +63,12 @@ class Keymap:
 
 
 def is_key(name: str) -> bool:
-    """Whether a name of `agent.core.keys` can be pressed."""
+    """Whether a key name of `agent.core.keys` can be pressed."""
     return name in _KEYS or (len(name) == 1 and name.isprintable())
 
 
 def portions(text: str) -> list[str]:
-    """A text in portions, each of which finds room in one keymap."""
+    """Split a text into portions that each fit into one keymap."""
     found: list[str] = []
     portion, held = "", set[str]()
     for character in text:
@@ -82,5 +82,5 @@ def portions(text: str) -> list[str]:
 
 
 def _is_there(character: str) -> bool:
-    """Whether a character, or a key of one, needs no spare key."""
+    """Whether a character, or its key, needs no spare key."""
     return character in _CONTROLS or character in _LAYOUT

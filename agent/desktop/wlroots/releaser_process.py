@@ -1,8 +1,8 @@
-"""Releases the buttons that a process held that was killed: see `input.py`.
+"""Releases the mouse buttons that a killed process held; see `_Releaser` in `input.py`.
 
     python releaser_process.py SOCKET NOTES
 
-Standard input holds a line for each button that goes down (+272) or comes up (-272), and ends with that process.
+Standard input gets a line for each button that goes down (+272) or comes up (-272). It ends when that process ends.
 """
 
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Listen until the other end is closed, and release what is still down then."""
+    """Track buttons until standard input ends, then release those that are still down."""
     down: set[int] = set()
     for line in sys.stdin:
         button = int(line[1:])

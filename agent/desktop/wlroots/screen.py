@@ -1,4 +1,4 @@
-"""Captures of one monitor through memory shared with the compositor: wlr-screencopy, or ext-image-copy-capture."""
+"""Captures one monitor through memory shared with the compositor: wlr-screencopy or ext-image-copy-capture."""
 
 import mmap
 import time
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 SCREENCOPY = "zwlr_screencopy_manager_v1"
 IMAGE_COPY, SOURCES = "ext_image_copy_capture_manager_v1", "ext_output_image_capture_source_manager_v1"
-#: wl_shm's formats (those of DRM, but for the first two) as Pillow calls the order of their bytes in memory.
+#: Pillow's raw mode, the byte order in memory, for each wl_shm format (DRM codes, except for the first two).
 _FORMATS = {
     0: "BGRX", 1: "BGRX", 0x34324152: "BGRX", 0x34325258: "BGRX",
     0x34324241: "RGBX", 0x34324258: "RGBX", 0x34324742: "RGB", 0x34324752: "BGR",
 }  # fmt: skip
 _THREE_BYTES = {"RGB", "BGR"}
-#: Events by their opcodes: of zwlr_screencopy_frame_v1, and of a session and a frame of ext-image-copy-capture.
+#: Event opcodes of zwlr_screencopy_frame_v1, and of ext-image-copy-capture's session and frame.
 _BUFFER, _FLAGS, _READY, _FAILED, _LISTED = 0, 1, 2, 3, 6
 _SESSION_SIZE, _SESSION_FORMAT, _SESSION_DONE, _SESSION_STOPPED = 0, 1, 4, 5
 _FRAME_TRANSFORM, _FRAME_READY, _FRAME_FAILED = 0, 3, 4
 
 
 class _Events(defaultdict[int, list[list[int]]]):
-    """The events of one object: by opcode, the words of each."""
+    """Collects the events of one object: for each opcode, the arguments of each event as words."""
 
     def __init__(self) -> None:
         super().__init__(list)
@@ -44,21 +44,21 @@ class _Events(defaultdict[int, list[list[int]]]):
 
 
 def missing_for_copying(connection: Connection) -> list[str]:
-    """What a compositor would have to offer, and does not; nothing where one of the ways is there."""
+    """Return the interfaces that a compositor lacks for capturing; empty if it supports one of the protocols."""
     newer = [one for one in (IMAGE_COPY, SOURCES) if not connection.has(one)]
     return [SCREENCOPY] if newer and not connection.has(SCREENCOPY) else []
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    kind: int  # a format of wl_shm
+    kind: int  # a wl_shm format
     width: int
     height: int
-    stride: int  # bytes of a line
+    stride: int  # bytes per line
 
 
 class _Copying(ABC):
-    """A way of copying a monitor, and the buffer shared with the compositor, kept as long as it fits."""
+    """A way of copying a monitor, with a shared buffer that is reused while its shape fits."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -69,7 +69,7 @@ class _Copying(ABC):
 
     @abstractmethod
     def copy(self, output: Output) -> "Image":
-        """The monitor as it is now, upright. Raises EnvironmentLacksError."""
+        """Return the monitor's present content, upright. Raises EnvironmentLacksError."""
 
     def close(self) -> None:
         """Unmap the memory; safe to call twice."""
@@ -78,7 +78,7 @@ class _Copying(ABC):
         self._memory, self._shape = None, None
 
     def _buffer_of(self, shape: _Shape) -> int:
-        """The object of a buffer of this shape."""
+        """Return the object ID of a buffer of this shape."""
         if self._shape == shape:
             return self._buffer
         if self._memory is not None:
@@ -90,7 +90,7 @@ class _Copying(ABC):
         return self._buffer
 
     def _copied(self, *, upside_down: bool = False, transform: int = 0) -> "Image":
-        """What is in the buffer now, as a person sees it: it comes in the monitor's own lines."""
+        """Return the buffer's content as users see it; the buffer has the monitor's unrotated lines."""
         from PIL.Image import Transpose, frombytes
 
         assert self._shape is not None and self._memory is not None
@@ -110,12 +110,12 @@ class _Screencopy(_Copying):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._manager = connection.bind(SCREENCOPY, 3)
-        # An older version does not say when all kinds of buffers are told: there is but one.
+        # Versions before 3 have no event for the end of the list of buffer types, because they offer only one.
         self._is_old = connection.globals[SCREENCOPY][0][1] < 3
 
     @override
     def copy(self, output: Output) -> "Image":
-        # Takes one of the monitor's frames, some 16 ms.
+        # Takes one frame of the monitor, some 16 ms.
         connection, events = self._connection, _Events()
         frame = connection.new(events)
         connection.request(self._manager, 0, "nio", frame, 0, output.number)
@@ -133,8 +133,8 @@ class _Screencopy(_Copying):
 class _ImageCopy(_Copying):
     """ext-image-copy-capture.
 
-    Only the first frame of a session comes at once: each later one may wait until something on the screen changes. So
-    every capture is a session of its own.
+    Only a session's first frame arrives at once; each later frame may wait until something on the screen changes. So
+    every capture uses a new session.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -152,7 +152,7 @@ class _ImageCopy(_Copying):
         raise _gone()
 
     def _session(self, output: Output) -> tuple[_Events, _Events]:
-        """The events of one session, and of its frame."""
+        """Run one session and return its events and those of its frame."""
         connection, told, of_frame = self._connection, _Events(), _Events()
         source, session = connection.new(), connection.new(told)
         connection.request(self._sources, 0, "no", source, output.number)
@@ -173,7 +173,7 @@ class _ImageCopy(_Copying):
 
 
 def _shape_told(session: _Events) -> _Shape:
-    """The shape of a session's buffer. Raises EnvironmentLacksError: it is in no format that we know."""
+    """Return the shape of a session's buffer. Raises EnvironmentLacksError: no offered format is supported."""
     kind = next((one for [one, *_] in session[_SESSION_FORMAT] if one in _FORMATS), None)
     width, height = (session[_SESSION_SIZE] or [[0, 0]])[-1]
     if kind is None or min(width, height) < 1:
@@ -194,7 +194,7 @@ class WlrootsScreen:
     """One monitor; see `Screen`.
 
     Args:
-        path: of the compositor's socket.
+        path: the compositor's socket.
         monitor: 1, 2 and so on, or None for the one at the origin, else the first.
 
     Raises:

@@ -1,6 +1,6 @@
-"""What sway tells beside Wayland, on its own socket (sway-ipc(7)): its windows, and the stop key.
+"""Windows and the stop key through sway's IPC socket (sway-ipc(7)).
 
-i3ipc 2.2 speaks the same protocol; its last release was in 2020, and the socket is 60 lines.
+i3ipc 2.2 speaks the same protocol, but its last release was in 2020, and our client takes only 60 lines.
 """
 
 import json
@@ -27,22 +27,22 @@ from foundation.errors import EnvironmentLacksError
 RUN_COMMAND, SUBSCRIBE, GET_TREE = 0, 2, 4
 _MAGIC = b"i3-ipc"
 _HEADER = struct.Struct("=6sII")
-#: Events have this bit.
+#: This bit marks events.
 _EVENT = 1 << 31
 _PATIENCE = 3.0
 _REASON = "the stop key was pressed"
 _POLL = 0.2
-#: Names of modifiers in sway's words.
+#: sway's names of modifiers.
 _MODIFIERS = {"ctrl": "Ctrl", "alt": "Mod1", "shift": "Shift", "super": "Mod4"}
 
 
 def socket_of(environ: Mapping[str, str]) -> str:
-    """Where the sway of an environment listens; "" for none."""
+    """Return the path of an environment's sway socket; "" for none."""
     return environ.get("SWAYSOCK", "")
 
 
 class Sway:
-    """A connection to sway, used from one thread. Raises EnvironmentLacksError where sway is gone."""
+    """A connection to sway, used from one thread. Raises EnvironmentLacksError if sway is gone."""
 
     def __init__(self, path: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -54,7 +54,7 @@ class Sway:
             raise _gone(error) from error
 
     def ask(self, kind: int, payload: str = "") -> Any:
-        """The answer to one question. Not for a connection that has subscribed to something."""
+        """Send a request and return the reply. Not for a connection that has subscribed to events."""
         data = payload.encode()
         try:
             self._socket.sendall(_HEADER.pack(_MAGIC, len(data), kind) + data)
@@ -63,7 +63,7 @@ class Sway:
             raise _gone(error) from error
 
     def event(self, seconds: float) -> Any:
-        """The next event within some seconds; None where none comes."""
+        """Return the next event within some seconds, or None."""
         if not select.select([self._socket], [], [], seconds)[0]:
             return None
         try:
@@ -73,7 +73,7 @@ class Sway:
         return body if kind & _EVENT else None
 
     def close(self) -> None:
-        """Hang up; never raises."""
+        """Disconnect. Never raises."""
         self._socket.close()
 
     def _message(self) -> tuple[int, Any]:
@@ -93,7 +93,7 @@ class Sway:
 
 
 def open_sway() -> Sway | None:
-    """A connection to the sway of this process's environment; None where there is none."""
+    """Connect to the sway of this process's environment. Return None if there is none."""
     path = socket_of(os.environ)
     with suppress(EnvironmentLacksError):
         return Sway(path) if path else None
@@ -105,11 +105,11 @@ def _gone(error: Exception) -> EnvironmentLacksError:
 
 
 class SwayWindows(StackedWindows):
-    """The windows in sway's tree. Panels and notifications (layer shells) and open menus are not in the tree.
+    """The windows in sway's tree. It does not contain panels and notifications (layer shell) or open menus.
 
     Args:
         sway: a connection; closed with this.
-        pointer: where our pointer is.
+        pointer: the assumed position of our pointer.
     """
 
     def __init__(self, sway: Sway, pointer: Pointer) -> None:
@@ -118,7 +118,7 @@ class SwayWindows(StackedWindows):
 
     @override
     def read(self) -> list[StackedWindow]:
-        # A window that fills its monitor is above all others there.
+        # A fullscreen window is above all others on its monitor.
         found = [_described(node, floating=floating) for node, floating in _leaves(self._sway.ask(GET_TREE))]
         found.sort(key=lambda one: one[0])
         return [window for _, window in found]
@@ -142,19 +142,21 @@ class SwayWindows(StackedWindows):
 
 
 def _leaves(node: Mapping[str, Any], *, floating: bool = False) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """The windows below a node, and whether each floats."""
-    if "pid" in node and not node.get("nodes"):  # 0 where it is in another container
+    """Yield the windows below a node, and whether each floats."""
+    if "pid" in node and not node.get("nodes"):  # pid is 0 inside another container
         yield node, floating
     for child in node.get("nodes", ()):
         yield from _leaves(child, floating=floating)
-    for child in node.get("floating_nodes", ()):  # the one used last at the end
+    for child in node.get("floating_nodes", ()):  # most recently used last
         yield from _leaves(child, floating=True)
 
 
 def _described(node: Mapping[str, Any], *, floating: bool) -> tuple[tuple[bool, bool, bool], StackedWindow]:
-    """A window, and by what it is sorted; sway lets dialogs float, and other windows only when it is told to."""
+    """Return a window and its sort key. Floating windows count as dialogs: sway floats other windows only
+    on request.
+    """
     frame, inner, told = node["rect"], node["window_rect"], node.get("geometry", {})
-    title_bar = node.get("deco_rect", {}).get("height", 0)  # above the frame, but for windows that float
+    title_bar = node.get("deco_rect", {}).get("height", 0)  # above the frame, except for floating windows
     outer = Region(frame["x"], frame["y"] - title_bar, max(1, frame["width"]), max(1, frame["height"] + title_bar))
     left, top = frame["x"] + inner["x"], frame["y"] + inner["y"]
     box = Region(left, top, max(1, inner["width"]), max(1, inner["height"]))
@@ -170,16 +172,18 @@ def _described(node: Mapping[str, Any], *, floating: bool) -> tuple[tuple[bool, 
 
 
 def open_windows() -> SwayWindows | None:
-    """A connection to the windows of this process's sway, for who moves no pointer; None where it is none."""
+    """Connect to the windows of this process's sway, for callers that do not move the pointer. Return None without
+    sway.
+    """
     sway = open_sway()
     return None if sway is None else SwayWindows(sway, Pointer((0, 0)))
 
 
 class SwayStopKey:
-    """Sets the stop switch when the chord is pressed, until it is closed; for the chord "none", does nothing.
+    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it.
 
     Raises:
-        UsageError: that is no chord.
+        UsageError: the chord is invalid.
     """
 
     def __init__(self, stop: StopSwitch, chord: str) -> None:
@@ -190,7 +194,7 @@ class SwayStopKey:
         if not key:
             return
         self._keys = "+".join([*(_MODIFIERS[one] for one in modifiers), keysym_of(key)])
-        self._command = f"nop mai-agent stop {os.getpid()}"  # does nothing: what counts is that sway tells it
+        self._command = f"nop mai-agent stop {os.getpid()}"  # no effect by itself; sway reports the binding
         self._sway, self._events = open_sway(), open_sway()
         try:
             if self._sway is None or self._events is None:
@@ -206,7 +210,7 @@ class SwayStopKey:
         threading.Thread(target=self._watch, name="stop key", daemon=True).start()
 
     def close(self) -> None:
-        """Give the chord back; does not wait."""
+        """Release the chord; does not wait."""
         self._closed.set()
 
     def _watch(self) -> None:
@@ -218,7 +222,7 @@ class SwayStopKey:
                     self._stop.stop(_REASON)
             self._sway.ask(RUN_COMMAND, f"unbindsym {self._keys}")
         except EnvironmentLacksError:
-            return  # told by the watch on the compositor
+            return  # the seat watch reports it
         finally:
             self._sway.close()
             self._events.close()

@@ -1,6 +1,6 @@
-"""Windows by their names alone (wlr-foreign-toplevel-management): which there are, and which has the focus.
+"""Windows by name only (wlr-foreign-toplevel-management): which windows exist, and which has the focus.
 
-That is what compositors other than sway may tell. Where a window is, nobody tells there.
+Compositors other than sway report at most this; they do not report window positions.
 """
 
 import struct
@@ -27,17 +27,17 @@ class _Toplevel:
 
 
 class ToplevelWindows:
-    """See `Windows`; whatever would need to know where a window is tells nothing, or raises EnvironmentLacksError.
+    """See `Windows`. Methods that need window positions return nothing or raise EnvironmentLacksError.
 
     Args:
-        path: of the compositor's socket.
-        pointer: where our pointer is.
+        path: the compositor's socket.
+        pointer: the assumed position of our pointer.
     """
 
     def __init__(self, path: str, pointer: Pointer) -> None:
         self._pointer = pointer
-        self._known: dict[int, _Toplevel] = {}  # by their objects, in the order in which they came
-        self._used: list[int] = []  # those that got the focus, the last one at the end
+        self._known: dict[int, _Toplevel] = {}  # by object ID, in the order of opening
+        self._used: list[int] = []  # windows that got the focus, most recent last
         self._connection = connection = Connection(path)
         try:
             self._manager = connection.bind(TOPLEVELS, 3, self._of_manager)
@@ -60,30 +60,32 @@ class ToplevelWindows:
         return next((_window(number, one) for number, one in self._read().items() if _ACTIVATED in one.states), None)
 
     def stacking(self) -> list[WindowId]:
-        """See `Windows.stacking`: those that had the focus since this was opened last, in that order."""
+        """See `Windows.stacking`. The order is that of their last focus since this connection was opened."""
         known = self._read()
         return sorted(known, key=lambda number: self._used.index(number) if number in self._used else -1)
 
     def at(self, x: int, y: int) -> Window | None:  # noqa: ARG002 -- the protocol's
-        """See `Windows.at`: not told."""
+        """See `Windows.at`. Not reported."""
         return None
 
     def region(self, identifier: WindowId) -> Region | None:  # noqa: ARG002 -- the protocol's
-        """See `Windows.region`: not told."""
+        """See `Windows.region`. Not reported."""
         return None
 
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
-        """See `Windows.visible`: not told, and what must not be seen must not be taken for unseen."""
+        """See `Windows.visible`. Positions are not reported, and a window to hide must not count as invisible, so this
+        raises.
+        """
         if identifiers:
             raise EnvironmentLacksError("This desktop does not tell where a window is, so none can be hidden.")
         return []
 
     def layers(self) -> list[Layer]:
-        """See `Windows.layers`: not told."""
+        """See `Windows.layers`. Not reported."""
         return []
 
     def layers_at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
-        """See `Windows.layers_at`: not told."""
+        """See `Windows.layers_at`. Not reported."""
         return [None for _ in points]
 
     def is_ordinary(self, identifier: WindowId) -> bool:
@@ -91,11 +93,11 @@ class ToplevelWindows:
         return any(one == identifier and _MINIMIZED not in told.states for one, told in self._read().items())
 
     def kind(self, identifier: WindowId) -> WindowKind:
-        """See `Windows.kind`: a window that belongs to another one is its dialog."""
+        """See `Windows.kind`. A window with a parent counts as a dialog."""
         return "dialog" if any(one == identifier and told.parent for one, told in self._read().items()) else ""
 
     def pointer(self) -> tuple[int, int]:
-        """See `Windows.pointer`: where our own was put last, as no other is told."""
+        """See `Windows.pointer`. Returns where we moved it last, because the real position is not reported."""
         return self._pointer.at
 
     def activate(self, identifier: WindowId) -> bool:
@@ -108,7 +110,7 @@ class ToplevelWindows:
         return True
 
     def of_terminal(self, environ: Mapping[str, str]) -> Window | None:  # noqa: ARG002 -- the protocol's
-        """See `Windows.of_terminal`: nothing of the kind is told on Wayland."""
+        """See `Windows.of_terminal`. Wayland does not report this."""
         return None
 
     def close(self) -> None:
