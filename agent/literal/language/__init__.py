@@ -1,1 +1,1 @@
-"""From a sentence to goals."""
+"""Parses sentences into goals."""

@@ -1,9 +1,8 @@
-"""Understands instructions: one sentence becomes a list of goals.
+"""Parses an instruction into a list of goals, by a grammar rather than a language model.
 
-The engine follows what is written and nothing else, so this is a grammar, not a language model. An instruction is cut
-into parts before each verb (`sentences`); ordinary phrasing becomes literal (`phrases`); what it may not say is
-refused (`refusals`); the first rule that fits a part makes its goals (`rules`). What it does not understand, it says,
-with the nearest sentence that it does (`suggestions`).
+`sentences` splits the instruction before each verb, `phrases` recognizes ordinary phrasing, `refusals` rejects words
+that the engine cannot follow, and the first of the `rules` that matches a part builds its goals. For anything else the
+error suggests the nearest sentence that the grammar understands (`suggestions`).
 """
 
 import re
@@ -45,7 +44,7 @@ from agent.literal.vocabulary.places import is_switch
 
 _PLACE = re.compile(r"(?:in|inside|within|on|under) (?P<place>.+)", re.IGNORECASE)
 
-#: A tab said with the window that it is in.
+#: A tab together with its window.
 _TAB = re.compile(
     r"(?P<tab>.+?) (?:tab|page|section) (?:of|in|on|from) (?P<window>.+)|(?P<owner>.+?)['’]s (?P<own>.+)", re.IGNORECASE
 )
@@ -56,16 +55,16 @@ _SECRET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What was read so far."""
+    """The result of the parts parsed so far."""
 
     goals: tuple[Goal, ...] = ()
-    place: str = ""  # "in Z": where the next parts are said to happen
-    about: str = ""  # what a complaint was about
-    at: int = 0  # where in the goals the place was said
+    place: str = ""  # "in Z": the place of the next parts
+    about: str = ""  # the subject of a complaint
+    at: int = 0  # number of goals before the place was given
 
 
 def read_instruction(instruction: str) -> list[Goal]:
-    """The goals of an instruction, in order. Raises NotUnderstoodError, which names the part."""
+    """Return the goals of an instruction, in order. Raises NotUnderstoodError, which names the part."""
     pieces, quoted = split_instruction(instruction)
     reading = _Reading()
     for index, piece in enumerate(pieces):
@@ -101,7 +100,7 @@ def _read_phrase(reading: _Reading, phrase: Phrase, text: str, quoted: list[str]
     quoted = [*quoted]
     groups = {name: _hidden(said, quoted) for name, said in phrase.groups.items()}
     for said in groups.values():
-        check_refusals(f"enable {said}")  # what follows may be a label, as after that verb
+        check_refusals(f"enable {said}")  # a verb that takes a label, because the group may be a label
     goals = BUILDERS[phrase.does](Part(text, quoted, *_it(reading)), defaultdict(str, groups))
     if goals is None:
         raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
@@ -109,7 +108,7 @@ def _read_phrase(reading: _Reading, phrase: Phrase, text: str, quoted: list[str]
 
 
 def _hidden(said: str, quoted: list[str]) -> str:
-    """A piece of a phrase with its quotations and known names hidden, as behind an article."""
+    """Hide quotations and known names in a piece of a phrase, as after an article."""
     said = quotes.hide_quotes(said, quoted) if "'" in said else said
     return quotes.hide_names(f"the {said}", lexicon.names(), lexicon.beginnings(), quoted).removeprefix("the ")
 
@@ -127,7 +126,7 @@ def _read_literally(reading: _Reading, text: str, quoted: list[str]) -> _Reading
 
 
 def _with_goals(reading: _Reading, goals: list[Goal]) -> _Reading:
-    """What was read, with the goals of another part."""
+    """Return the reading with the goals of another part added."""
     _check_secrets(goals)
     if reading.place:
         if any(isinstance(goal, Open) for goal in goals) and len(reading.goals) > reading.at:
@@ -160,7 +159,7 @@ def _check_secrets(goals: Sequence[Goal]) -> None:
 
 
 def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
-    """ "in Z, do it" as the place and the rest; the rest is "" where the next part goes on with it."""
+    """Split "in Z, do it" into the place and the rest. The rest is "" if the next part continues."""
     verb = re.compile(rf",? (?={lexicon.verbs()}(?![\w'’-]))", re.IGNORECASE)
     match = _PLACE.fullmatch(text)
     if match is None:
@@ -177,7 +176,7 @@ def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
 
 
 def _it(reading: _Reading) -> tuple[str, bool]:
-    """What "it" is after what was read, and whether it was opened."""
+    """Return what "it" refers to after the reading, and whether that was opened."""
     if reading.about:
         return reading.about, reading.about.casefold() in lexicon.programs()
     for goal in reversed(reading.goals):
@@ -202,7 +201,7 @@ def _it(reading: _Reading) -> tuple[str, bool]:
 
 
 def _placed(goals: Sequence[Goal], place: str, *, first: bool) -> list[Goal]:
-    """Goals that are to happen in a place; where a goal cannot say so, the place is opened before it."""
+    """Put a place into goals. If a goal has no field for it, open the place first."""
     placed: list[Goal] = []
     for goal in goals:
         match goal:
@@ -238,7 +237,7 @@ def _inside(target: Target, place: str) -> Target:
 
 
 def _through_tabs(goals: Sequence[Goal]) -> list[Goal]:
-    """The goals, with "in the Focus tab of Window Manager" as a click on the tab and what is in the window."""
+    """Turn "in the Focus tab of Window Manager" into a click on the tab and a goal in the window."""
     through: list[Goal] = []
     for goal in goals:
         match goal:
@@ -269,7 +268,7 @@ def _through_tabs(goals: Sequence[Goal]) -> list[Goal]:
 
 
 def _joined(goals: Sequence[Goal]) -> list[Goal]:
-    """The goals, with "write X" and "save it as Y" as one, and without focusing what was just opened."""
+    """Join "write X" and "save it as Y" to one goal."""
     joined: list[Goal] = []
     for goal in goals:
         before = joined[-1] if joined else None

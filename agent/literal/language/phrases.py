@@ -1,4 +1,4 @@
-"""Ordinary phrasing, which builds its goals directly: the table of `configs/sentences.toml`."""
+"""Recognizes ordinary phrasing by the table of `configs/sentences.toml`."""
 
 import re
 from collections import defaultdict
@@ -22,11 +22,11 @@ _EXPANDED = {
     r"\b(text|screen|mouse|font|volume|sound|pointer|cursor)'s (?=too|so|way|much|a|far)": r"\1 is ",
 }  # fmt: skip
 _PIECE = re.compile(r"\((?P<one>[^()]*)\)|\[(?P<maybe>[^\[\]]*)\]|\{(?P<name>\w+)\}|(?P<word>\S+)")
-#: For whom something is too much of something.
+#: "for me", "for my eyes" at the end of a complaint.
 _FOR_WHOM = re.compile(
     r" for (?:me|us|my (?:\w+ )?(?:eyes|taste|liking|hand|hands)|(?:a|an|my) \w+|him|her)$", re.IGNORECASE
 )
-#: How people say that they want it: "the panel should hide" is also "have the panel hide".
+#: Other wordings of "should": "the panel should hide" is also "have the panel hide".
 _WANTS = r"(?:i want|i need|let|make|have|get|see that|make sure(?: that)?|ensure(?: that)?)"
 _WANTS_NOT = r"(?:i do not (?:want|like|need)|do not let|do not have|never let|never have)"
 _COMPARATIVE = re.compile(
@@ -50,21 +50,21 @@ _MOST_OF_A_NAME = 60
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """What a sentence of ordinary phrasing comes to."""
+    """A recognized sentence of ordinary phrasing."""
 
-    does: str  # the builder of its goals (agent/literal/language/rules); "" where it may mean several things
-    groups: Mapping[str, str]  # what the builder is given
-    complaint: bool = False  # it only tells what is wrong: nothing to do where an instruction follows
-    about: str = ""  # what "it" is after it
+    does: str  # the builder of its goals (agent/literal/language/rules); "" if it is ambiguous
+    groups: Mapping[str, str]  # the builder's arguments
+    complaint: bool = False  # it only says what is wrong, and is ignored if an instruction follows
+    about: str = ""  # what "it" refers to afterwards
 
 
 def find_phrase(text: str, quoted: list[str], *, wishes: bool = False) -> Phrase | None:
-    """What a part of an instruction means; None where it is no phrase of the table.
+    """Match a part of an instruction against the table; None without a match.
 
     Args:
-        text: the part, its quotations hidden.
-        quoted: what was hidden.
-        wishes: whether to look among the wishes, for what nothing else understands.
+        text: the part, with its quotations hidden.
+        quoted: the hidden quotations.
+        wishes: whether to search the wishes, the last resort for text that nothing else understands.
     """
     spelled = quotes.show_names(text, quoted).replace("’", "'")
     for short, full in _EXPANDED.items():
@@ -78,7 +78,7 @@ def find_phrase(text: str, quoted: list[str], *, wishes: bool = False) -> Phrase
 
 
 def wanted(text: str) -> str:
-    """A part in which something is wanted, said as "i want"."""
+    """Replace other wordings of a wish by "i want"."""
     return _want().sub("i want ", text, count=1)
 
 
@@ -88,7 +88,7 @@ def _find(spelled: str, table: str) -> Phrase | None:
             templates = entry.get("with", {})
             if "{opposite}" in templates.values() and not groups["opposite"]:
                 continue
-            said = defaultdict(str, groups)  # not every way to say it has every group
+            said = defaultdict(str, groups)  # not every wording has every group
             filled = {name: template.format_map(said) for name, template in templates.items()}
             about = str(entry.get("about", "")).format_map(said)
             return Phrase(entry["does"], filled, bool(entry.get("complaint")), about)
@@ -96,7 +96,7 @@ def _find(spelled: str, table: str) -> Phrase | None:
 
 
 def _meant(groups: Mapping[str, str]) -> dict[str, str] | None:
-    """The groups as the builder gets them; None where one is not what its name says."""
+    """Convert the groups for the builder; None if one is not of the kind that its name gives."""
     meant: dict[str, str] = {}
     for name, text in groups.items():
         read = _KINDS.get(name)
@@ -133,7 +133,7 @@ def _window(text: str) -> str | None:
 
 
 def _time(text: str) -> str | None:
-    """A time in whole minutes."""
+    """Normalize a time to minutes; None for anything else."""
     amount = amount_of(text)
     if amount is None or amount[0] <= 0:
         return None
@@ -159,7 +159,7 @@ def _bare(text: str) -> str:
     return re.sub(r"^(?:(?:the|my|a|an|any|those|that|some|your|this) )+", "", text, flags=re.IGNORECASE)
 
 
-#: What a group of that name may be; every other may be any words.
+#: Validators of groups by name. Other groups accept any words.
 _KINDS: Mapping[str, Callable[[str], str | None]] = {
     "switch": _switch,
     "thing": _thing,
@@ -192,7 +192,7 @@ def _table(name: str) -> list[tuple[re.Pattern[str], dict[str, Any]]]:
 
 
 def _expressions(says: str) -> list[str]:
-    """A phrase as expressions: as it is written, and what "should" is said for otherwise."""
+    """Return the regular expressions for a phrase: as written, and with other wordings of "should"."""
     own = [_expression(says)]
     subject, should, does = says.partition(" should ")
     if not should:
@@ -214,7 +214,7 @@ def _expressions(says: str) -> list[str]:
 
 
 def _in_ing(does: str) -> str:
-    """What something does, with its verbs in their -ing form: "(turn off|go black)" as "(turning off|going black)"."""
+    """Put verbs into their -ing form: "(turn off|go black)" becomes "(turning off|going black)"."""
 
     def change(words: str) -> str:
         first, space, rest = words.partition(" ")
@@ -226,7 +226,7 @@ def _in_ing(does: str) -> str:
 
 
 def _expression(says: str) -> str:
-    """A phrase of the table as an expression; every piece brings the space before it."""
+    """Return the regular expression for a phrase of the table; every piece includes the space before it."""
     pieces: list[str] = []
     for piece in _PIECE.finditer(says):
         if piece["name"]:

@@ -1,6 +1,6 @@
-"""What an instruction may not say: words that turn it around, make it depend on something, or leave open what is meant.
+"""Rejects words that negate an instruction, make it conditional, or leave open what is meant.
 
-Read over, they would have the engine do the opposite of what was asked. A label may hold them where it is plainly one.
+Ignoring them would make the engine do the opposite of the request. They are allowed within labels.
 """
 
 import re
@@ -29,7 +29,7 @@ _WORDS = re.compile(
     rf"|(?P<alternative>{_ALTERNATIVE}))(?![\w-])",
     re.IGNORECASE,
 )
-#: "all" and the like where they say nothing of several things.
+#: "all" and similar words in expressions that do not mean several things.
 _HARMLESS = re.compile(r"all the way|both (?=\S+ and )|some(?= text| more\b)|any more|not so (?=\w+$)", re.IGNORECASE)
 _CLAUSE = re.compile(
     r" (?:it|the|this|that|these|there|you|i|we|he|she|they|my|your|a|an|any|possible|needed|necessary|shown|available|"
@@ -48,7 +48,7 @@ _WHY = {
 
 
 def check_refusals(text: str) -> None:
-    """Raises NotUnderstoodError for the first word that the engine cannot follow, with what to say instead."""
+    """Raise NotUnderstoodError for the first word that the engine cannot follow, with advice."""
     harmless = [match.span() for match in _HARMLESS.finditer(text)]
     for match in _WORDS.finditer(text):
         if any(start <= match.start() < end for start, end in harmless) or _in_label(text, match):
@@ -58,7 +58,7 @@ def check_refusals(text: str) -> None:
 
 
 def _in_label(text: str, match: re.Match[str]) -> bool:
-    """Whether the word stands in a label as written on the screen: after a verb that takes one, and capitalised."""
+    """Return whether the word belongs to a label: it follows a verb that takes one, and the label is capitalized."""
     verb = _label_verb().match(text)
     if verb is None or verb.end() > match.start():
         return False

@@ -1,4 +1,4 @@
-"""Cuts an instruction into its parts, one for each verb, and takes off what is said out of courtesy."""
+"""Splits an instruction into parts, one for each verb, and removes polite phrases."""
 
 import re
 import unicodedata
@@ -9,10 +9,10 @@ from functools import cache
 from agent.literal.language.phrases import find_phrase
 from agent.literal.vocabulary import lexicon, quotes
 
-#: Characters of an instruction, and of it outside quotation marks: more is a text, not an instruction.
+#: Most characters of an instruction, in total and outside quotation marks.
 _MOST = 100_000
 _MOST_UNQUOTED = 4000
-#: Characters of one part outside quotation marks, so that no expression works long on it.
+#: Most characters of a part outside quotation marks, so that regular expressions stay fast.
 _MOST_PART = 400
 _CONTROL = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127])
 _TYPING = re.compile(r"(?:type|write|enter|input|paste)\b", re.IGNORECASE)
@@ -26,24 +26,24 @@ class NotUnderstoodError(ValueError):
 class Part:
     """One part of an instruction."""
 
-    text: str  # each quotation replaced by a mark, so that words in it are not read as instructions
+    text: str  # with a placeholder for each quotation, so that its words are not parsed
     quoted: list[str]  # the quotations of the instruction
-    it: str = ""  # what "it" is there, "" where nothing was named before
-    it_is_open: bool = False  # whether that was opened, so that it has a window
+    it: str = ""  # what "it" refers to; "" if nothing was named before
+    it_is_open: bool = False  # "it" was opened, so it has a window
 
     def shown(self, text: str) -> str:
-        """A piece of the part as it was written."""
+        """Return a piece of the part as it was written."""
         return " ".join(quotes.show(text, self.quoted).split(" ")).strip()
 
     def quotation(self, text: str) -> str | None:
-        """The quotation that a piece is; None where it is none, or more than one."""
+        """Return the quotation if the piece is exactly one; else None."""
         return quotes.only_quotation(text, self.quoted)
 
 
 def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
-    """The parts of an instruction in order, without courtesy, and its quotations.
+    """Return the parts of an instruction in order, without polite phrases, and its quotations.
 
-    Raises NotUnderstoodError for what is too long to be an instruction.
+    Raises NotUnderstoodError if the instruction is too long.
     """
     if len(instruction) > _MOST:
         raise NotUnderstoodError("The instruction is too long.")
@@ -63,7 +63,7 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
 
 
 _SUBJECT = r"(?:i|i['’](?:m|d|ve|ll)|it|it['’]s|that['’]s|that|they|my \w+|the \w+|there|we|you never know)"
-#: Said after an instruction, and nothing to do: why it is wanted.
+#: A reason after an instruction.
 _REASON_AFTER = re.compile(
     rf",? (?:because|since) {_SUBJECT} [^.;]+$"
     r"|,? so (?:that )?(?:i|we|it|they|nobody|no one) (?:can|could|cannot|can['’]?t|do not|don['’]?t|does not|"
@@ -72,12 +72,12 @@ _REASON_AFTER = re.compile(
     r"prefer|find|hate|love|annoys?|distracts?|bothers?) ?[^.;,]*$",
     re.IGNORECASE,
 )
-#: What a reason may not hold to be left out.
+#: Words that a reason must not contain to be dropped.
 _SAYS_MORE = re.compile(
     r"\b(?:if|unless|but|until|till|except|when|while|only|before|after|or|instead|without|should|must)\b",
     re.IGNORECASE,
 )
-#: Said before one, with the "so" that brings what to do about it.
+#: A reason before an instruction, joined by "so".
 _REASON_BEFORE = re.compile(rf"(?P<why>{_SUBJECT} [^.;]+?), so (?P<what>{lexicon.verbs()} .+)", re.IGNORECASE)
 _ASIDE = re.compile(
     r"(?P<verb>open|start|launch|show|close|make|create|find|turn|switch|set|change|get|give|bring|put)"
@@ -87,7 +87,7 @@ _ASIDE = re.compile(
 
 
 def _without_reasons(text: str) -> str:
-    """An instruction without why it is given. A reason that names what "it" is stays, for the grammar to read."""
+    """Remove the reasons from an instruction. A complaint stays, because it may name what "it" refers to."""
     bare = text.rstrip(" .!")
     if re.search(rf"\b{_TYPING.pattern}", bare, re.IGNORECASE):
         return text
@@ -102,7 +102,7 @@ def _without_reasons(text: str) -> str:
 
 
 def _without_gerunds(text: str) -> str:
-    """ "would you mind opening A and closing B" with the verbs behind the first as they stand in instructions."""
+    """Put the later verbs of "would you mind opening A and closing B" into their base form."""
     verbs = lexicon.either(map(lexicon.gerund, lexicon.verb_list()))
     ing = lexicon.either(lexicon.config()["courtesy_ing"])
     first = re.match(rf"(?:\S+,? ){{0,3}}?{ing} {verbs}\b", text, re.IGNORECASE)
@@ -118,7 +118,7 @@ def _is_complaint(text: str) -> bool:
 
 
 def without_courtesy(text: str) -> str:
-    """A part of an instruction without what is said around it out of courtesy."""
+    """Remove the polite phrases around a part of an instruction."""
     before, after, gerund, only = _courtesy()
     bare = text.strip(" ,;.!?")
     for _ in range(8):
@@ -134,7 +134,7 @@ def without_courtesy(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text, cut before each verb that begins a part and after each sentence."""
+    """Split the text after each sentence and before each verb that begins a part."""
     typing = False
     for sentence in re.split(r"(?<=[.!?])\s+(?=\S)", text):
         pieces = _joints().split(sentence)
@@ -156,7 +156,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _is_end_of_label(before: str, piece: str) -> bool:
-    """Whether a verb without an object is the end of a label: "click Cut and paste"."""
+    """Return whether a verb without an object is the end of a label: "click Cut and paste"."""
     if re.match(r"(?:press|hit|push|strike) ", without_courtesy(before), re.IGNORECASE):
         return piece.strip(" .!?").casefold() in ("delete", "insert", "enter", "undo", "find")  # names of keys
     match = re.fullmatch(rf"{lexicon.label_verbs()} (?:the )?(?P<label>\S+)", without_courtesy(before), re.IGNORECASE)
@@ -165,7 +165,7 @@ def _is_end_of_label(before: str, piece: str) -> bool:
 
 
 def _is_next_label(before: str, piece: str) -> bool:
-    """Whether a verb is a label's: "click File, then Save As"."""
+    """Return whether a verb begins the next label: "click File, then Save As"."""
     return bool(
         re.match(rf"(?i:{lexicon.label_verbs()}) (?:(?:on|the) )*[A-Z\x00]", without_courtesy(before))
         and re.fullmatch(r"[A-Z][\w…]*(?: [A-Z][\w…]*){0,2}", piece.strip(" .!?"))
@@ -198,7 +198,7 @@ def _verb_first() -> re.Pattern[str]:
 
 @cache
 def _wanted_verb() -> re.Pattern[str]:
-    """ "I want open the calculator": what is wanted is done."""
+    """Match "I want" before a verb: "I want open the calculator"."""
     verbs = (
         "open|launch|start|close|enable|disable|activate|deactivate|turn|switch|see|show|hide|maximi[sz]e|minimi[sz]e"
     )

@@ -1,19 +1,19 @@
-"""The nearest sentence that the grammar understands, for one that it does not."""
+"""Suggests the nearest sentence that the grammar understands."""
 
 from functools import cache
 
 from agent.literal.vocabulary import lexicon
 
-#: How alike a word must be to a verb to be taken for it misspelled, of 100.
+#: Similarity from which a word counts as a misspelled verb, of 100.
 _ALIKE = 75
-#: How alike a whole sentence must be to an example to be worth showing.
+#: Similarity from which an example sentence is suggested, of 100.
 _NEAR = 60
 
 _QUESTIONS = frozenset("what who where why when which how is are was".split())  # noqa: SIM905
 
 
 def nearest(text: str) -> str:
-    """A sentence that suggests what to say instead, with a space before it; "" where nothing is near."""
+    """Return a suggestion with a leading space; "" if nothing is near."""
     if (suggestion := _nearest(" ".join(text[:200].split()))) is None:
         return ""
     return f" The nearest that I understand: “{suggestion}”."
@@ -41,7 +41,7 @@ def _nearest(text: str) -> str | None:
 
 
 def _thing_in(text: str) -> str | None:
-    """The longest name of a thing, known to the tables of places, that the text holds as words."""
+    """Return the longest name in the tables of places that the text contains."""
     from agent.literal.vocabulary.places import names_of_things
 
     lowered = f" {text.casefold()} "

@@ -1,4 +1,4 @@
-"""Reads what a person calls a thing on the screen: its name, kind, ordinal, and where it is said to be."""
+"""Parses descriptions of things on the screen: name, kind, ordinal and place."""
 
 import re
 from dataclasses import replace
@@ -14,7 +14,7 @@ _ORDINAL = re.compile(
     rf"(?P<word>{lexicon.either(ORDINALS)}|(?P<digits>\d{{1,2}})(?:st|nd|rd|th)) (?P<rest>.+)", re.IGNORECASE
 )
 _FROM_END = re.compile(r" from the (?:(?P<start>left|top|start|beginning)|right|bottom|end)$", re.IGNORECASE)
-#: What can be counted without being a kind of control.
+#: Nouns that can be counted but are no kind of control.
 _COUNTED = frozenset(
     ("file", "folder", "picture", "image", "photo", "wallpaper", "thumbnail", "theme", "choice", "line", "app")
 )
@@ -33,15 +33,15 @@ _UNDER = re.compile(
     re.IGNORECASE,
 )
 _PLURAL = re.compile(r"(?<!s)s$")
-#: Said of a known thing without being part of its name.
+#: Suffixes of a known thing that are not part of its name.
 _SETTING = re.compile(r" (?:settings?|options?|feature|function)$", re.IGNORECASE)
 _BOX_OF = re.compile(
     r"(?:check ?|tick ?)?box (?:next to|beside|for|of|called|named|labell?ed|that says) (?P<name>.+)", re.IGNORECASE
 )
 _CALLED = r"(?:(?:called|named|labell?ed|titled|that says|saying|with the (?:name|label|text)) )"
-#: Places that say nothing: whatever is in front.
+#: Names of desktops, which give no place.
 _DESKTOPS = frozenset(("gnome", "kde", "xfce", "mate", "cinnamon", "plasma", "system", "desktop"))
-#: What file managers and others have on their left.
+#: Names of the sidebar, as in file managers.
 _SIDE = re.compile(r"(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)", re.IGNORECASE)
 _HERE = frozenset(
     (
@@ -52,16 +52,16 @@ _HERE = frozenset(
 
 
 def read_target(part: Part, text: str, *, kinds: bool = True, places: bool = True) -> Target:
-    """What a piece of an instruction means.
+    """Parse a piece of an instruction as a target.
 
     Args:
-        part: the part it stands in.
+        part: the part that contains the piece.
         text: the piece.
-        kinds: whether words for kinds of controls at its end are its kind and no part of its name.
-        places: whether "in Y" and "under Y" say where it is.
+        kinds: whether to read a kind of control ("button") as the role rather than a part of the name.
+        places: whether to read "in Y" and "under Y" as its place.
 
     Raises:
-        NotUnderstoodError: it names nothing, or "it" where nothing was named before.
+        NotUnderstoodError: the piece names nothing, or "it" refers to nothing.
     """
     text = text.strip(" ,.:")
     if part.shown(text).casefold() in _PRONOUNS:
@@ -80,9 +80,9 @@ def read_target(part: Part, text: str, *, kinds: bool = True, places: bool = Tru
 
 
 def read_targets(part: Part, text: str, *, split_two: bool) -> list[Target]:
-    """The things of a list ("A, B and C"), each a target.
+    """Parse a list ("A, B and C") as targets.
 
-    `split_two`: whether "A and B" without a comma may be two things; the whole is kept with both then.
+    `split_two`: whether "A and B" without a comma may be two things. Both then keep the full text in `whole`.
     """
     items, sure = split_list(text)
     if len(items) > 1 and not sure and not (split_two and _are_two(part, items)):
@@ -102,7 +102,7 @@ def read_targets(part: Part, text: str, *, split_two: bool) -> list[Target]:
 
 
 def split_list(text: str) -> tuple[list[str], bool]:
-    """The items of a list, and whether it is surely one: "A, B and C" and "A then B" are, "A and B" may be a name."""
+    """Split a list. True if it is certainly a list: "A, B and C", "A then B"; "A and B" may be one name."""
     sure = bool(re.search(r",| then ", text))
     parts = re.split(
         r" ?, ?(?:and |then ){0,2}| and (?:then |also )?| then | as well as ", re.sub(r"^both ", "", text, flags=re.I)
@@ -111,7 +111,7 @@ def split_list(text: str) -> tuple[list[str], bool]:
 
 
 def place_name(part: Part, text: str) -> str:
-    """The name of a place, without the word for what kind of place it is; "" for whatever is in front."""
+    """Return the name of a place without the word for its kind; "" for the front window."""
     text = text.strip(" ,.")
     if (quotation := quotes.only_quotation(text, part.quoted, names=True)) is not None:
         return quotation
@@ -129,7 +129,7 @@ def place_name(part: Part, text: str) -> str:
 
 
 def _placed(part: Part, text: str, *, article: bool) -> Target | None:
-    """ "X in Y", "X under Y", "the X tab of Y" as a target that keeps the whole; None where no place is said."""
+    """Parse "X in Y", "X under Y" or "the X tab of Y", with the full text in `whole`; None without a place."""
     if _FROM_END.search(text):
         return None
     the = "the " if article else ""
@@ -184,7 +184,7 @@ def _named(part: Part, text: str, *, kinds: bool, article: bool) -> Target:
 
 
 def _counted(part: Part, text: str) -> Target | None:
-    """ "third icon", "second Browse button", "last one", "first icon from the right"."""
+    """Parse "third icon", "second Browse button", "last one", "first icon from the right"; None for anything else."""
     match = _ORDINAL.fullmatch(text)
     if match is None or match["word"][0].isupper():
         return None
@@ -210,7 +210,7 @@ def _role(word: str) -> str:
 
 
 def _are_two(part: Part, items: list[str]) -> bool:
-    """Whether "A and B" is likelier two things than one name: both are known, or they are written alike."""
+    """Return whether "A and B" is probably two things: both are known or quoted, or their capitalization is alike."""
     names = [part.shown(_ARTICLE.sub("", item)) for item in items]
     if all(known_thing(name) for name in names):
         return True

@@ -1,4 +1,4 @@
-"""Goals in words: what the engine tells a person about them, and what it understands at all."""
+"""Describes goals and targets in words for messages."""
 
 from agent.core.actions import shorten
 from agent.literal.goals import (
@@ -24,7 +24,7 @@ from agent.literal.goals import (
 )  # fmt: skip
 from agent.literal.vocabulary.lexicon import ordinal_word
 
-#: What the engine can do, for the person who asked for something else.
+#: The instructions that the engine understands, for error messages.
 UNDERSTOOD = (
     "open X, click X, double-click X, right-click X, type '...' (into X), press ctrl+s, scroll down, wait, "
     "enable X, disable X, select X, close; joined by and, then and commas"
@@ -33,7 +33,7 @@ _LONGEST = 40
 
 
 def describe_goal(goal: Goal) -> str:
-    """The goal in words."""
+    """Describe a goal."""
     match goal:
         case Open(name, _, inside):
             return f"open “{name}”" + (f" in “{inside}”" if inside else "")
@@ -76,7 +76,7 @@ def describe_goal(goal: Goal) -> str:
 
 
 def describe_target(target: Target) -> str:
-    """What is meant, in words: "“Style”", "the third icon", "the check box “Wrap” under “Text”"."""
+    """Describe a target: "“Style”", "the third icon", "the check box “Wrap” under “Text”"."""
     ordinal = ordinal_word(target.ordinal) if target.ordinal else ""
     named = f"“{target.name}”" if target.name else ""
     kind = target.role if ordinal or not named else ""

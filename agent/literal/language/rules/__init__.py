@@ -1,4 +1,4 @@
-"""The grammar's rules: an expression for a part of an instruction, and what makes goals of it. The first fit counts."""
+"""The grammar's rules: a regular expression for a part of an instruction, and the builder of its goals."""
 
 import re
 from functools import cache
@@ -12,7 +12,7 @@ BUILDERS = files.BUILDERS | keyboard.BUILDERS | controls.BUILDERS | windows.BUIL
 
 @cache
 def all_rules() -> list[tuple[re.Pattern[str], Builder]]:
-    """All rules in the order in which they are tried."""
+    """Return all rules in the order in which they are tried. The first match counts."""
     return [
         (re.compile(expanded(pattern), re.IGNORECASE | re.DOTALL), BUILDERS[rule["does"]])
         for rule in load_config("grammar.toml")["rules"]

@@ -1,4 +1,4 @@
-"""What rules are made of."""
+"""Helpers for building rules."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,13 +10,13 @@ from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.vocabulary.numbers import NUMBER
 from foundation.configs import load_config
 
-#: What the named groups of a rule matched, "" for those that are not there.
+#: The named groups of a rule's match, "" for a group that did not match.
 Groups: TypeAlias = Mapping[str, str]
-#: Makes goals of a part that its rule fits; None where it turns out not to fit after all.
+#: Builds the goals of a part that matches a rule; None to try the next rule.
 Builder: TypeAlias = Callable[[Part, Groups], list[Goal] | None]
 
-#: What a person may mean by a text without quotation marks besides the text itself: a description of it ("the date",
-#: "today's date", "a letter about cats"), or a place ("at the end of the page").
+#: Signs that unquoted words describe a text ("the date", "today's date", "a letter about cats") or a place ("at the end
+#: of the page") instead of being the text to type.
 _DESCRIBES = re.compile(
     r"(?:(?:the|this|that|these|those|my|your|his|her|its|our|their|some|any|each|what|something|anything)\b"
     r"|an?(?= \S)|\w+['’]s\b)",
@@ -27,7 +27,7 @@ _PLACES = re.compile(
     r"|next to|instead of) (?:the|this|that|these|my|an?|it|its|there)\b",
     re.IGNORECASE,
 )
-#: What says plainly that text follows.
+#: Verbs that are followed by literal text.
 _WRITING = re.compile(r"(?:write|type|enter)\b|.+: ?", re.IGNORECASE)
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _COUNT = re.compile(
@@ -37,9 +37,9 @@ _MOST_TIMES = 20
 
 
 def text_to_type(part: Part, text: str, verb: str) -> str:
-    """The text that a part says to type: a quotation, or the plain words after write, type or enter.
+    """Return the text to type: a quotation, or the plain words after write, type or enter.
 
-    Raises NotUnderstoodError for anything else, which may be a description of the text, or no text at all.
+    Raises NotUnderstoodError for anything else, which may be a description of the text or no text at all.
     """
     if (quotation := part.quotation(text)) is not None:
         return quotation.replace("\\n", "\n").replace("\\t", "\t")
@@ -52,12 +52,12 @@ def text_to_type(part: Part, text: str, verb: str) -> str:
 
 
 def is_described(shown: str) -> bool:
-    """Whether words without quotation marks may describe a text or a place rather than be the text."""
+    """Return whether unquoted words may describe a text or a place instead of being the text."""
     return _DESCRIBES.match(shown) is not None or _PLACES.search(shown) is not None
 
 
 def times(text: str) -> tuple[str, int]:
-    """A text without "three times" at its end, and how often that is."""
+    """Split "three times" off the end of a text, and return the text and the count."""
     match = _COUNT.search(text)
     if match is None:
         return text, 1
@@ -68,17 +68,17 @@ def times(text: str) -> tuple[str, int]:
 
 
 def builders(*functions: Builder) -> dict[str, Builder]:
-    """The builders by the names that `configs/grammar.toml` has for them."""
+    """Return the builders by their names in `configs/grammar.toml`."""
     return {function.__name__.removeprefix("_"): function for function in functions}
 
 
 @cache
 def fragment(name: str) -> str:
-    """A part of the rules' expressions that has a name."""
+    """Return a named fragment of the rules' regular expressions."""
     text = NUMBER if name == "number" else str(load_config("grammar.toml")["fragments"][name])
     return expanded(text)
 
 
 def expanded(text: str) -> str:
-    """An expression with its fragments."""
+    """Replace "<<name>>" in a regular expression by the fragments."""
     return re.sub(r"<<(\w+)>>", lambda found: fragment(found[1]), text)

@@ -1,4 +1,4 @@
-"""Switches, buttons, choices, sliders: what is done with a named thing on the screen."""
+"""Builders for switches, buttons, choices and sliders."""
 
 import re
 from collections import defaultdict
@@ -20,7 +20,7 @@ _ON = frozenset(
         *("true", "yes", "shown", "visible"),
     )
 )
-#: What "dark" and "light" are chosen for: the theme, not a colour.
+#: Controls for which "dark" and "light" mean the theme, not a colour.
 _THEMES = re.compile(
     r"(?:the |my )?(?:desktop |gtk |application |app |overall )?(?:theme|style|appearance|mode|colou?r scheme|look)",
     re.IGNORECASE,
@@ -29,7 +29,7 @@ _TEXT_FIELDS = re.compile(
     r"\b(?:name|title|text|caption|address|url|hostname|comment|description|e-?mail|host|user ?name|file ?name|value)$",
     re.IGNORECASE,
 )
-#: What no one setting makes faster or better.
+#: Things that no single setting makes faster or better.
 _MACHINES = re.compile(
     r"(?:computer|pc|laptop|machine|system|internet|network|connection|wifi|desktop|it all|life|work|day)",
     re.IGNORECASE,
@@ -59,7 +59,7 @@ def _toggle_there(part: Part, match: Groups) -> list[Goal]:
 
 
 def _toggle_words(part: Part, match: Groups) -> list[Goal] | None:
-    """ "bluetooth on": only for what is known, or in quotation marks."""
+    """ "bluetooth on": only for known or quoted names."""
     name = part.shown(re.sub(r"^(?:the|my) ", "", match["what"], flags=re.IGNORECASE))
     if "\x00" not in match["what"] and "\x01" not in match["what"] and not known_thing(name):
         return None
@@ -123,7 +123,7 @@ def _clicked(part: Part, what: str) -> list[Target]:
 
 
 def _click_path(part: Part, match: Groups) -> list[Goal]:
-    """ "the menu File > Save As": one after the other."""
+    """ "the menu File > Save As": a click on each."""
     return [Click(read_target(part, step)) for step in match["what"].split(" > ")]
 
 
@@ -136,7 +136,7 @@ def _choose(part: Part, match: Groups) -> list[Goal] | None:
     if re.search(r" (?:under|below|next to) ", match["control"], re.IGNORECASE):
         return None
     control = read_target(part, match["control"])
-    if control.role == "push button" and control.whole:  # nothing is chosen from a button: it is a part of the name
+    if control.role == "push button" and control.whole:  # buttons have no choices: "button" is a part of the name
         control = replace(control, name=control.whole, role="")
     whole = part.shown(f"{match['value']} {match['preposition']} {match['control']}")
     return [
@@ -147,7 +147,7 @@ def _choose(part: Part, match: Groups) -> list[Goal] | None:
 
 
 def _choose_named(part: Part, match: Groups) -> list[Goal] | None:
-    """ "the Greybird theme", "the style Daloa": what is chosen, and for what."""
+    """ "the Greybird theme", "the style Daloa": a value and its control."""
     name = part.shown(f"{match['value']} {match['control']}")
     if known_thing(name):
         return [Toggle(Target(name), on=True)] if is_switch(name) else None
@@ -158,13 +158,13 @@ def _choose_named(part: Part, match: Groups) -> list[Goal] | None:
 
 
 def _turned_off(part: Part, match: Groups) -> list[Goal] | None:
-    """ "no event sounds": only for what is known."""
+    """ "no event sounds": only for known things."""
     target = read_target(part, match["what"], places=False)
     return [Toggle(target, on=False)] if is_switch(target.name) else None
 
 
 def _known_value(part: Part, match: Groups) -> list[Goal] | None:
-    """ "text bigger", "font size 14": only for what is known."""
+    """ "text bigger", "font size 14": only for known things."""
     target = read_target(part, match["what"], places=False)
     if not known_thing(target.name):
         return None
@@ -210,7 +210,7 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
 
 
 def _as(part: Part, match: Groups) -> list[Goal] | None:
-    """ "use Firefox as the default browser", "make it my wallpaper": only for what is known."""
+    """ "use Firefox as the default browser", "make it my wallpaper": only for known things."""
     control = read_target(part, match["control"], kinds=False)
     if not known_thing(control.name) and not control.name.casefold().startswith("default"):
         return None
@@ -227,15 +227,15 @@ def _make(part: Part, match: Groups) -> list[Goal]:
 
 
 def _more_of(part: Part, match: Groups) -> list[Goal] | None:
-    """ "a bigger font", "larger text": only for what is known."""
-    if re.fullmatch("up|down", match["way"], re.IGNORECASE):  # "set up my mouse" asks for nothing in particular
+    """ "a bigger font", "larger text": only for known things."""
+    if re.fullmatch("up|down", match["way"], re.IGNORECASE):  # "set up my mouse" names no particular change
         return None
     target = read_target(part, match["what"])
     return [SetValue(target, direction=_direction(match["way"]))] if known_thing(target.name) else None
 
 
 def _of_value(part: Part, match: Groups) -> list[Goal] | None:
-    """ "use a font size of 14": only for what is known."""
+    """ "use a font size of 14": only for known things."""
     return _known_value(part, {"what": match["what"], "amount": match["amount"]})
 
 

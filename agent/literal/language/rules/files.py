@@ -1,4 +1,4 @@
-"""Folders and files, texts that are written and saved, and sums."""
+"""Builders for folders and files, for writing and saving texts, and for calculations."""
 
 import re
 
@@ -10,7 +10,7 @@ from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.numbers import expression_of
 
 _KIND = rf"(?:{fragment('folder')}|(?:text )?file|document|picture|image|photo|note)"
-#: A file or folder and nothing vague: a quotation, a name with an ending, a path.
+#: An exact file or folder: a quotation, a name with an extension, a path.
 _SURELY_A_FILE = re.compile(r"\x00\d+\x00|\S*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}|(?:~|\.{0,2}/)\S+")
 _SUMS = {
     r"(?:add|sum(?: up)?) (?P<first>.+?) (?:and|to) (?P<second>.+)": "+",
@@ -19,11 +19,11 @@ _SUMS = {
     r"subtract (?P<first>.+?) from (?P<second>.+)": "from",
 }
 _ARTICLE = re.compile(r"^(?:(?:the|a|an|my|this|that) )+", re.IGNORECASE)
-#: What is said of a folder and is not its name.
+#: Words that begin a place or time, not a folder's name.
 _NO_NAME = re.compile(
     r"(?:in|inside|within|on|under|at|for|with|and|to|from|there|somewhere|here)(?: |$)", re.IGNORECASE
 )
-#: Words that seldom stand in a name without quotation marks, and say where, how or what else.
+#: Words that are rare in unquoted names and usually give a place, a manner or another action.
 _SAYS_MORE = re.compile(
     r"(?:^|\s)(?:in|into|inside|within|on|onto|to|from|under|next|beside|beneath|with|without|then|also|instead|please"
     r"|it|my|your|where|which|that|because)(?:\s|$)",
@@ -144,7 +144,7 @@ def _calculate(part: Part, match: Groups) -> list[Goal] | None:
 
 
 def _sum_in_words(text: str) -> str:
-    """ "add 5 and 7", "divide 100 by 4" as one would read the signs; other texts as they are."""
+    """Replace the words of "add 5 and 7" or "divide 100 by 4" by signs; return other texts unchanged."""
     for pattern, sign in _SUMS.items():
         if match := re.fullmatch(pattern, text, re.IGNORECASE):
             first, second = match["first"], match["second"]
@@ -153,7 +153,7 @@ def _sum_in_words(text: str) -> str:
 
 
 def _where(part: Part, text: str) -> str:
-    """A folder's name; "" for the file manager, which is where folders are made anyway."""
+    """Return a folder's name; "" for the home folder, or the file manager, which is used anyway."""
     name = place_name(part, text) if text else ""
     here = [*lexicon.config()["applications"]["file_managers"], "home", "home folder", "home directory"]
     return "" if name.casefold() in here else name

@@ -1,4 +1,4 @@
-"""Keys, text, scrolling, waiting."""
+"""Builders for keys, text, scrolling and waiting."""
 
 import re
 
@@ -24,7 +24,7 @@ def _press(part: Part, match: Groups) -> list[Goal]:
 
 
 def _held(part: Part, text: str) -> tuple[str, ...] | None:
-    """ "Alt and F4", "ctrl and shift and t" as one chord; None where no modifier comes first."""
+    """Parse "Alt and F4", "ctrl and shift and t" as one key combination; None if no modifier comes first."""
     names = [re.sub(r"^the | keys?$", "", name, flags=re.IGNORECASE) for name in part.shown(text).split(" and ")]
     try:
         keys = [key for name in names for key in chord(name)]
@@ -66,7 +66,7 @@ def _type(part: Part, match: Groups) -> list[Goal] | None:
 
 
 def _enter_number(part: Part, match: Groups) -> list[Goal] | None:
-    """ "enter 9 for Number of workspaces": a number is set, not typed where the focus happens to be."""
+    """ "enter 9 for Number of workspaces": set the number instead of typing it into the focused element."""
     amount = amount_of(part.shown(match["amount"]))
     return None if amount is None else [SetValue(read_target(part, match["into"]), *amount)]
 

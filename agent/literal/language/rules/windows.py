@@ -1,4 +1,4 @@
-"""Opening things, going somewhere, and what is done with windows."""
+"""Builders for opening things, going to pages, and windows."""
 
 import re
 from contextlib import suppress
@@ -15,23 +15,23 @@ _APPLICATION = "app|application|program|window|software|tool"
 _PICTURE = "picture|photo|image|photograph|song|video|film|note|page|script|archive"
 _SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel"
 _FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
-#: What kind of file it is, said before its name: "the picture sunset.png".
+#: A file's kind before its name: "the picture sunset.png".
 _KIND_OF_FILE = re.compile(
     r"(?:text |pdf |word |image |music |sound |log )?(?:file|picture|image|photo|photograph|screenshot|drawing|song|"
     r"track|recording|video|movie|film|clip|pdf|document|spreadsheet|presentation|slides|script|notes?|letter|book) "
     r"(?:called |named )?(?P<name>.+)",
     re.IGNORECASE,
 )
-#: A folder that a file is said to be in.
+#: The folder of a file.
 _IN_FOLDER = re.compile(
     r" (?:in|inside|within|from) (?:.+ (?:folder|directory)"
     r"|(?:the |my )?(?:documents|downloads|pictures|music|videos|desktop|templates|public|home))$",
     re.IGNORECASE,
 )
 _GENERIC = re.compile(r"(?:file|folder|application|app|program|window|something|it all|stuff|things?)s?", re.IGNORECASE)
-#: "Settings > Power": what is opened one after the other.
+#: "Settings > Power": things to open one after the other.
 _PATH = re.compile(r" (?:>|→|->|▸|»|/) ")
-#: What a shell would run is nothing to open.
+#: Shell commands, which are not opened.
 _COMMAND = re.compile(
     r"[|;<>$]|&&|^(?:sudo|rm|bash|sh|curl|wget)\b|^(?:the )?(?:command|script|following)\b", re.IGNORECASE
 )
@@ -39,7 +39,7 @@ _FRONT = re.compile(
     r"(?:it|this|that|the|current|active|front|window|dialog|dialogue|box|one|open|message|popup| )+", re.IGNORECASE
 )
 
-#: How a window is to be, by the words for it.
+#: Words to window states.
 _HOW: dict[str, Literal["focus", "maximize", "unmaximize", "minimize", "fullscreen"]] = {
     "maximize": "maximize", "maximise": "maximize", "maximized": "maximize", "maximised": "maximize",
     "minimize": "minimize", "minimise": "minimize", "iconify": "minimize",
@@ -84,7 +84,7 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     if part.shown(bare).casefold() in ("it", "this", "that"):
         return Open(read_target(part, bare).name, inside=place)
     shown = part.shown(bare)
-    # "open Files" and "open Applications" name one; "open the files" does not say which.
+    # "open Files" and "open Applications" name a program; "open the files" does not say which files.
     known = shown.casefold() in lexicon.programs()
     if _GENERIC.fullmatch(bare) and (bare != text or not (known or shown[0].isupper())):
         raise NotUnderstoodError(f"I do not understand which “{shown}” to open: name it.")
@@ -125,7 +125,7 @@ def _open_these(part: Part, match: Groups) -> list[Goal] | None:
 
 
 def _get(part: Part, match: Groups) -> list[Goal] | None:
-    """ "get me the file manager", "I need a terminal": only what surely is to be opened or switched."""
+    """ "get me the file manager", "I need a terminal": only for things that can be opened or switched."""
     what = match["what"]
     if re.match("rid of ", what, re.IGNORECASE):
         return None
@@ -150,7 +150,7 @@ def _show(part: Part, match: Groups) -> list[Goal] | None:
 
 
 def _open_file(part: Part, match: Groups) -> list[Goal] | None:
-    """ "show recipe.txt", "look at my Downloads folder": only what surely is a file or folder."""
+    """ "show recipe.txt", "look at my Downloads folder": only for files and folders."""
     with suppress(NotUnderstoodError):
         opened = _open(part, match)
         if all(isinstance(goal, Open) and goal.kind in ("file", "folder") for goal in opened):
@@ -211,7 +211,7 @@ def _focus(part: Part, match: Groups) -> list[Goal]:
 
 
 def _window(part: Part, text: str) -> str:
-    """The name of a window, "" for the one in front; "it" is what was opened just before."""
+    """Return the name of a window, "" for the front window; "it" is the last opened thing."""
     if not text or _FRONT.fullmatch(text):
         return part.it if part.it_is_open and re.fullmatch(r"it|this|that|", text, re.IGNORECASE) and text else ""
     name = re.sub(
