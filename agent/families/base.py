@@ -1,4 +1,4 @@
-"""What a model family is to the rest of the program, and the plain values that cross its border."""
+"""The interface of a model family, and the plain values that it takes and returns."""
 
 import tomllib
 from abc import ABC, abstractmethod
@@ -21,23 +21,23 @@ from foundation.families import family_data, family_folder, image_rule
 from foundation.images import ImageRule
 
 FailureKind: TypeAlias = Literal[
-    "empty",  # nothing was said
+    "empty",  # the answer has no content
     "no_action",  # no tool call or answer in the text
     "truncated",  # the answer ends in the middle
-    "ambiguous",  # several different candidates and no mark which one counts
-    "bad_json",  # a call that is no JSON, also after the known repairs
+    "ambiguous",  # several different candidates, and no mark for the right one
+    "bad_json",  # a call that is not JSON, even after the known repairs
     "unknown_action",
     "bad_argument",
     "bad_point",
-    "absent",  # what a planner names is not on the screen
-    "mismatch",  # at the point is something else than what the model says it wants
+    "absent",  # the place that a planner names is not on the screen
+    "mismatch",  # the element at the point is not what the model wants
     "off_screen",  # a point far outside the grid: probably another coordinate space
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as the model wrote it, so that it can be replayed to the letter; `id` where the server gave it one."""
+    """A call as the model wrote it, for an exact replay. `id` is the server's, if it gave one."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -48,20 +48,20 @@ class Call:
 class Decision:
     """What the model decided."""
 
-    thought: str  # its reasoning, "" where it gave none
-    actions: tuple[Action[GridPoint], ...]  # what to do, in order, at least one; points on the model's own grid
+    thought: str  # its reasoning, or ""
+    actions: tuple[Action[GridPoint], ...]  # the actions in order, at least one; points on the model's own grid
     calls: tuple[Call, ...]  # the calls as written
-    #: what the model says lies at its points, in its own words and their order; "" where it does not say
+    #: what the model says is at its points, in its own words, in the order of the points; "" if it does not say
     aims: tuple[str, ...] = ()
-    doubt: str = ""  # why what lies there may be something else, as a clause; "" where nothing says so
-    exact: bool = False  # whether its points are those of elements that were told: no look is closer
-    left_out: int = 0  # further calls of the answer, of a family that is trained to make one at a time
-    objection: str = ""  # why the service wants a person to agree before any of it is done, as a clause
+    doubt: str = ""  # why another element may be at a point, as a clause; "" if nothing says so
+    exact: bool = False  # whether the points come from known elements, so that a closer look cannot improve them
+    left_out: int = 0  # number of ignored calls, in a family that is trained to make one call at a time
+    objection: str = ""  # why the service wants a person to agree first, as a clause
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a planner decided: like a `Decision`, but places are called by words, and a grounder is to find them."""
+    """A planner's decision. Unlike in a `Decision`, places are named by words, and a grounder finds them."""
 
     thought: str
     actions: tuple[Action[NamedPoint], ...]
@@ -95,13 +95,13 @@ def decide(
     *,
     most: int | None = None,
 ) -> Decision | ParseFailure:
-    """The decision in the calls of an answer; one of which `read` raises ArgumentError spoils them all.
+    """Return the decision of an answer's calls. If `read` raises ArgumentError for one call, all are rejected.
 
     Args:
         thought: the reasoning.
-        calls: as written, in order.
-        read: gives the action of a call, or several that it stands for.
-        most: how many calls count; those after them are left out, and counted. None for all.
+        calls: the calls as written, in order.
+        read: returns the action or actions of a call.
+        most: how many calls to use; the others are ignored and counted. None for all.
     """
     if isinstance(calls, ParseFailure):
         return ParseFailure(calls.kind, calls.message, thought)
@@ -116,55 +116,55 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class PastStep:
-    """One finished step, as a family needs it to write the history."""
+    """One finished step, with what a family needs to write the history."""
 
     thought: str  # the model's reasoning
     calls: tuple[Call, ...]  # the calls as written
-    #: what the model saw before the answer; None where the history window left an image out
+    #: the images before the answer; None for an image that the history window dropped
     images: tuple[EncodedImage | None, ...] = ()
     shown: bool = False  # whether the images are in the request
-    user_reply: str | None = None  # what the person answered
-    tool_result: str | None = None  # what a called tool gave back
-    note: str | None = None  # what the program had to say about the step ("nothing changed on the screen")
-    #: the whole answer, for families that replay it to the letter; None where it is not known
+    user_reply: str | None = None  # the person's reply
+    tool_result: str | None = None  # the result of a called tool
+    note: str | None = None  # the program's remark on the step ("nothing changed on the screen")
+    #: the whole answer, for families that replay it exactly; None if unknown
     answer: Answer | None = None
-    outline: Outline | None = None  # the elements that were on the screen before the answer, where they are known
-    changes: Sequence[Change] = ()  # what had changed on the computer until then, where it is known
+    outline: Outline | None = None  # the elements on the screen before the answer, if known
+    changes: Sequence[Change] = ()  # the changes on the computer up to the answer, if known
     agreed: bool = False  # whether a person agreed to what the service objected to
 
     @property
     def replies(self) -> list[str]:
-        """What came back after the answer: from the person, from a tool, from the program."""
+        """Return what came back after the answer: from the person, a tool, and the program."""
         return [text for text in (self.user_reply, self.tool_result, self.note) if text]
 
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:
-    """Everything that a request to a model is made of."""
+    """The input for a request to a model."""
 
-    instruction: str  # what the person wants
-    #: what is to be seen now; None stands for the place of an image in `mai-agent prompt`
+    instruction: str  # the task
+    #: the current screenshots; None is the placeholder in `mai-agent prompt`
     images: tuple[EncodedImage | None, ...]
     steps: Sequence[PastStep] = ()  # the steps so far, oldest first
-    skipped: int = 0  # how many older steps the context had no room for
+    skipped: int = 0  # number of older steps without room in the context
     tools: Sequence[Mapping[str, Any]] = ()  # MCP tool definitions (name, description, parameters)
     apps: Sequence[str] = ()  # installed applications
-    system_prompt: str | None = None  # replaces the family's own system text
-    outline: Outline | None = None  # the elements of the screen now, where it is known
-    changes: Sequence[Change] = ()  # what changed on the computer since the run began, where it is known
-    #: what a person may choose of the family's own ways; a family passes over those it does not have
+    system_prompt: str | None = None  # replaces the family's own system prompt
+    outline: Outline | None = None  # the current elements of the screen, if known
+    changes: Sequence[Change] = ()  # the changes on the computer since the run began, if known
+    #: the user's values for a family's own options; a family ignores options that it does not have
     options: Mapping[str, Any] = field(default_factory=dict)
-    sent: Size | None = None  # the size of the image in place of which None stands
-    model: str = ""  # the served model's name, for families that ask their models differently; "" where not known
+    sent: Size | None = None  # the size of the image that a placeholder stands for
+    model: str = ""  # the served model's name, for families with several prompts; "" if unknown
 
     @property
     def reference(self) -> bool:
-        """Whether the published client's messages are wanted; our own for a desktop are the default."""
+        """Whether to use the published client's messages. The default is our own for a desktop."""
         return bool(self.options.get("style", "desktop") == "reference")
 
     @property
     def size(self) -> Size:
-        """The size in pixels of the newest image as sent, which some families state in words."""
+        """Return the pixel size of the newest image as sent. Some families state it in the prompt."""
         newest = self.images[-1] if self.images else None
         size = self.sent if newest is None else newest.size
         return Size(1920, 1080) if size is None else size
@@ -175,26 +175,26 @@ class FamilyFacts:
     """The numbers of a family, from its `family.toml`."""
 
     name: str
-    image: ImageRule  # the rule by which its models resize an image
+    image: ImageRule  # how its models resize an image
     image_format: ImageFormat = "png"
     quality: int = 90
-    sampling: Sampling = field(default_factory=Sampling)  # as its own client asks for it
-    models: tuple[str, ...] = ()  # published models, as their makers name them
-    navigation: Counted = 1000  # what points count on, as in `points.grid_of`
-    grounding: Counted = 1000  # the same, of answers to a question for one point
+    sampling: Sampling = field(default_factory=Sampling)  # as its own client sets it
+    models: tuple[str, ...] = ()  # published models, by their makers' names
+    navigation: Counted = 1000  # the grid of points, as in `points.grid_of`
+    grounding: Counted = 1000  # the grid of grounding answers
     reference_images: int = 3  # images in a request of its own client, the current one included
-    most_images: int | None = None  # more images in a request make its models worse; None where that is not known
+    most_images: int | None = None  # more images in a request make its models worse; None if unknown
     history: str = ""  # what its own client shows of the past, in a few words
-    several: bool = False  # whether its models are trained to make several calls in one answer, done in order
-    function: str = "computer_use"  # the name under which its models call actions
-    api: Api = "chat"  # what its models are asked through
-    outline: bool = False  # whether it is asked with the outline of the screen, which is then waited for
-    see: See = "screenshot"  # how its models are shown the screen unless a person says otherwise
+    several: bool = False  # whether its models are trained to make several calls in one answer, executed in order
+    function: str = "computer_use"  # the function name under which its models call actions
+    api: Api = "chat"  # the API for its models
+    outline: bool = False  # whether requests contain the outline of the screen, and wait for it
+    see: See = "screenshot"  # how its models are shown the screen, unless the user chooses
     names_elements: bool = False  # whether its answers may name elements of the outline by number
 
     @classmethod
     def of(cls, name: str) -> "FamilyFacts":
-        """The facts of a family; what its file leaves out has the defaults above. Raises UsageError."""
+        """Return the facts of a family, with the defaults above for missing values. Raises UsageError."""
         data = family_data(name)
         image, grid = data["image"], data.get("grid", {})
         return cls(
@@ -219,15 +219,15 @@ class FamilyFacts:
 
 
 class Family(ABC):
-    """A model family: how it is asked and what its answers mean. Everything in it is pure.
+    """A model family: how to ask it, and what its answers mean. All methods are pure.
 
-    `made_by` in its `family.toml` names its class. What it counts on it reads from its `facts` with every answer: see
-    `counting`.
+    `made_by` in its `family.toml` names its class. It must read the grid from `facts` for each answer, because
+    `counting` replaces it.
     """
 
-    #: whether its models decide what to do; others only find places
+    #: False for models that only find places
     acts = True
-    #: a file of texts that several families share; a family's own `prompt.toml` replaces what it names again
+    #: a file of texts that several families share; a family's own `prompt.toml` overrides it
     shared_texts: ClassVar[Path | None] = None
 
     def __init__(self, name: str) -> None:
@@ -236,9 +236,9 @@ class Family(ABC):
         self.texts = _texts(self.shared_texts, family_folder(name) / "prompt.toml")
 
     def counting(self, grid: Grid) -> Self:
-        """Return the same family for a model or a server that turned out to count on another grid."""
+        """Return a copy of the family with another grid, for a model or server that was found to use it."""
         facts = self.facts
-        fractions = facts.navigation == 1 != facts.grounding  # then one says nothing of the other
+        fractions = facts.navigation == 1 != facts.grounding  # then the two grids are unrelated
         same = copy(self)
         same.facts = replace(facts, navigation=facts.navigation if fractions else grid, grounding=grid)
         return same
@@ -249,37 +249,38 @@ class Family(ABC):
 
     @abstractmethod
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """Read the decision in an answer. Total: any answer gives a decision or a failure, never an exception.
+        """Parse the decision in an answer. Any input gives a decision or a failure, never an exception.
 
-        `sent` are the sizes of the images the model saw last (families with absolute points need them); at least one.
+        `sent` are the sizes of the newest images that the model saw, at least one. Families with absolute points need
+        them.
         """
 
     def parse_seen(self, answer: Answer, sent: Sequence[Size], outline: Outline | None) -> Decision | ParseFailure:  # noqa: ARG002
-        """Read an answer to a request that told this outline: for families whose answers name its elements."""
+        """Parse an answer to a request with this outline, for families whose answers name its elements."""
         return self.parse(answer, sent)
 
     @abstractmethod
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """Write an answer of this reasoning and these calls as the family's models do; `parse` reads it back.
+        """Write an answer with this reasoning and these calls as the family's models do. `parse` must read it back.
 
         It replaces a past answer whose text is unknown.
         """
 
     @property
     def grounds(self) -> bool:
-        """Whether it can be asked for one point."""
+        """Whether the family can be asked for a point."""
         return type(self).grounding_request is not Family.grounding_request
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:  # noqa: ARG002
-        """Return the request for one point. Raises UsageError where the family cannot give one."""
+        """Return the request for a point. Raises UsageError: the family cannot answer it."""
         raise UsageError(f"The family {self.facts.name!r} has no grounding mode.", "Choose another --family.")
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
-        """Read the point in a grounding answer, as a click. Total, like `parse`."""
+        """Parse the point in a grounding answer, as a click. Any input is allowed, as in `parse`."""
         return ParseFailure("no_action", f"the family {self.facts.name} has no grounding mode")
 
     def feedback(self, failure: ParseFailure) -> str:
-        """Return what to tell the model after an answer that gave no action: "feedback" of its texts."""
+        """Return the message to the model after an answer without an action: "feedback" of its texts."""
         return str(self.texts.get("feedback", _FEEDBACK)).replace("{message}", failure.message)
 
     def constraint(self, options: Mapping[str, Any]) -> str | None:  # noqa: ARG002
@@ -288,7 +289,7 @@ class Family(ABC):
 
 
 def _texts(*paths: Path | None) -> dict[str, Any]:
-    """Read files of texts; a table of a later file adds to the same table of an earlier one."""
+    """Read text files. A table of a later file extends the same table of an earlier file."""
     texts: dict[str, Any] = {}
     for path in paths:
         if path is not None and path.is_file():

@@ -9,7 +9,7 @@ from foundation import families
 from foundation.errors import UsageError
 from foundation.families import Found, clues_in, family_of
 
-#: The family assumed for a model of which nothing is known: it takes any instructed model, with eyes or without.
+#: The family for unknown models. It works with any instruction-tuned model, with or without vision.
 DEFAULT_FAMILY = "generic"
 
 
@@ -19,7 +19,7 @@ def family_names() -> list[str]:
 
 
 def get_family(name: str) -> Family:
-    """Return the family of that name, or of a model of that name.
+    """Return a family by its name, or by the name of a model.
 
     Raises UsageError: there is none, or only its image rule is known.
     """
@@ -42,17 +42,17 @@ def _made(name: str) -> Family:
 
 
 def forget() -> None:
-    """Make families anew when they are asked for."""
+    """Clear the cache of family objects."""
     _made.cache_clear()
 
 
 def detect_folder(folder: Path) -> Found | None:
-    """The family of the model in a folder, and by what it was told; None where it is no model's, or tells nothing."""
+    """Return the family of the model in a folder, with the clue; None if the folder holds no model or gives no clue."""
     if not folder.is_absolute() or (clues := clues_in(folder)) is None:
         return None
     return family_of(clues, [name for name in family_names() if families.family_data(name).get("models")])
 
 
 def detect_family(model: str) -> str | None:
-    """The family of a served model that can drive a desktop, by the model's name; None when the name says nothing."""
+    """Return the family of a served model by its name, if it can drive a desktop; None if the name is unknown."""
     return families.detect_family(model, family_names())

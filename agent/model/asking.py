@@ -29,11 +29,11 @@ _COME_BACK_POLL = 0.25
 class Patience:
     """Timeouts in seconds, long enough for slow local models."""
 
-    connect: float = 5.0  # to connect
+    connect: float = 5.0  # for the connection attempt
     #: from the request to the first token. A 2B model on two CPU cores needs 3 s for one small screenshot; an 8B model
     #: with several large ones needs minutes.
     first_token: float = 300.0
-    between_tokens: float = 60.0  # of silence within an answer
+    between_tokens: float = 60.0  # silence within an answer
     #: for the whole request: a third of a run's own time limit. An 8B model on a CPU writes about one token a second,
     #: so the usual 150 tokens take a quarter of it.
     total: float = 600.0

@@ -87,8 +87,9 @@ def choose_engine(
     check_stop: CheckStop = lambda: None,
     ask: Ask | None = None,
 ) -> Engine:
-    """Return the engine to use. `auto` tries the named endpoint, a running server, a GPU, and the literal engine, in
-    order.
+    """Return the engine to use.
+
+    `auto` takes the first of these: the named endpoint, a running server, a GPU, the literal engine.
 
     Args:
         choice: what the person asked for.

@@ -10,7 +10,7 @@ from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action
 from agent.families.shared.peer_family import LOOK, ComputerTools
 
 _CLICKS = {name: click for name, click in CLICKS.items() if name != "click"}
-#: Every action of the tools of all versions; in the toolset, each is a tool by itself.
+#: All actions of all versions of the tool. In the toolset, each action is a separate tool.
 _ACTIONS = frozenset(
     [*_CLICKS, "key", "type", "mouse_move", "left_click_drag", "screenshot", "cursor_position", "scroll", "wait",
      "hold_key", "left_mouse_down", "left_mouse_up", "zoom"]
@@ -20,10 +20,10 @@ _MOST_REPEATS = 50
 
 
 class AnthropicComputer(ComputerTools):
-    """Claude models from 3.5; points are pixels of the image sent."""
+    """Claude models from 3.5. Points are pixels of the sent image."""
 
     def computer(self, prompt: PromptRequest) -> Mapping[str, Any]:
-        """The tool, or toolset, that the model has."""
+        """Return the definition of the model's tool or toolset."""
         tool = self._tool(prompt.model)
         if "switched_off" in tool:
             return {"type": tool["type"], "configs": {name: {"enabled": False} for name in tool["switched_off"]}}
@@ -32,7 +32,7 @@ class AnthropicComputer(ComputerTools):
         return told | {"display_width_px": size.width, "display_height_px": size.height}
 
     def native(self, prompt: PromptRequest) -> Mapping[str, Any]:
-        """The betas that the tool belongs to, and how the model is to think."""
+        """Return the tool's beta flags, and the thinking settings."""
         tool = self._tool(prompt.model)
         thinking = {"thinking": dict(tool["thinking"])} if "thinking" in tool else {}
         return thinking | ({"betas": list(tool["betas"])} if tool["betas"] else {})
@@ -42,10 +42,10 @@ class AnthropicComputer(ComputerTools):
         return next(tool for tool in tools if any(name in model for name in tool["names"]))
 
     def items(self, step: PastStep, prompt: PromptRequest) -> tuple[Any, ...]:
-        """The blocks of a past answer.
+        """Return the blocks of a past answer.
 
-        Adaptive thinking belongs to all that came before it, and is refused where that is no longer so; the older kind
-        must go back in any case.
+        Adaptive thinking is only valid with everything that preceded it, and is rejected otherwise. The older kind must
+        always be sent back.
         """
         items = super().items(step, prompt)
         whole = not prompt.skipped and all(past.shown for past in prompt.steps)
@@ -54,11 +54,11 @@ class AnthropicComputer(ComputerTools):
         return tuple(item for item in items if item.get("type") not in _THINKING)
 
     def is_computer(self, call: Call) -> bool:
-        """Whether it is a call of the tool, or of one of the toolset."""
+        """Return whether it is a call of the tool, or of a tool in the toolset."""
         return call.name == self.facts.function or call.name in _ACTIONS
 
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """The action of a call; several where it repeats one, or clicks where the pointer is."""
+        """Return the actions of a call; several if it repeats one, or clicks at the pointer."""
         told = dict(call.arguments)
         name = told.setdefault("action", call.name) if call.name in _ACTIONS else told.get("action")
         if not isinstance(name, str) or name not in _ACTIONS:

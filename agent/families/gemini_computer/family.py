@@ -12,7 +12,7 @@ from agent.families.shared.peer_family import LOOK, ComputerTools, wheel
 Told = Mapping[str, Any]
 Read = Callable[["GeminiComputer", Told, Vocabulary], Sequence[Action[GridPoint]]]
 
-#: Functions that are an action of the shared words under their own or another name.
+#: Functions with an equivalent shared action, by its name.
 _PLAIN = {
     "click": "left_click", "double_click": "double_click", "triple_click": "triple_click",
     "middle_click": "middle_click", "right_click": "right_click", "mouse_down": "mouse_down", "mouse_up": "mouse_up",
@@ -20,41 +20,41 @@ _PLAIN = {
     "key_down": "key_down", "key_up": "key_up", "go_back": "go_back", "go_forward": "go_forward",
     "navigate": "navigate", "click_at": "left_click", "hover_at": "move", "key_combination": "key",
 }  # fmt: skip
-#: What the published client presses for a whole page.
+#: The keys that the published client presses for a whole page.
 _PAGE = {"down": "page_down", "up": "page_up"}
 _DECISION = "safety_decision"
 
 
 class GeminiComputer(ComputerTools):
-    """Gemini 2.5 computer use and later; points count 0 to 1000."""
+    """Gemini 2.5 computer use and later. Points are on a grid of 0 to 1000."""
 
     def computer(self, prompt: PromptRequest) -> Mapping[str, Any]:
-        """The tool `computer_use`, for a desktop where the model knows one."""
+        """Return the tool `computer_use`, for a desktop if the model supports one."""
         older = self.data["older"]
         vocabulary = older if any(name in prompt.model for name in older["names"]) else self.data["newer"]
         return {"computer_use": {"environment": vocabulary["environment"]}}
 
     def native(self, prompt: PromptRequest) -> Mapping[str, Any]:  # noqa: ARG002
-        """What it thinks is wanted back."""
+        """Return the request parts that ask for the model's thoughts."""
         return dict(self.data["request"])
 
     def is_computer(self, call: Call) -> bool:
-        """Whether it is one of the predefined functions."""
+        """Return whether it is a predefined function."""
         return call.name in _PLAIN or call.name in _READERS
 
     def objection(self, call: Call) -> str:
-        """Why the safety system wants a person to confirm."""
+        """Return why the safety system wants a person to confirm."""
         told = call.arguments.get(_DECISION)
         if not isinstance(told, dict) or told.get("decision") in (None, "regular", "allowed"):
             return ""
         return str(told.get("explanation") or told["decision"])
 
     def agreement(self, call: Call) -> Mapping[str, Any]:
-        """What says that a person confirmed."""
+        """Return the sign that a person confirmed."""
         return {"safety_acknowledgement": "true"} if self.objection(call) else {}
 
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """The actions of a function."""
+        """Return the actions of a function."""
         told = call.arguments
         if call.name in _READERS:
             return _READERS[call.name](self, told, words)
@@ -62,12 +62,12 @@ class GeminiComputer(ComputerTools):
         return [read_action({**arguments, **_point(told), "action": _PLAIN[call.name]}, words)]
 
     def type(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """Text, and the enter key where that is wanted."""
+        """Type a text, and press Enter if `press_enter` says so."""
         read = read_action({"action": "type", "text": told.get("text")}, words)
         return [read, PressKeys(("enter",))] if _is(told, "press_enter", usual=False) else [read]
 
     def type_text_at(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """Text into the field at a point, in place of what is there."""
+        """Type a text into the field at a point, in place of the old text."""
         clear = _is(told, "clear_before_typing", usual=True)
         clearing = [PressKeys(("ctrl", "a")), PressKeys(("backspace",))] if clear else []
         click = read_action({"action": "left_click", **_point(told)}, words)
@@ -75,7 +75,7 @@ class GeminiComputer(ComputerTools):
         return [click, *clearing, *text]
 
     def drag_and_drop(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """A drag, its ends named as in either vocabulary."""
+        """Drag between two points, named as in either vocabulary."""
         start = _point(told, ("start_x", "start_y")) or _point(told)
         end = _point(told, ("end_x", "end_y")) or _point(told, ("destination_x", "destination_y"))
         ends = {"start_coordinate": start.get("coordinate"), "end_coordinate": end.get("coordinate")}
@@ -84,12 +84,12 @@ class GeminiComputer(ComputerTools):
         return [read_action({"action": "drag", **ends}, words)]
 
     def scroll(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """The wheel, by a length in pixels."""
+        """Scroll by a length in pixels."""
         length = told.get("magnitude_in_pixels", told.get("magnitude"))
         return [self._wheel(told, self.data["scroll"]["usual_pixels"] if length is None else length, words)]
 
     def scroll_at(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """The wheel, by a length on the grid, which is about as long in pixels of a page."""
+        """Scroll by a length on the grid, which is about the same in pixels of a page."""
         length = told.get("magnitude")
         return [self._wheel(told, self.data["scroll"]["usual_magnitude"] if length is None else length, words)]
 
@@ -97,18 +97,18 @@ class GeminiComputer(ComputerTools):
         return wheel(_direction(told), length, _point(told), words)
 
     def scroll_document(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """A whole page up or down by its key, to the sides by the wheel."""
+        """Scroll by a page: up and down with a key, sideways with the wheel."""
         direction = _direction(told)
         if direction in _PAGE:
             return [PressKeys((_PAGE[direction],))]
         return [wheel(direction, self.data["scroll"]["usual_magnitude"], {}, words)]
 
     def browser(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:  # noqa: ARG002
-        """The browser, opened or brought to the front."""
+        """Open the browser, or bring it to the front."""
         return [OpenApp(self.data["older"]["browser"])]
 
     def search(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:  # noqa: ARG002
-        """The page of a search engine."""
+        """Open the page of a search engine."""
         return [VisitPage(self.data["older"]["search"])]
 
 
@@ -127,7 +127,7 @@ _READERS: Mapping[str, Read] = {
 
 
 def _point(told: Told, names: tuple[str, str] = ("x", "y")) -> Mapping[str, Any]:
-    """A point as the shared words have it; nothing where neither number is there."""
+    """Return a point in the shared format; nothing if both numbers are missing."""
     x, y = (told.get(name) for name in names)
     return {} if x is None and y is None else {"coordinate": {"x": x, "y": y}}
 

@@ -1,1 +1,1 @@
-"""Any instructed model, with eyes or without: JSON actions on numbered elements, in a format of our own."""
+"""Any instruction-tuned model, with or without vision: JSON actions on numbered elements, in our own format."""

@@ -1,4 +1,4 @@
-"""The generic family: asks any instructed model for one JSON object an answer, with an element's number for a place."""
+"""The generic family: asks any instruction-tuned model for one JSON object, with an element's number as the place."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,14 +30,14 @@ _POINT = ("point", "coordinate", "position")
 
 
 class Generic(TextFamily):
-    """The family. Its option "see" says how the model is shown the screen: `marks`, `outline` or `screenshot`."""
+    """The family. Its option "see" says how the screen is shown: `marks`, `outline` or `screenshot`."""
 
     @property
     def _words(self) -> Vocabulary:
         return Vocabulary(grid_of(self.facts.navigation, ()))
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked for one action. Roles alternate: many chat templates take nothing else."""
+        """Return the request for an action. Roles alternate, because many chat templates accept nothing else."""
         see = _seen(prompt)
         told = None
         if prompt.outline is not None and see != "screenshot":
@@ -59,11 +59,11 @@ class Generic(TextFamily):
         return ChatRequest(messages, self.facts.sampling, schema=answer_schema(see, numbers))
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The decision in an answer to a request that told no elements."""
+        """Parse an answer to a request without elements."""
         return self.parse_seen(answer, sent, None)
 
     def parse_seen(self, answer: Answer, sent: Sequence[Size], outline: Outline | None) -> Decision | ParseFailure:  # noqa: ARG002
-        """The decision in an answer: one action, its elements those of the outline."""
+        """Parse the action in an answer. Its element numbers are those of the outline."""
         thought, calls, _ = self.calls_in(take_apart(answer))
         places = _Places(outline, self._words)
         result = decide(thought, calls, lambda call: _read(call.arguments, places), most=1)
@@ -71,19 +71,19 @@ class Generic(TextFamily):
         return replace(result, exact=True) if isinstance(result, Decision) and named else result
 
     def reader(self, grid: Grid) -> ReadCall:
-        """Return what reads a call where no elements were told."""
+        """Return the parser of calls without known elements."""
         places = _Places(None, Vocabulary(grid))
         return lambda call: _read(call.arguments, places)
 
     def calls_in(self, parts: AnswerParts) -> Read:
-        """Read the calls of an answer, under one name."""
+        """Parse the calls of an answer. All get the family's function name."""
         thought, calls, most = super().calls_in(parts)
         if parts.calls and not isinstance(calls, ParseFailure):
             calls = [Call(self.facts.function, _flat(call)) for call in calls]
         return thought, calls, most
 
     def read_text(self, parts: AnswerParts) -> Read:
-        """Read the one object of an answer."""
+        """Parse the single object of an answer."""
         try:
             value = only_object(parts.text, lambda one: "action" in one or "arguments" in one)
         except ArgumentError as error:
@@ -93,7 +93,7 @@ class Generic(TextFamily):
         return thought, [Call(self.facts.function, arguments)], 1
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """One JSON object."""
+        """Write an answer: one JSON object."""
         return json.dumps({"thought": thought, **calls[0].arguments}, ensure_ascii=False)
 
     @override
@@ -102,7 +102,7 @@ class Generic(TextFamily):
 
 
 def _seen(prompt: PromptRequest) -> See:
-    """How the screen is shown in this request: what is not there cannot be shown."""
+    """Return how this request shows the screen. It depends on what is available."""
     see: See = prompt.options.get("see", "marks")
     if not prompt.images:
         return "outline"
@@ -125,7 +125,7 @@ def _screen(turns: Mapping[str, str], told: OutlineText | None, see: See) -> str
 
 
 def _flat(call: Call) -> dict[str, Any]:
-    """The arguments of a call whose action may be its name, and which may be nested."""
+    """Return the arguments of a call. They may be nested, and the action may be the call's name."""
     nested = call.arguments.get("arguments")
     arguments = dict(nested) if isinstance(nested, Mapping) else dict(call.arguments)
     if "thought" in call.arguments:
@@ -140,13 +140,13 @@ def _flat(call: Call) -> dict[str, Any]:
 
 
 class _Places:
-    """Where actions are done, on one grid over the screen."""
+    """Finds the places of actions, on one grid over the screen."""
 
     def __init__(self, outline: Outline | None, words: Vocabulary) -> None:
         self._outline, self.words = outline, words
 
     def of(self, arguments: Mapping[str, Any], what: str = "") -> GridPoint | None:
-        """The place that some arguments name; None where they name none. Raises ArgumentError."""
+        """Return the place that the arguments name; None if they name none. Raises ArgumentError."""
         number = next((arguments[name] for name in _ELEMENT if name in arguments), None)
         if number is not None:
             return self._element(number)
@@ -158,7 +158,7 @@ class _Places:
         return None
 
     def named(self, value: Any) -> GridPoint | None:
-        """The place that is one value: an element's number, a point, or an object with one of them."""
+        """Return the place for a value: an element's number, a point, or an object with one of them."""
         if isinstance(value, Mapping):
             return self.of(value, "a place")
         return self._point(value) if isinstance(value, list) else self._element(value)
@@ -185,7 +185,7 @@ class _Places:
 
 
 def _read(arguments: Mapping[str, Any], places: _Places) -> list[Action[GridPoint]]:
-    """The actions of one answer, in order. Raises ArgumentError."""
+    """Return the actions of an answer, in order. Raises ArgumentError."""
     written = arguments.get("action")
     name = written.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(written, str) else ""
     if name in CLICKS:
@@ -215,7 +215,7 @@ _NAMES = {"finish": "terminate", "done": "terminate"}
 
 
 def _renamed(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as computer use has them: a task that is finished without a word about it is done."""
+    """Rename arguments to computer use. A finished task without a status is a success."""
     kept = {key: value for key, value in plain.items() if key != "action"}
     if name in _NAMES:
         kept.setdefault("status", "success")

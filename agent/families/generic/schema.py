@@ -1,4 +1,4 @@
-"""The JSON Schema of the generic family's answers: one shape for each action, so that none can lack what it needs."""
+"""The JSON Schema of the generic family's answers: one shape per action, so that no required argument is missing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,12 +9,15 @@ _TEXT = {"type": "string"}
 _COORDINATE = {"type": "integer", "minimum": 0, "maximum": 1000}
 _XY = {"type": "array", "items": _COORDINATE, "minItems": 2, "maxItems": 2}
 _POINTING = ("click", "double_click", "right_click", "middle_click", "move")
-#: Servers make a grammar of the schema; with more numbers than this in it, any number is allowed there.
+#: Servers compile the schema to a grammar. With more numbers than this, the schema allows any number.
 _MOST_NUMBERS = 300
 
 
 def answer_schema(see: See, numbers: Sequence[int] | None) -> dict[str, Any]:
-    """The schema of an answer about elements with these numbers (None: any); points only for models with eyes."""
+    """Return the schema of an answer. `numbers` are the allowed element numbers (None: any).
+
+    Without images, no points.
+    """
     element: dict[str, Any] = {"type": "integer"}
     if numbers and len(numbers) <= _MOST_NUMBERS:
         element = {"enum": list(numbers)}

@@ -1,1 +1,1 @@
-"""GLM-4.1V to GLM-4.6V: one user message holds everything, the call stands between box tokens."""
+"""GLM-4.1V to GLM-4.6V: one user message with everything, and a call between box tokens."""

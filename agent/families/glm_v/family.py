@@ -1,4 +1,4 @@
-"""GLM-V as a `Family`: one user message of text and screenshots in turn, the model's own memory in it."""
+"""GLM-V as a `Family`: one user message of alternating text and screenshots, with the model's own memory."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from agent.screen.encode import EncodedImage
 _BOX = re.compile(r"<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)", re.DOTALL)
 _MEMORY = re.compile(r"Memory\s*[:：]", re.IGNORECASE)
 _NOISE = re.compile(r"</?answer>|<\|(?:begin_of_box|end_of_box|user|endoftext|assistant)\|>|```\w*")
-#: Without arguments, the brackets are left away now and then.
+#: Models sometimes omit the brackets of calls without arguments.
 _BARE = re.compile(r"WAIT|DONE|FAIL")
 
 
@@ -31,7 +31,7 @@ class GlmV(TextFamily):
         self._call = re.compile(rf"\b(?:{names})\s*\(", re.IGNORECASE)
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked for one action: one message, and its box tokens wanted back."""
+        """Return the request for an action: one message, and box tokens in the answer."""
         parts: list[TextPart | ImagePart] = []
         text = self._head(prompt)
         for number, step in enumerate(prompt.steps, prompt.skipped + 1):
@@ -43,7 +43,7 @@ class GlmV(TextFamily):
                 text += self.texts["omitted" if prompt.reference else "desktop_omitted"]
             thought, action = self._told(step)
             text += f" Thought: {thought}\nAction: {action}"
-            # Its client has no place for replies: they stand with the step that they came to.
+            # Its client has no place for replies. They are put with their step.
             text += "".join(f"\nResult: {reply}" for reply in step.replies)
         notes = self.texts["notes"] + ([] if prompt.reference else self.texts["desktop_notes"])
         tail = self.texts["tail"].format(memory=_memory(prompt.steps), notes="\n".join(f"- {note}" for note in notes))
@@ -59,7 +59,7 @@ class GlmV(TextFamily):
         return str(self.texts["head"].format(task=prompt.instruction, platform=platform, actions=self.texts["actions"]))
 
     def _told(self, step: PastStep) -> tuple[str, str]:
-        """The thought and the action of a past step, as the client tells them apart in a whole answer."""
+        """Return the thought and the action of a past step, separated as by the published client."""
         if step.answer is None or not step.answer.content:
             return step.thought, "\n".join(as_named(named(call), "[]") for call in step.calls)
         content = step.answer.content
@@ -68,12 +68,12 @@ class GlmV(TextFamily):
         return content.split("Memory:")[0].replace(action, "").strip(), action
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer in the published form, with an empty memory."""
+        """Write an answer in the published form, with an empty memory."""
         action = as_named(named(calls[0]), "[]")
         return f"{thought}\n<|begin_of_box|>{action}<|end_of_box|>\nMemory:\n[]".lstrip()
 
     def reader(self, grid: Grid) -> ReadCall:
-        """Return what reads a call; `hold_keys` may be "none"."""
+        """Return the parser of calls; `hold_keys` may be "none"."""
         names = OwnNames.of(self.data, grid)
 
         def read(call: Call) -> Action[GridPoint]:
@@ -86,7 +86,7 @@ class GlmV(TextFamily):
         return read
 
     def read_text(self, parts: AnswerParts) -> Read:
-        """Read one call between box tokens, or at the end of the text where a server left these out."""
+        """Parse one call between box tokens, or at the end of the text if the server removed the tokens."""
         boxes = [box[1] for box in _BOX.finditer(parts.text)]
         spoken = _NOISE.sub("", _MEMORY.split(_BOX.sub("", parts.text))[0]).strip()
         calls: Sequence[Call] | ParseFailure
@@ -97,7 +97,7 @@ class GlmV(TextFamily):
         return joined(parts.thought, spoken), calls, 1
 
     def _unboxed(self, text: str) -> tuple[str, list[Call] | ParseFailure]:
-        """The thought, and the calls at the end of a text whose box tokens a server left out."""
+        """Return the thought and the calls at the end of a text without box tokens."""
         first: ParseFailure | None = None
         for begin in (match.start() for match in self._call.finditer(text)):
             calls = named_calls(text[begin:])
@@ -123,7 +123,7 @@ def _calls(box: str) -> list[Call] | ParseFailure:
 
 
 def _memory(steps: Sequence[PastStep]) -> str:
-    """What the last answer wanted to keep, to the letter; an empty list where it kept nothing."""
+    """Return the memory of the last answer, exactly as written; an empty list without one."""
     answer = steps[-1].answer if steps else None
     kept = _MEMORY.split(answer.content, maxsplit=1)[1:] if answer is not None else []
     return _NOISE.sub("", kept[0]).strip() if kept and kept[0].strip() else "[]"

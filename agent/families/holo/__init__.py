@@ -1,1 +1,1 @@
-"""What the models of H Company share: their tools, and how they are asked where something is."""
+"""What the models of H Company share: their tools, and the questions for a point."""

@@ -1,7 +1,7 @@
-"""How Holo's models are asked where something is, and what they answer.
+"""Grounding requests to Holo's models.
 
-The picture, then the question with the format of the answer, both in one user message (hcompai/hai-cookbook, notebooks
-of Holo1, Holo1.5 and Holo2; hub.hcompany.ai/element-localization for Holo3).
+One user message: the image, then the question with the answer's format (hcompai/hai-cookbook, notebooks of Holo1,
+Holo1.5 and Holo2; hub.hcompany.ai/element-localization for Holo3).
 """
 
 import json
@@ -19,9 +19,9 @@ def localisation_request(
     schema: Mapping[str, Any] | None,
     thinking: bool | None = None,
 ) -> ChatRequest:
-    """The question for one point: greedy, as its maker advises; `{schema}` in `text` stands for the schema.
+    """Return the request for a point, with greedy decoding as the vendor recommends. `{schema}` in `text` is filled in.
 
-    `thinking` is told to the chat template where it is said.
+    `thinking` is passed to the chat template unless it is None.
     """
     question = text.replace("{schema}", json.dumps(schema)) + "\n" + instruction
     return ChatRequest(

@@ -1,7 +1,7 @@
 """Holo1, Holo1.5 and Holo2 as families: one JSON object with note, thought and action.
 
-A request shows one step: the task and the screenshot in one user message, no history (utils/navigation.py of
-hcompai/hai-cookbook, which the style `reference` follows). The style `desktop` tells what was done before in it too.
+A request shows one step: the task and the screenshot in one user message, without history. The style `reference`
+follows utils/navigation.py of hcompai/hai-cookbook. The style `desktop` adds the earlier steps in words.
 """
 
 import json
@@ -25,7 +25,7 @@ from agent.screen.encode import EncodedImage
 
 
 class HoloNavigation(TextFamily):
-    """A family of Holo's first generations; its `family.toml` says how it is asked for a point (`[localisation]`)."""
+    """A family of Holo's first generations. Its `family.toml` defines the grounding request (`[localisation]`)."""
 
     shared_texts = Path(__file__).with_suffix(".toml")
 
@@ -54,12 +54,12 @@ class HoloNavigation(TextFamily):
         return ChatRequest(messages, self.facts.sampling, schema=schema)
 
     def reader(self, grid: Grid) -> ReadCall:
-        """Return what reads an action, which may be several of ours."""
+        """Return the parser of actions. One may give several of ours."""
         words = Vocabulary(grid, wait_seconds=self.texts["wait_seconds"])
         return lambda call: _actions(call, words, self.texts["tools"])
 
     def read_text(self, parts: AnswerParts) -> Read:
-        """Read the one action of an object."""
+        """Parse the single action of an object."""
         try:
             value = only_object(parts.text, lambda one: "action" in one)
             action = value["action"]
@@ -82,7 +82,7 @@ class HoloNavigation(TextFamily):
         return localisation_request(text.lstrip("\n"), instruction, image, self._point_schema(form))
 
     def _point_schema(self, form: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The schema of an answer with a point; None where that is plain text."""
+        """Return the schema of an answer with a point; None for a plain text answer."""
         if form.get("text"):
             return None
         action = {"action": {"const": form["action"], "type": "string"}} if "action" in form else {}
@@ -120,7 +120,7 @@ class HoloNavigation(TextFamily):
 
 
 def _memory(prompt: PromptRequest, texts: Mapping[str, Any]) -> str:
-    """What was done before, and what came of it; "" for nothing."""
+    """Return the earlier steps and their results in words; "" for none."""
     lines = [texts["skipped"].replace("{skipped}", str(prompt.skipped))] if prompt.skipped else []
     lines += list(_lines(prompt.steps, prompt.skipped + 1, texts["memory_line"]))
     return texts["memory"].replace("{lines}", "\n".join(lines)) if lines else ""
@@ -146,7 +146,7 @@ def _flat(call: Call) -> dict[str, Any]:
 
 
 def _actions(call: Call, words: Vocabulary, names: Mapping[str, str]) -> list[Action[GridPoint]]:
-    """What an action does. Writing presses Enter, as the published client does it. Raises ArgumentError."""
+    """Return the actions of a call. Writing presses Enter, as in the published client. Raises ArgumentError."""
     whole = _flat(call)
     name = str(whole.pop("action"))
     tool = names.get(name.lower(), name)

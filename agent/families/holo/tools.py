@@ -1,7 +1,7 @@
-"""The tools of Holo's agents: what a call of one does, and how tools are declared to a model.
+"""The tools of Holo's agents: what their calls do, and their declarations for a model.
 
-Names and arguments are those of H Company's desktop agent (its OSWorld agent of the run sg11: sixteen tools) and of the
-shorter ones of its documentation (hub.hcompany.ai/agent-loop); the second are the first without "_desktop".
+Names and arguments are those of H Company's desktop agent (its OSWorld agent of the run sg11, with sixteen tools), and
+the shorter ones of its documentation (hub.hcompany.ai/agent-loop). The latter are the former without "_desktop".
 """
 
 import tomllib
@@ -24,7 +24,7 @@ _Reader: TypeAlias = Callable[["_Tool"], _Actions]
 
 
 def read_tool(call: Call, words: Vocabulary) -> _Actions:
-    """What a call does, in order; some tools are several actions. Raises ArgumentError."""
+    """Return the actions of a call, in order. Some tools are several actions. Raises ArgumentError."""
     written = call.name.strip()
     name = written.lower().removesuffix("_desktop")
     name = _DATA["other_names"].get(name, name)
@@ -34,9 +34,9 @@ def read_tool(call: Call, words: Vocabulary) -> _Actions:
 
 
 def declared(*, desktop: bool) -> list[dict[str, Any]]:
-    """The tools, each with name, description and the JSON Schema of its parameters.
+    """Return the tools, each with name, description and the JSON Schema of its parameters.
 
-    `desktop` adds to the published ones what our hands can do besides.
+    `desktop` adds our own tools to the published ones.
     """
     return [
         {
@@ -54,7 +54,7 @@ def declared(*, desktop: bool) -> list[dict[str, Any]]:
 
 
 def flat_schema(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a flat call: the tool's name stands beside its arguments."""
+    """Return the JSON Schema of a flat call, in which the tool's name is next to its arguments."""
     parameters = tool["parameters"]
     return {
         "type": "object",
@@ -66,7 +66,7 @@ def flat_schema(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flat(call: Call) -> dict[str, Any]:
-    """A call as one object, the tool's name beside its arguments."""
+    """Convert a call to one object, with the tool's name next to its arguments."""
     arguments = dict(call.arguments)
     if "tool_name" in arguments:
         return arguments
@@ -75,7 +75,7 @@ def flat(call: Call) -> dict[str, Any]:
 
 
 def unflat(value: Any) -> Call:
-    """The call in a flat object, or in one with its arguments apart. Raises ArgumentError: it is none."""
+    """Return the call in a flat object, or in one with separate arguments. Raises ArgumentError: it is none."""
     if not isinstance(value, Mapping):
         raise ArgumentError("bad_argument", "a tool call is an object")
     under = "tool_name" if "tool_name" in value else "name"
@@ -90,13 +90,13 @@ def unflat(value: Any) -> Call:
 
 
 class _Tool:
-    """The arguments of one call, each read as what it has to be."""
+    """The arguments of one call, with a parser for each type."""
 
     def __init__(self, name: str, values: Mapping[str, Any], words: Vocabulary) -> None:
         self.name, self._values, self._words = name, values, words
 
     def act(self, action: str, **arguments: Any) -> Action[GridPoint]:
-        """An action of computer use."""
+        """Return an action of computer use."""
         return read_action({"action": action, **arguments}, self._words)
 
     def first(self, *names: str) -> Any:
@@ -132,7 +132,7 @@ class _Tool:
 
 
 def _write(tool: _Tool) -> _Actions:
-    """Text where the focus is; in place of what stands there, and with Enter after it, where that is said."""
+    """Type at the focus. Optionally replace the old text, and press Enter."""
     done: _Actions = [tool.act("key", keys="ctrl+a")] if tool.says("overwrite") else []
     text = tool.first("content", "text")
     if text == "" and done:
@@ -182,7 +182,7 @@ def _goal(goal: Any) -> str:
 
 
 def _answer(tool: _Tool) -> _Actions:
-    """The end: with what was found out, or with the mark of the agent's contract that it cannot be done."""
+    """End the task with the answer, or as failed if it contains the mark for an infeasible task."""
     content = tool.first("content", "text", "answer")
     if isinstance(content, str) and _DATA["infeasible"] in content:
         return [actions.Finish(success=False, message=content.replace(_DATA["infeasible"], "").strip()[:4000])]

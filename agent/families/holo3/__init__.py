@@ -1,1 +1,1 @@
-"""Holo3, Holo3.1 and Holo4 (H Company): one object an answer, or native function calls."""
+"""Holo3, Holo3.1 and Holo4 (H Company): one object per answer, or native function calls."""

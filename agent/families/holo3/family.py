@@ -1,9 +1,10 @@
-"""Holo3, Holo3.1 and Holo4 as a `Family`.
+"""Holo3, Holo3.1 and Holo4 as a `Family`. A run uses one of two formats.
 
-Two formats, and a run stays in one of them. *Structured*: the answer is one object of a schema, which stands in the
-system text and is sent as a constraint too; past answers are replayed as that object, written anew, and results come
-back in messages of the user. *Native*: tools of the API; results come back in messages of the tool. In both, an
-observation is a message of its own, whose wrapper stays when its screenshot goes (hub.hcompany.ai/agent-loop).
+*Structured*: the answer is one object of a schema. The schema is in the system prompt, and sent as a constraint. Past
+answers are replayed as that object, written anew, and results are user messages.
+
+*Native*: function calls of the API; results are tool messages. In both formats, an observation is a separate message,
+whose wrapper stays after its screenshot is dropped (hub.hcompany.ai/agent-loop).
 """
 
 import json
@@ -37,7 +38,10 @@ _MOST_CALLS = 5
 
 
 class Holo3(TextFamily):
-    """The family. Its options: "format" (`structured` or `native`; else by the model's name), "batch", "thinking"."""
+    """The family.
+
+    Its options: "format" (`structured` or `native`; default: by the model's name), "batch", "thinking".
+    """
 
     @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
@@ -66,13 +70,13 @@ class Holo3(TextFamily):
         return any(name in prompt.model.lower() for name in self.data["native"]["names"])
 
     def reader(self, grid: Grid) -> ReadCall:
-        """Return what reads a call of a tool."""
+        """Return the parser of tool calls."""
         return partial(tools.read_tool, words=Vocabulary.of(self.data, grid))
 
     def read_text(self, parts: AnswerParts) -> Read:
-        """Read the calls of either format, in order."""
+        """Parse the calls of either format, in order."""
         text = parts.text
-        if "<function=" in text:  # a native call that the server did not read
+        if "<function=" in text:  # a native call that the server did not parse
             before, _, _ = text.partition("<tool_call>" if "<tool_call>" in text else "<function=")
             return joined(parts.thought, before.strip()), xml_calls(text), None
         try:
@@ -86,7 +90,7 @@ class Holo3(TextFamily):
         return thought_in(value, parts), calls, None
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer of the structured format."""
+        """Write an answer in the structured format."""
         return _dumped({"note": None, "thought": thought, **_flat_calls(calls)})
 
     @override
@@ -95,9 +99,9 @@ class Holo3(TextFamily):
 
 
 def step_schema(declared: Sequence[Mapping[str, Any]], *, batch: bool = False) -> dict[str, Any]:
-    """The JSON Schema of a step: one flat call, or an array of them.
+    """Return the JSON Schema of a step: one flat call, or an array of them.
 
-    A note is asked for in every step: models that leave the first one empty leave all of them empty.
+    A note is required in every step: models that leave the first note empty leave all of them empty.
     """
     call = {"anyOf": [tools.flat_schema(tool) for tool in declared]}
     calls = {"type": "array", "items": call, "minItems": 1, "maxItems": _MOST_CALLS}
@@ -113,7 +117,7 @@ def step_schema(declared: Sequence[Mapping[str, Any]], *, batch: bool = False) -
 
 
 def _system(texts: Mapping[str, str], prompt: PromptRequest, schema: Mapping[str, Any] | None) -> str:
-    """The system text: what a person put in its place, or ours; then the task, and the schema of the answer."""
+    """Return the system prompt: the user's replacement or ours, then the task, and the schema of the answer."""
     sections = [texts["role"].strip()] if prompt.system_prompt is None else [prompt.system_prompt]
     if prompt.system_prompt is None:
         several = schema is not None and "tool_calls" in schema["properties"]
@@ -130,13 +134,13 @@ def _system(texts: Mapping[str, str], prompt: PromptRequest, schema: Mapping[str
 
 
 def _observation(images: Sequence[EncodedImage | None], after: PastStep | None) -> Iterable[Message]:  # noqa: ARG001
-    """An observation; of one whose screenshot is gone, the wrapper stays."""
+    """Return an observation message. Without a screenshot, the wrapper stays."""
     shown = [ImagePart(image) for image in images] if images else [TextPart(_EVICTED)]
     return [Message("user", (TextPart("<observation>\n"), *shown, TextPart("\n</observation>")))]
 
 
 def _told(step: PastStep, quiet: str) -> Iterator[Message]:
-    """A past step of the structured format: the object, and what came of each of its tools."""
+    """Yield a past step in the structured format: the object, and the result of each tool."""
     yield Message.text("assistant", _dumped(_object(step)))
     results = [quiet] * len(step.calls)
     if said := [text for text in (step.tool_result, step.note) if text]:
@@ -149,7 +153,7 @@ def _told(step: PastStep, quiet: str) -> Iterator[Message]:
 
 
 def _called(step: PastStep, quiet: str) -> Iterator[Message]:
-    """A past step of the native format: the calls, what was said beside them, and a result for each."""
+    """Yield a past step in the native format: the calls with their text, and a result for each."""
     made: list[ToolCall] = []
     for number, call in enumerate(step.calls, 1):
         whole = tools.flat(call)
@@ -163,7 +167,7 @@ def _called(step: PastStep, quiet: str) -> Iterator[Message]:
 
 
 def _object(step: PastStep) -> dict[str, Any]:
-    """The object of a past answer: the one that was parsed, never the text that was written."""
+    """Return the object of a past answer, as parsed and not as written."""
     note: Any = None
     if step.answer is not None:
         try:
@@ -171,7 +175,7 @@ def _object(step: PastStep) -> dict[str, Any]:
         except ArgumentError:
             note = None
     calls = list(step.calls)
-    if len(calls) == 1 and isinstance(calls[0].arguments.get("tool_call"), Mapping):  # a whole step, told as an action
+    if len(calls) == 1 and isinstance(calls[0].arguments.get("tool_call"), Mapping):  # a whole step, given as an action
         note = calls[0].arguments.get("note", note)
         calls = [Call("", calls[0].arguments["tool_call"])]
     return {"note": note, "thought": step.thought, **_flat_calls(calls)}

@@ -1,4 +1,4 @@
-"""MAI-UI as a `Family`: its data from `family.toml`, its prompt and its parser together."""
+"""MAI-UI as a `Family`: its data from `family.toml`, its prompt and its parser."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class MaiUi(TextFamily):
         return written(thought, calls[0])
 
     def calls_in(self, parts: AnswerParts) -> Read:
-        """Read one call, wherever the server put it."""
+        """Parse one call, wherever the server put it."""
         before, calls = calls_in(parts, self.facts.function)
         return parts.thought.strip('"') or before, calls, 1
 
@@ -49,10 +49,10 @@ class MaiUi(TextFamily):
         return partial(read_call, words=Vocabulary.of(self.data, grid))
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """Read the point in the first <answer>, as a click.
+        """Parse the point in the first <answer>, as a click.
 
-        An answer in its tags at the very end counts although the reasoning has no closing tag, unless the token limit
-        cut it off just there: points that are named in reasoning without an end are no answer.
+        A tagged answer at the very end counts even if the reasoning has no closing tag, unless the token limit ended
+        the text there. Points inside unfinished reasoning are no answer.
         """
         parts = take_apart(replace(answer, content=as_text(answer), reasoning="", tool_calls=()))
         thought, text = parts.thought, parts.text

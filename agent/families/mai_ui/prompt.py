@@ -1,9 +1,9 @@
-"""MAI-UI's prompts: the published format and tokens, the explanations in our own words.
+"""MAI-UI's prompts: the published format and tokens, with explanations in our own words.
 
-Two styles share one skeleton (system text; the instruction; then screenshot and answer in turn). `reference` is
-message for message what the published client sends (Tongyi-MAI/MAI-UI, src/mai_naivigation_agent.py, Apache-2.0),
-oddities included, so that published behaviour can be reproduced. `desktop` names a desktop's actions and the machine's
-applications, replays every call exactly as written, and tells the model what the program noticed.
+Two styles share one skeleton (system prompt; the instruction; then screenshots and answers in turn). `reference` sends
+exactly the messages of the published client (Tongyi-MAI/MAI-UI, src/mai_naivigation_agent.py, Apache-2.0), oddities
+included, to reproduce published behaviour. `desktop` names a desktop's actions and the machine's applications, replays
+every call exactly as written, and tells the model what the program noticed.
 """
 
 import copy
@@ -24,17 +24,17 @@ _REFERENCE_SCALE = 999
 
 
 def is_reference(options: Mapping[str, Any]) -> bool:
-    """Whether the published client's messages are wanted; our own for a desktop are the default."""
+    """Return whether to use the published client's messages. The default is our own for a desktop."""
     return bool(options.get("style", "desktop") == "reference")
 
 
 def is_thinking(options: Mapping[str, Any]) -> bool:
-    """Whether the model is asked for a thought, which is the default."""
+    """Return whether the model is asked for a thought, which is the default."""
     return bool(options.get("thinking", True))
 
 
 def navigation_messages(prompt: PromptRequest) -> list[Message]:
-    """The messages of a navigation request, in the style that is chosen."""
+    """Return the messages of a navigation request, in the chosen style."""
     system = prompt.system_prompt if prompt.system_prompt is not None else _system_text(prompt)
     opening = [Message.text("system", system), Message.text("user", prompt.instruction)]
     reference = prompt.reference
@@ -43,7 +43,7 @@ def navigation_messages(prompt: PromptRequest) -> list[Message]:
 
     def replay(step: PastStep) -> list[Message]:
         answer = _replay(step, reference=reference, thinking=is_thinking(prompt.options))
-        # The published client has no notes: what there is to say of a step goes where it puts a person's reply.
+        # The published client has no notes. Remarks on a step are put where it puts a person's reply.
         return [Message.text("assistant", answer), *(Message.text("user", text) for text in step.replies)]
 
     return in_turn(opening, prompt, replay)
@@ -51,7 +51,7 @@ def navigation_messages(prompt: PromptRequest) -> list[Message]:
 
 def _system_text(prompt: PromptRequest) -> str:
     reference = prompt.reference
-    # The published client always asks for a thought, and lists ask_user and double_click only beside tools.
+    # The published client always asks for a thought. It lists ask_user and double_click only together with tools.
     thinking = is_thinking(prompt.options) or reference
     actions = [_TEXTS["desktop_actions"]]
     if reference:
@@ -72,7 +72,7 @@ def _system_text(prompt: PromptRequest) -> str:
 
 
 def _replay(step: PastStep, *, reference: bool, thinking: bool) -> str:
-    """A past answer as it is shown to the model again."""
+    """Return a past answer as the model sees it again."""
     call = step.calls[0]
     if reference:
         call = Call("mobile_use", _as_reference_replays(call))
@@ -80,18 +80,18 @@ def _replay(step: PastStep, *, reference: bool, thinking: bool) -> str:
 
 
 def written(thought: str | None, call: Call, *, ascii_only: bool = False) -> str:
-    """An answer in the published form; without a thought for None."""
+    """Write an answer in the published form; without a thought for None."""
     shown = {"name": call.name, "arguments": dict(call.arguments)}
     body = f"<tool_call>\n{json.dumps(shown, separators=(',', ':'), ensure_ascii=ascii_only)}\n</tool_call>"
     return body if thought is None else f"<thinking>\n{thought}\n</thinking>\n{body}"
 
 
 def _as_reference_replays(call: Call) -> dict[str, Any]:
-    """A call's arguments as the published client writes them back, oddities included.
+    """Return a call's arguments as the published client writes them back, oddities included.
 
-    It divides every coordinate by 999 when it reads an answer (a box becomes its centre), and multiplies only
-    "coordinate" back, cutting the fraction off: 63, 126, 252, 504 and 509 come back one lower, and a drag's ends stay
-    fractions. It also puts every call, tools included, under the name mobile_use.
+    When it parses an answer, it divides every coordinate by 999 (a box becomes its centre). When it writes, it
+    multiplies only "coordinate" back, and truncates: 63, 126, 252, 504 and 509 come back one lower, and a drag's ends
+    stay fractions. It also renames every call, tools included, to mobile_use.
     """
     arguments = copy.deepcopy(dict(call.arguments))
     for key in ("coordinate", "start_coordinate", "end_coordinate"):

@@ -1,1 +1,1 @@
-"""OpenAI's computer use: the tool `computer`, with several actions a call, and before it `computer_use_preview`."""
+"""OpenAI's computer use: the tool `computer`, with several actions per call, and the older `computer_use_preview`."""

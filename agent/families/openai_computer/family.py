@@ -15,10 +15,10 @@ _CHECKS = "pending_safety_checks"
 
 
 class OpenAiComputer(ComputerTools):
-    """GPT-5.4 and later, and computer-use-preview; points are pixels of the image sent."""
+    """GPT-5.4 and later, and computer-use-preview. Points are pixels of the sent image."""
 
     def computer(self, prompt: PromptRequest) -> Mapping[str, Any]:
-        """The tool `computer`; the older one for the models that have that."""
+        """Return the tool `computer`, or the older tool for older models."""
         preview = self.data["preview"]
         if not any(name in prompt.model for name in preview["names"]):
             return {"type": "computer"}
@@ -27,24 +27,24 @@ class OpenAiComputer(ComputerTools):
         return told | {"display_width": size.width, "display_height": size.height}
 
     def native(self, prompt: PromptRequest) -> Mapping[str, Any]:  # noqa: ARG002
-        """Reasoning, and what comes back of it."""
+        """Return the reasoning settings, and which reasoning items to return."""
         return dict(self.data["request"])
 
     def is_computer(self, call: Call) -> bool:
-        """Whether it is a computer call."""
+        """Return whether it is a computer call."""
         return call.name == self.facts.function
 
     def objection(self, call: Call) -> str:
-        """The safety checks that are pending, as OpenAI words them."""
+        """Return the pending safety checks, in OpenAI's words."""
         return "; ".join(check.get("message") or check.get("code") or "a safety check" for check in _checks(call))
 
     def agreement(self, call: Call) -> Mapping[str, Any]:
-        """The same checks as acknowledged."""
+        """Return the same checks as acknowledged."""
         checks = _checks(call)
         return {"acknowledged_safety_checks": checks} if checks else {}
 
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """The actions of a call, in order."""
+        """Return the actions of a call, in order."""
         written = call.arguments.get("actions", [call.arguments.get("action")])
         if not isinstance(written, list) or not written or not all(isinstance(each, dict) for each in written):
             raise ArgumentError("bad_argument", 'a computer call needs "actions", a list of objects')
@@ -89,7 +89,7 @@ class OpenAiComputer(ComputerTools):
 
 
 def _drag(told: Mapping[str, Any], held: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
-    """A drag from the first point of its path to the last: the hand goes straight."""
+    """Drag straight from the first point of the path to the last."""
     path = told.get("path")
     if not isinstance(path, list) or len(path) < 2:
         raise ArgumentError("bad_argument", 'a drag needs a "path" of two points or more')

@@ -1,1 +1,1 @@
-"""OpenCUA 7B and 32B; what all families that answer in code share is in `base.py` and `skeleton.toml`."""
+"""OpenCUA 7B and 32B. `family.py` and `skeleton.toml` are the base of all families that answer in code."""

@@ -1,7 +1,7 @@
-"""What the families share that answer in code: OpenCUA, and Kimi after it.
+"""The common base of families that answer in code: OpenCUA, and Kimi after it.
 
-The screenshots of the last steps are in turn with what was said, without its code; what came before is one answer. The
-task stands at the newest screenshot.
+The last steps are screenshots and answers in turn, the answers without their code. Earlier steps are joined in one
+answer. The task is next to the newest screenshot.
 """
 
 import re
@@ -35,11 +35,11 @@ class Said:
     """The sections of an answer."""
 
     thought: str
-    action: str  # what is done, in words
+    action: str  # the action in words
 
     @classmethod
     def of(cls, thought: str, text: str) -> "Said":
-        """Of an answer whose reasoning was told apart."""
+        """Parse the sections of an answer. `thought` is its separate reasoning."""
         pieces = _HEADING.split(text)
         sections = {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
         told = {name: _FENCE.sub("", section).strip() for name, section in sections.items()}
@@ -48,10 +48,10 @@ class Said:
 
 
 class CodeFamily(TextFamily):
-    """A family that answers in sections, the last one a block of code. Its options: "style", and "thinking".
+    """A family that answers in sections, the last of which is a block of code. Its options: "style", and "thinking".
 
-    Texts of each version: "system" and "past", how a past step is told; in the table "plain" the same without
-    thinking, where its models can do without.
+    Texts of each version: "system", and "past" for past steps. The table "plain" has the same texts without thinking,
+    for models that support it.
     """
 
     shared_texts = Path(__file__).with_name("skeleton.toml")
@@ -69,7 +69,7 @@ class CodeFamily(TextFamily):
                 older, remarks = [], list(step.replies)
             else:
                 older.append(told)
-                # Its client has no place for replies: they go before the next screenshot that is shown.
+                # Its client has no place for replies. They are put before the next screenshot.
                 remarks += step.replies
         task = self.texts["task"].format(instruction=prompt.instruction)
         messages += [*_joined(older), _seen(prompt.images, [*remarks, task])]
@@ -89,7 +89,7 @@ class CodeFamily(TextFamily):
         return text if prompt.reference else text + self.texts["desktop_notes"]
 
     def _past(self, step: PastStep, form: str) -> str:
-        """A past step as it is told again: in words, without its code."""
+        """Return a past step in words, without its code."""
         said = Said(step.thought, "; ".join(_in_words(call) for call in step.calls))
         if step.answer is not None and step.answer.content:
             told = take_apart(step.answer)
@@ -103,7 +103,7 @@ class CodeFamily(TextFamily):
         return f"## Thought:\n{thought}\n\n## Action:\n{action}\n\n## Code:\n{as_code([named(call) for call in calls])}"
 
     def reader(self, grid: Grid) -> ReadCall:
-        """Return what reads a call; points may be fractions of the screen beside the family's own grid."""
+        """Return the parser of calls. Besides the family's grid, points may be fractions of the screen."""
         words = Vocabulary(grid)
         fractions = Vocabulary(Grid.relative(1)) if self.data.get("fractions") else None
 
@@ -114,7 +114,7 @@ class CodeFamily(TextFamily):
         return read
 
     def read_text(self, parts: AnswerParts) -> Read:
-        """Read the calls in the last block of code."""
+        """Parse the calls in the last block of code."""
         said = Said.of(parts.thought, parts.text)
         code = last_block(parts.text)
         calls = code_calls(code) if isinstance(code, str) else code
@@ -134,14 +134,14 @@ def _seen(images: Sequence[EncodedImage | None], texts: Sequence[str]) -> Messag
 
 
 def _in_words(call: Call) -> str:
-    """What a call does, in the model's words where it gave some, else as code."""
-    if "code" in call.arguments:  # as a request in a file tells a step
+    """Return what a call does: in the model's words, if there are any, or as code."""
+    if "code" in call.arguments:  # the format of steps in a request file
         return str(call.arguments.get("action") or call.arguments["code"])
     return as_code([named(call)]).split("\n")[1]
 
 
 def _at_the_pointer(calls: Sequence[Call]) -> list[Call]:
-    """The calls, with clicks that name no point where the code before them put the pointer: there pyautogui clicks."""
+    """Add points to clicks that name none: the place where the code before them put the pointer, as pyautogui does."""
     placed: list[Call] = []
     pointer: dict[str, Any] = {}
     for call in calls:

@@ -1,4 +1,4 @@
-"""A planner: any instructed model that says in words what to click; a grounder finds the places."""
+"""A planner: any instruction-tuned model that says in words what to click. A grounder finds the places."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,14 +21,14 @@ _LONGEST = 300
 
 
 class Planner(Family):
-    """Its answers name places in words (`plan`); those of them that name none are decisions like any other's."""
+    """Its answers name places in words (`plan`). Answers without a place are ordinary decisions."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._words = Vocabulary(Grid.relative(1000))
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked: the next action, its place in words."""
+        """Return the request for the next action, with its place in words."""
         system = prompt.system_prompt if prompt.system_prompt is not None else self.texts["system"]
         if prompt.apps and prompt.system_prompt is None:
             system += "\n\n" + self.texts["apps"].replace("{apps}", ", ".join(prompt.apps))
@@ -40,11 +40,11 @@ class Planner(Family):
         yield from (Message.text("user", text) for text in step.replies)
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """One JSON object."""
+        """Write an answer: one JSON object."""
         return json.dumps({"thought": thought, **calls[0].arguments}, ensure_ascii=False)
 
     def plan(self, answer: Answer) -> Plan | ParseFailure:
-        """What it decided. Total, like `parse`."""
+        """Parse the plan in an answer. Any input is allowed, as in `parse`."""
         told = take_apart(answer)
         thought, call = told.thought, _call(told)
         if isinstance(call, ParseFailure):
@@ -58,7 +58,7 @@ class Planner(Family):
             return ParseFailure(error.kind, str(error), thought.strip())
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
-        """The decision in an answer that names no place; one that does needs a grounder."""
+        """Parse an answer that names no place. One with a place needs a grounder."""
         plan = self.plan(answer)
         if isinstance(plan, ParseFailure):
             return plan
@@ -67,7 +67,7 @@ class Planner(Family):
         return Decision(plan.thought, plan.actions, plan.calls)  # type: ignore[arg-type]  # they have no points
 
     def _action(self, arguments: Mapping[str, Any]) -> Action[NamedPoint]:
-        """The action, its places still in words. Raises ArgumentError."""
+        """Return the action, with places still in words. Raises ArgumentError."""
         name = str(arguments.get("action", "")).strip().lower().replace(" ", "_")
         if name in CLICKS:
             return actions.Click(_place(arguments), *CLICKS[name])
@@ -88,7 +88,7 @@ class Planner(Family):
 
 
 def _call(told: AnswerParts) -> Call | ParseFailure:
-    """The call of an answer: the first that a server read, or the JSON object in the text."""
+    """Return the call of an answer: the first that the server parsed, or the JSON object in the text."""
     if isinstance(told.calls, ParseFailure):
         return told.calls
     if told.calls:
@@ -110,7 +110,7 @@ def _call(told: AnswerParts) -> Call | ParseFailure:
 
 
 def _place(arguments: Mapping[str, Any], name: str = "target") -> NamedPoint:
-    """What an argument calls a place. Raises ArgumentError."""
+    """Return the place that an argument names. Raises ArgumentError."""
     words = arguments.get(name, arguments.get("element") if name == "target" else None)
     if not isinstance(words, str) or not words.strip():
         raise ArgumentError("bad_point", f'"{name}" must say in words what is meant')

@@ -1,4 +1,7 @@
-"""`QwenComputerUse`: the families of Qwen-VL's descendants, each made of its data and of what truly differs."""
+"""`QwenComputerUse`: the base of the families of Qwen-VL's descendants.
+
+Each adds its data, and code for its differences.
+"""
 
 import json
 import re
@@ -25,7 +28,7 @@ from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 
-#: "Action:" before what an answer says that it does.
+#: "Action:" before an answer's description of its action.
 _LABEL = re.compile(r"^[ \t]*(?:\*\*|1\)[ \t]*)?action(?:\*\*)?[ \t]*[:：][ \t]*", re.IGNORECASE | re.MULTILINE)
 
 #: A call at the end of an answer, or before its summary.
@@ -35,15 +38,15 @@ _CALLED = re.compile(r"</\s*tool_call\s*>\s*(?:<conclusion>.*)?\Z", re.IGNORECAS
 class QwenComputerUse(TextFamily):
     """A family that calls `computer_use` with JSON in <tool_call> tags, after a line that begins with "Action:".
 
-    Its requests: the system text; the instruction with the steps that are told in words only, beside the first
-    screenshot that is shown; then answers and screenshots in turn, answers to the letter. Its option: "style".
+    Its requests: the system prompt; the instruction, with the steps that are only described in words, next to the first
+    screenshot; then answers and screenshots in turn. Answers are replayed exactly. Its option: "style".
     """
 
     #: Whether the turn with the instruction begins with the screenshot.
     image_first = True
-    #: What stands before the sentence that says what is done.
+    #: The label before the description of the action.
     label = "Action: "
-    #: Which point counts in an answer to a question for one, where it has several and no call.
+    #: Which point counts in a grounding answer with several points and no call.
     which: Which = "only"
 
     shared_texts = Path(__file__).with_name("words.toml")
@@ -59,7 +62,7 @@ class QwenComputerUse(TextFamily):
         return self._asking(self.messages(prompt))
 
     def messages(self, prompt: PromptRequest) -> list[Message]:
-        """The messages of a request for one action."""
+        """Return the messages of a request for an action."""
         earlier, window = self.window(prompt)
         asked = self.asked(prompt, earlier)
 
@@ -72,18 +75,18 @@ class QwenComputerUse(TextFamily):
         return in_turn(self.system(prompt), replace(prompt, steps=window), self.replay, show)
 
     def system(self, prompt: PromptRequest) -> list[Message]:
-        """The system text, or what a person put in its place."""
+        """Return the system prompt, or the user's replacement."""
         own = prompt.system_prompt
         return [Message.text("system", self.instructions.system(prompt) if own is None else own)]
 
     def window(self, prompt: PromptRequest) -> tuple[Sequence[PastStep], Sequence[PastStep]]:
-        """The steps that are told in words only, and those that are turns of the conversation."""
+        """Return the steps that are only described in words, and those that are turns of the conversation."""
         shown = sum(step.shown for step in prompt.steps)
         first = len(prompt.steps) - shown
         return prompt.steps[:first], prompt.steps[first:]
 
     def asked(self, prompt: PromptRequest, earlier: Sequence[PastStep]) -> TextPart:
-        """The instruction, and the steps that are told in words only."""
+        """Return the instruction, and the steps that are only described in words."""
         lines = [
             self.instructions.previous(number, " ".join([self.action_of(step), *step.replies]))
             for number, step in enumerate(earlier, prompt.skipped + 1)
@@ -95,25 +98,25 @@ class QwenComputerUse(TextFamily):
         return TextPart(f"\n{text}" if self.image_first else text)
 
     def turn(self, shown: Sequence[ImagePart], after: PastStep) -> Message:
-        """What is seen after a step, and what came back from it."""
+        """Return the turn after a step: the screenshots, and the replies to it."""
         return Message("user", (*shown, *map(TextPart, after.replies)))
 
     def replay(self, step: PastStep) -> list[Message]:
-        """A past answer: to the letter where it is known."""
+        """Return a past answer, exactly as written if that is known."""
         return [Message.text("assistant", self.answered(step))]
 
     def answered(self, step: PastStep) -> str:
-        """The text of a past answer."""
+        """Return the text of a past answer."""
         answer = self.known(step)
         return self.written(step.thought, step.calls) if answer is None else answer.content
 
     def known(self, step: PastStep) -> Answer | None:
-        """A past answer, where it is known to the letter and its call stands in its text."""
+        """Return a past answer, if its exact text is known and contains its call."""
         answer = step.answer
         return None if answer is None or answer.tool_calls or not answer.content.strip() else answer
 
     def action_of(self, step: PastStep) -> str:
-        """What a step did, in its own words: the line of its answer that says so."""
+        """Return what a step did, in the model's words: the line of its answer that says so."""
         told = step.thought if step.answer is None else step.answer.content
         labelled = _LABEL.search(told)
         if labelled is not None:
@@ -131,7 +134,7 @@ class QwenComputerUse(TextFamily):
         return json_answers(self.label, self.takes(options))
 
     def takes(self, options: Mapping[str, Any]) -> dict[str, list[str]]:
-        """The actions that a request offers, each with the parameters that it cannot do without."""
+        """Return the actions that a request offers, each with its required parameters."""
         reference = PromptRequest("", (), options=options).reference
         offered = self.instructions.actions(reference=reference, apps=["any"])
         return {name: self.texts["takes"].get(name, []) for name in offered}
@@ -142,7 +145,7 @@ class QwenComputerUse(TextFamily):
     # reading
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """Read the decision in an answer: one action, or those that its first call stands for."""
+        """Parse the decision in an answer: one action, or those of its first call."""
         read = super().parse(answer, sent)
         return self.finished(read) if isinstance(read, Decision) else read
 
@@ -151,10 +154,10 @@ class QwenComputerUse(TextFamily):
         return partial(self.act, words=Vocabulary.of(self.data, grid))
 
     def calls_in(self, parts: AnswerParts) -> Read:
-        """The reasoning of an answer, with what it says before its calls, and the calls.
+        """Return an answer's reasoning, with the text before its calls, and the calls.
 
-        A call ends reasoning that has no end of its own, as vLLM's reader for Qwen3.5 has it, where it is the only one
-        and nothing follows it: an answer that was cut off does not end with a whole call.
+        A call ends reasoning that has no end of its own, as in vLLM's parser for Qwen3.5, if it is the only call and
+        nothing follows it: a truncated answer does not end with a complete call.
         """
         if parts.cut and _CALLED.search(parts.thought):
             parts = AnswerParts("", parts.thought, swallowed=True)
@@ -162,15 +165,15 @@ class QwenComputerUse(TextFamily):
         return joined(plain(parts.thought), plain(before)), calls, None if self.facts.several else 1
 
     def written_calls(self, text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
-        """What is said before the calls in a text, and the calls."""
+        """Return the text before the calls, and the calls."""
         return in_json(text, function)
 
     def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
-        """What one call stands for. Raises ArgumentError."""
+        """Return the actions of a call. Raises ArgumentError."""
         return read_typing(call, words)
 
     def finished(self, decision: Decision) -> Decision:
-        """A decision as the family means it, where more than one of its calls tells that."""
+        """Adjust a decision in ways that a single call cannot express."""
         return decision
 
     # one point
@@ -185,7 +188,7 @@ class QwenComputerUse(TextFamily):
         return self._asking(messages)
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The point in a grounding answer, as a click; `Absent` where the model says that it is not there."""
+        """Parse the point in a grounding answer, as a click; `Absent` if the model says that it is not there."""
         grid = grid_of(self.facts.grounding, sent)
         thought, calls, _ = self.calls_in(take_apart(answer))
         read = decide(thought, calls, self.reader(grid), most=1)
@@ -199,11 +202,11 @@ class QwenComputerUse(TextFamily):
 
 
 def written_call(call: Call) -> str:
-    """A call in the published form."""
+    """Write a call in the published form."""
     body = json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)
     return f"<tool_call>\n{body}\n</tool_call>"
 
 
 def plain(thought: str) -> str:
-    """What an answer says, without the label before it."""
+    """Remove the label from what an answer says."""
     return _LABEL.sub("", thought).strip()

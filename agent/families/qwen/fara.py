@@ -11,21 +11,21 @@ from agent.families.shared.computer_use import FUNCTIONS, Vocabulary
 from agent.families.shared.text_entry import read_typing
 from agent.model.request import ImagePart, Message, TextPart
 
-#: Characters of what came back: of more, the published client cuts the middle out (max_observation_chars).
+#: Maximum characters of a result. The published client cuts the middle out of longer ones (max_observation_chars).
 _MOST_TOLD = 1000
 
 
 class Fara(QwenComputerUse):
-    """A family that thinks aloud, then calls; every turn with a screenshot says that it is the next one.
+    """A family that thinks aloud, then calls. Each turn with a screenshot says that it is the next one.
 
-    Turns whose screenshots are left out are left out whole, but for the task and what the person said. Its published
-    client also tells the page's address where it knows it; here that is on the screenshot.
+    A turn without its screenshot is omitted, except for the task and the person's words. The published client also
+    tells the page's address if it knows it; here the address is on the screenshot.
     """
 
     label = ""
 
     def messages(self, prompt: PromptRequest) -> list[Message]:
-        """The messages of a request for one action."""
+        """Return the messages of a request for an action."""
         messages = self.system(prompt)
         previous: PastStep | None = None
         for step in prompt.steps:
@@ -43,13 +43,13 @@ class Fara(QwenComputerUse):
         return [Message.text("user", text) for text in ["\n".join(text for text in kept if text)] if text]
 
     def _told(self, after: PastStep) -> str:
-        """What stands beside the screenshot after a step: a person's reply in place of the usual words."""
+        """Return the text next to the screenshot after a step. A person's reply replaces the usual words."""
         came_back = "\n".join(text for text in (after.tool_result, after.note) if text)
         words = after.user_reply or str(self.texts["next_screenshot"])
         return f"{_shortened(came_back)}\n{words}" if came_back else words
 
     def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
-        """What one call stands for; reading a page is asked of a tool, as it is no action on a desktop."""
+        """Return the actions of a call. Reading a page becomes a tool call, because it is no desktop action."""
         arguments = call.arguments
         name = str(arguments.get("action", "")).strip().lower() if call.name in FUNCTIONS else ""
         if name == "read_page_answer_question":
@@ -71,11 +71,11 @@ class Fara7(Fara):
     """Fara-7B."""
 
     def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
-        """What one call stands for; Enter follows a text unless the call says otherwise."""
+        """Return the actions of a call. Enter follows a text unless the call says otherwise."""
         return read_typing(call, words, enter=True)
 
     def finished(self, decision: Decision) -> Decision:
-        """What it thought as it ended the task is what it has to say."""
+        """Use the thought of the last step as the final message."""
         last = decision.actions[-1]
         if not isinstance(last, Finish) or last.message:
             return decision
@@ -86,7 +86,7 @@ class Fara15(Fara):
     """Fara 1.5, 4B to 27B."""
 
     def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
-        """What one call stands for; a task is not ended without the answer."""
+        """Return the actions of a call. The task cannot end without an answer."""
         arguments = call.arguments
         ends = str(arguments.get("action", "")).strip().lower() == "terminate"
         if ends and not str(arguments.get("answer") or "").strip() and not arguments.get("status"):

@@ -1,4 +1,4 @@
-"""The forms of calls that Qwen-VL models write: nested tags, and regular expressions of valid answers."""
+"""The call formats of Qwen-VL models: nested tags, and regular expressions of valid answers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ _THOUGHT = r"[^<\n]{1,300}"
 _NUMBER = "(0|[1-9][0-9]{0,3})"
 _POINT = rf"\[{_NUMBER}, {_NUMBER}\]"
 _WORDS = r'[^"\\\n]{1,300}'
-#: What a parameter's value looks like; any other is a text.
+#: The pattern of a parameter's value; all others are texts.
 _VALUES = {
     "coordinate": _POINT,
     "coordinate2": _POINT,
@@ -22,12 +22,12 @@ _TEXTS = {"status": "(success|failure)"}
 
 
 def json_answers(opening: str, takes: Mapping[str, Sequence[str]], closing: str = "") -> str:
-    """Answers of a thought and one call as JSON.
+    """Return a regular expression of answers with a thought and one JSON call.
 
     Args:
-        opening: what stands before the thought, as it is.
-        takes: the actions, each with the parameters that it takes.
-        closing: what stands between the thought and the call.
+        opening: literal text before the thought.
+        takes: the actions, each with its parameters.
+        closing: text between the thought and the call.
     """
     choices = "|".join(
         f'"{name}"' + "".join(f', "{key}": {_json(key)}' for key in keys) for name, keys in takes.items()
@@ -37,7 +37,7 @@ def json_answers(opening: str, takes: Mapping[str, Sequence[str]], closing: str 
 
 
 def xml_answers(opening: str, takes: Mapping[str, Sequence[str]]) -> str:
-    """The same, with the call as nested tags."""
+    """Return the same as `json_answers`, with the call in nested tags."""
     choices = "|".join(
         name + r"\n</parameter>" + "".join(rf"\n<parameter={key}>\n{_bare(key)}\n</parameter>" for key in keys)
         for name, keys in takes.items()
@@ -54,12 +54,12 @@ def _bare(key: str) -> str:
     return _VALUES.get(key) or _TEXTS.get(key, _WORDS)
 
 
-#: Parameters whose values are texts, also where they look like JSON.
+#: Parameters whose values are always texts, even if they look like JSON.
 _ALWAYS_TEXT = ("text", "answer", "question", "fact", "query", "url", "app_name")
 
 
 def nested_call(call: Call) -> str:
-    """A call in the published form: texts as they are, everything else as JSON."""
+    """Write a call in the published form: texts unchanged, everything else as JSON."""
     values = [
         f"<parameter={key}>\n{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}\n</parameter>"
         for key, value in call.arguments.items()
@@ -68,6 +68,6 @@ def nested_call(call: Call) -> str:
 
 
 def nested_calls(text: str) -> tuple[str, list[Call] | ParseFailure]:
-    """What is said before the calls in a text, and the calls."""
+    """Return the text before the calls, and the calls."""
     begins = [place for mark in ("<tool_call>", "<function=") if (place := text.find(mark)) >= 0]
     return text[: min(begins, default=len(text))].strip(), xml_calls(text, _ALWAYS_TEXT, whole=False)

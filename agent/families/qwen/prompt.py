@@ -1,4 +1,4 @@
-"""The system text of a request to one of Qwen-VL's descendants: its `computer_use` function and the form of a call."""
+"""The system prompt for Qwen-VL's descendants: their `computer_use` function and the format of a call."""
 
 import json
 import re
@@ -10,22 +10,22 @@ from agent.families.base import PastStep, PromptRequest
 _MARK = re.compile(r"\{([a-z]+)\}")
 _CLICKS = ("left_click", "right_click", "middle_click", "double_click", "triple_click")
 _SCROLLS = ("scroll", "hscroll")
-#: Actions that only a desktop's own style offers: what the program can do beside what the models were trained with.
+#: An action that only our desktop style offers, because the models were not trained with it.
 _OPENING = "open"
 
 
 def fill(text: str, **values: str) -> str:
-    """A text with its marks filled, "{size}" by `size`; what comes in is not searched for marks again."""
+    """Fill the marks in a text, such as "{size}". Marks in the filled-in values are left alone."""
     return _MARK.sub(lambda mark: values.get(mark[1], mark[0]), text.strip("\n"))
 
 
 class Instructions:
-    """A family's system text, made of its data (table `prompt` of its `family.toml`) and its texts.
+    """Builds a family's system prompt from its data (table `prompt` of its `family.toml`) and its texts.
 
-    The table's keys: `actions` (those in the function's schema, in the published order), `described` (those that the
-    published client describes but leaves out of the schema), `parameters`, `notes` (of the function's description),
-    `resolution` ("sent" for the size of the image, or what is said in its place), `desktop` (actions that the style for
-    a desktop adds), `parts` (what the text is made of), `human` (whether the schema has the names for people).
+    The table's keys: `actions` (in the function's schema, in published order), `described` (described by the published
+    client, but not in the schema), `parameters`, `notes` (of the function's description), `resolution` ("sent" for the
+    image size, or a fixed text), `desktop` (extra actions of the desktop style), `parts` (sections of the prompt),
+    `human` (whether the schema contains the names for people).
     """
 
     def __init__(self, data: Mapping[str, Any], texts: Mapping[str, Any]) -> None:
@@ -34,7 +34,7 @@ class Instructions:
         self._held = data.get("call", {}).get("held_in_text", False)
 
     def system(self, prompt: PromptRequest) -> str:
-        """The system text of a request, in the style that is chosen."""
+        """Return the system prompt of a request, in the chosen style."""
         reference = prompt.reference
         actions = self.actions(reference=reference, apps=prompt.apps)
         described = [*actions, *self._data.get("described", ())] if reference else actions
@@ -42,13 +42,13 @@ class Instructions:
         return self._text(actions, described, notes, tools=prompt.tools)
 
     def pointing(self, size: str) -> str:
-        """The system text of a request for one point: a click there, or the end of the task where it is not there."""
+        """Return the system prompt of a grounding request: click the target, or end the task if it is not there."""
         notes = [fill(self.texts["notes"]["resolution"], size=size), self.texts["notes"]["centre"]]
         offered = self.texts["pointing"]
         return self._text(list(offered), list(offered), notes, offered, answer=False)
 
     def actions(self, *, reference: bool, apps: Sequence[str] = ()) -> list[str]:
-        """The actions that a request offers, in order."""
+        """Return the actions that a request offers, in order."""
         published = list(self._data["actions"])
         if reference:
             return published
@@ -57,11 +57,11 @@ class Instructions:
         return [name for name in dict.fromkeys(wanted) if name not in left_out]
 
     def previous(self, number: int, action: str) -> str:
-        """The line that stands for a step which is told in words only."""
+        """Return the line for a step that is only described in words."""
         return fill(self.texts["previous"], number=str(number), action=action)
 
     def unsaid(self, step: PastStep) -> str:
-        """What is told of a step that said nothing of itself."""
+        """Return the line for a step that did not describe itself."""
         action = step.calls[0].arguments.get("action", step.calls[0].name) if step.calls else "no"
         return fill(self.texts["unsaid"], action=str(action)[:40])
 
@@ -93,7 +93,7 @@ class Instructions:
     def _schema(
         self, actions: Sequence[str], described: Sequence[str], notes: Sequence[str], words: Mapping[str, str] | None
     ) -> dict[str, Any]:
-        """The function's signature, in the published shape."""
+        """Return the function's signature, in the published format."""
         said = words or self.texts["actions"]
         lines = [f"* `{name}`: {said[name]}{self._held_note(name)}" for name in described]
         used = {
@@ -117,5 +117,5 @@ class Instructions:
 
 
 def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A tool that a person configured, in the shape of a function's signature."""
+    """Return a tool that the user configured, as a function's signature."""
     return tool if tool.get("type") == "function" else {"type": "function", "function": dict(tool)}

@@ -1,4 +1,4 @@
-"""Models of the Qwen-VL family tree whose answers differ: Qwen2.5-VL, Qwen3.5 and GUI-Owl."""
+"""Models of the Qwen-VL family tree with other answer formats: Qwen2.5-VL, Qwen3.5 and GUI-Owl."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,17 +15,17 @@ from agent.families.qwen.prompt import fill
 from agent.families.shared.computer_use import ACTION_NAMES, Vocabulary
 from agent.model.request import ImagePart, Message, TextPart
 
-#: How a line begins that OSWorld's agent takes for what was done, and tells again as it stands.
+#: Beginnings of a line that OSWorld's agent treats as the description of an action, and repeats unchanged.
 _DONE = ("action:", "step", "i will", "i'll", "now i")
 
 
 class Qwen25(QwenComputerUse):
-    """Qwen2.5-VL, whose answers need no line "Action:"."""
+    """Qwen2.5-VL, whose answers need no "Action:" line."""
 
     label = ""
 
     def action_of(self, step: PastStep) -> str:
-        """What a step did, in its own words: the first line that says so, whole."""
+        """Return what a step did, in the model's words: the first line that says so, whole."""
         lines = [] if step.answer is None else map(str.strip, step.answer.content.splitlines())
         said = next((line for line in lines if line.lower().startswith(_DONE)), "")
         return said.partition("<tool_call>")[0].strip() or super().action_of(step)
@@ -35,12 +35,12 @@ class Qwen35(QwenComputerUse):
     """Qwen3.5, 3.6 and 3.8."""
 
     def window(self, prompt: PromptRequest) -> tuple[Sequence[PastStep], Sequence[PastStep]]:
-        """The newest steps are turns, whether their screenshots are shown or not."""
+        """Make the newest steps turns, with or without their screenshots."""
         first = max(0, len(prompt.steps) - self.data["history"]["steps"])
         return prompt.steps[:first], prompt.steps[first:]
 
     def turn(self, shown: Sequence[ImagePart], after: PastStep) -> Message:
-        """What is seen after a step, as what its call gave back; in one text where the screenshots are left out."""
+        """Return a step's result as its call's response; one text if the screenshots are dropped."""
         replies = [TextPart(f"\n{reply}") for reply in after.replies]
         if shown:
             return Message("user", (TextPart("<tool_response>\n"), *shown, *replies, TextPart("\n</tool_response>")))
@@ -53,11 +53,11 @@ class Qwen35(QwenComputerUse):
         return "\n".join([*([f"{self.label}{said}"] if said else []), *map(nested_call, calls)])
 
     def written_calls(self, text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
-        """What is said before the calls in a text, and the calls: nested tags, or JSON as in earlier models."""
+        """Return the text before the calls, and the calls: in nested tags, or in JSON as in earlier models."""
         return nested_calls(text) if "<function=" in text else super().written_calls(text, function)
 
     def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
-        """What one call stands for; small models call the action "type"."""
+        """Return the actions of a call. Small models write "type" instead of "action"."""
         name = call.arguments.get("type")
         if "action" not in call.arguments and isinstance(name, str) and name.strip().lower() in ACTION_NAMES:
             rest = {key: value for key, value in call.arguments.items() if key != "type"}
@@ -78,14 +78,14 @@ class GuiOwl(QwenComputerUse):
     image_first = False
 
     def system(self, prompt: PromptRequest) -> list[Message]:
-        """The system text in two parts: who it is, and its function."""
+        """Return the system prompt in two parts: the role, and the function."""
         if prompt.system_prompt is not None:
             return [Message.text("system", prompt.system_prompt)]
         parts = (TextPart(self.texts["helper"]), TextPart("\n\n" + self.instructions.system(prompt)))
         return [Message("system", parts)]
 
     def messages(self, prompt: PromptRequest) -> list[Message]:
-        """The system text, and one user message: the instruction, every step in words, and screenshots."""
+        """Return the system prompt, and one user message: the instruction, all steps in words, and the screenshots."""
         parts: list[TextPart | ImagePart] = [self.asked(prompt, prompt.steps)]
         for number, step in enumerate(prompt.steps, prompt.skipped + 1):
             if step.shown:
@@ -97,12 +97,12 @@ class GuiOwl(QwenComputerUse):
         return [*self.system(prompt), Message("user", tuple(parts))]
 
     def action_of(self, step: PastStep) -> str:
-        """What a step did: its summary, or else its thought."""
+        """Return what a step did: its summary, or else its thought."""
         found = None if step.answer is None else _CONCLUSION.search(step.answer.content)
         return (found[1] if found else "") or step.thought.strip() or self.instructions.unsaid(step)
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer in the published form, without its summary."""
+        """Write an answer in the published form, without its summary."""
         return "\n".join([f"<thinking>\n{thought}\n</thinking>", *map(written_call, calls)])
 
     @override
@@ -117,6 +117,6 @@ class GuiOwl15(QwenComputerUse):
     which = "last"
 
     def answered(self, step: PastStep) -> str:
-        """A past answer; what the server told apart as reasoning stands before it again."""
+        """Return a past answer. Reasoning that the server separated is put before it again."""
         answer, text = self.known(step), super().answered(step)
         return f"<thinking>\n{answer.reasoning}\n</thinking>{text}" if answer and answer.reasoning else text

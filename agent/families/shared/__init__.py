@@ -1,1 +1,1 @@
-"""What families compose: answers taken apart, the words of computer use, points, JSON with mistakes."""
+"""Building blocks of families: answer parts, the vocabulary of computer use, points, JSON with mistakes."""

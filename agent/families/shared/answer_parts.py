@@ -1,7 +1,7 @@
-"""What was said in an answer, wherever the server put it: reasoning, text and calls, told apart once for all families.
+"""Splits an answer into reasoning, text and calls, wherever the server put them, for all families.
 
-Servers keep reasoning apart or leave it in the text, in tags that differ by model; a server with the wrong parser takes
-the whole answer, call and all, for reasoning and leaves the text empty.
+Servers either separate the reasoning or leave it in the text, in tags that differ by model. With the wrong parser, a
+server returns the whole answer as reasoning, call included, and an empty text.
 """
 
 import re
@@ -21,15 +21,15 @@ _CLOSE = re.compile(r"(?:<\s*/|◁\s*/)\s*[a-z_:]{0,20}think[a-z_0-9]{0,60}\s*[>
 
 @dataclass(frozen=True, slots=True)
 class AnswerParts:
-    """An answer, taken apart.
+    """An answer, split into its parts.
 
     Args:
-        thought: what the model thought, wherever that stood.
-        text: what it said besides; where calls are written unless the server read them.
-        calls: those that the server read; a failure where one cannot be used. None where it read none.
-        cut: the text ends inside the reasoning.
-        swallowed: `text` is what the server took for reasoning, as nothing else was said: one call in it counts, but
-            several may be talk about calls.
+        thought: the model's reasoning, from any place.
+        text: the rest; it contains the calls unless the server parsed them.
+        calls: the calls that the server parsed; a failure if one cannot be used. None if the server parsed none.
+        cut: whether the text ends inside the reasoning.
+        swallowed: whether `text` is what the server returned as reasoning, because nothing else was there. One call in
+            it counts; several calls may be mere deliberation.
     """
 
     thought: str
@@ -40,7 +40,7 @@ class AnswerParts:
 
 
 def take_apart(answer: Answer) -> AnswerParts:
-    """An answer, taken apart."""
+    """Split an answer into its parts."""
     reasoning, content = clean_text(answer.reasoning).strip(), clean_text(answer.content)
     if answer.tool_calls:
         inline = _inline(content)
@@ -54,9 +54,10 @@ def take_apart(answer: Answer) -> AnswerParts:
 
 
 def _inline(content: str) -> AnswerParts:
-    """The reasoning in tags at the beginning of a text, and the rest: it ends at the first closing tag.
+    """Split off the tagged reasoning at the beginning of a text. It ends at the first closing tag.
 
-    So a call which is only talked about is never carried out. A chat template may have written the opening tag.
+    So a call that the reasoning only mentions is never carried out. The opening tag may be missing, because a chat
+    template wrote it.
     """
     opening, closing = _OPEN.search(content), _CLOSE.search(content)
     if closing is not None and (opening is None or opening.start() < closing.start()):
@@ -68,14 +69,14 @@ def _inline(content: str) -> AnswerParts:
     return AnswerParts("", content)
 
 
-#: Reads a text: what is said before the calls, and the calls.
+#: Parses a text: returns what precedes the calls, and the calls.
 ReadText: TypeAlias = Callable[[str, str], tuple[str, list[Call] | ParseFailure]]
 
 _NONE = "there is no tool call in the answer"
 
 
 def in_json(text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
-    """What is said before the calls in a text, and the calls, as JSON in <tool_call> tags."""
+    """Return what precedes the calls in a text, and the calls, as JSON in <tool_call> tags."""
     before, rest = split_thought(text)
     if rest is None:
         return before, ParseFailure("truncated", "the answer ends inside the thinking")
@@ -83,9 +84,9 @@ def in_json(text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
 
 
 def calls_in(told: AnswerParts, function: str, read: ReadText = in_json) -> tuple[str, list[Call] | ParseFailure]:
-    """What an answer says beside its reasoning, and its calls; `function` is meant by calls that name only the action.
+    """Return an answer's text beside the reasoning, and its calls.
 
-    In what the server took for reasoning one call counts; several may be talk of calls.
+    `function` is the name for calls that only name an action. If the server returned everything as reasoning, one call counts; several may be mere deliberation.
     """
     if told.cut:
         return "", ParseFailure("truncated", "the answer ends inside the thinking")

@@ -1,7 +1,7 @@
-"""Calls as Python code: `pyautogui.click(x=1443, y=343)`. Read as data against a list of names; never run.
+"""Calls as Python code: `pyautogui.click(x=1443, y=343)`. Parsed against a list of names, and never run.
 
-Only statements count that are a call of a known function with plain values. Anything else (a loop, a variable, a sum,
-an import of something unknown) spoils the code: what it would do is not known without running it.
+Each statement must be a call of a known function with plain values. Anything else (a loop, a variable, a sum, an
+unknown import) makes the code invalid, because only running it would show its effect.
 """
 
 import ast
@@ -25,14 +25,14 @@ _BLOCK = re.compile(r"```[ \t]*(?:code|python|py)?[ \t]*\n?(.*?)```", re.DOTALL 
 _OPEN_BLOCK = re.compile(r"```[ \t]*(?:code|python|py)?[ \t]*\n?", re.IGNORECASE)
 _LONGEST = 20_000
 _MOST_CALLS = 20
-#: How often one call may press its keys, or a click its button.
+#: Limits for one call: how often it presses its keys, and how often it clicks.
 _MOST_PRESSES, _MOST_CLICKS = 50, 3
-#: No number of a call is larger.
+#: The largest number in a call.
 _LARGEST = 1e9
 
 
 def last_block(text: str) -> str | ParseFailure:
-    """The code in the last fence of an answer; that of a fence that never ends is cut off."""
+    """Return the code of the last fence in an answer. An unclosed fence counts as truncated."""
     blocks = list(_BLOCK.finditer(text))
     rest = text[blocks[-1].end() :] if blocks else text
     if _OPEN_BLOCK.search(rest):
@@ -43,12 +43,12 @@ def last_block(text: str) -> str | ParseFailure:
 
 
 def code_calls(code: str) -> list[Call] | ParseFailure:
-    """The calls of a piece of code, in order, every value under its parameter's name."""
+    """Return the calls in a piece of code, in order, each value under its parameter's name."""
     code = clean_text(code)
     if len(code) > _LONGEST:
         return ParseFailure("bad_argument", f"the code is longer than {_LONGEST} characters")
     try:
-        with warnings.catch_warnings():  # about odd escapes: they would be printed over the screen
+        with warnings.catch_warnings():  # warnings about odd escapes would be printed over the screen
             warnings.simplefilter("ignore")
             tree = ast.parse(code)
         calls = [_call(statement) for statement in tree.body if not _is_import(statement)]
@@ -62,7 +62,7 @@ def code_calls(code: str) -> list[Call] | ParseFailure:
 
 
 def as_code(calls: Sequence[Call]) -> str:
-    """Calls as code, in a fence as their models write it."""
+    """Write calls as code, in a fence as the models write it."""
     fence = "code" if all(call.name.startswith("computer.") for call in calls) else "python"
     return f"```{fence}\n" + "\n".join(map(_as_line, calls)) + "\n```"
 
@@ -75,7 +75,7 @@ def _as_line(call: Call) -> str:
 
 
 def read_code_call(call: Call, words: Vocabulary) -> list[Action[GridPoint]]:
-    """The actions of a call of this syntax. Raises ArgumentError: it is unknown, or an argument does not fit."""
+    """Return the actions of a call. Raises ArgumentError: it is unknown, or an argument is invalid."""
     name = call.name.rpartition(".")[2]
     if name not in _NAMES["actions"]:
         raise ArgumentError("unknown_action", f"there is no function {call.name[:40]!r}")
@@ -85,7 +85,7 @@ def read_code_call(call: Call, words: Vocabulary) -> list[Action[GridPoint]]:
     if name in ("scroll", "vscroll", "hscroll"):
         point["direction"], point["amount"] = _wheel(name, clicks)
     arguments = {**_NAMES["actions"][name], **given, **point}
-    if name == "press" and isinstance(arguments.get("keys"), list):  # one after the other, not together
+    if name == "press" and isinstance(arguments.get("keys"), list):  # pressed one after another, not together
         keys = [read_action({**arguments, "keys": key}, words) for key in arguments["keys"][:_MOST_PRESSES]]
         return keys * times
     action = read_action(arguments, words)
@@ -93,7 +93,7 @@ def read_code_call(call: Call, words: Vocabulary) -> list[Action[GridPoint]]:
 
 
 def _times(name: str, given: dict[str, Any]) -> int:
-    """How often a click clicks, or a call presses its keys; 1 for every other. Raises ArgumentError."""
+    """Return how often to click, or to press the keys; 1 for all other calls. Raises ArgumentError."""
     if name not in ("click", "press"):
         return 1
     written, most = (
@@ -105,7 +105,7 @@ def _times(name: str, given: dict[str, Any]) -> int:
 
 
 def _point(given: dict[str, Any]) -> dict[str, Any]:
-    """The point of a call, where it has one. Raises ArgumentError: half of it is missing."""
+    """Return the point of a call, if it has one. Raises ArgumentError: x or y is missing."""
     x, y = given.pop("x", None), given.pop("y", None)
     if x is None and y is None:
         return {}
@@ -117,7 +117,7 @@ def _point(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wheel(name: str, clicks: Any) -> tuple[str, float]:
-    """Where the wheel turns, and how many notches: up, or to the right, for more than none. Raises ArgumentError."""
+    """Return the wheel's direction and the number of notches. Positive is up, or right. Raises ArgumentError."""
     if isinstance(clicks, bool) or not isinstance(clicks, int | float) or not clicks:
         raise ArgumentError("bad_argument", f"{name} needs a number of notches other than 0")
     ways = ("right", "left") if name == "hscroll" else ("up", "down")
@@ -129,7 +129,7 @@ def _is_import(statement: ast.stmt) -> bool:
 
 
 def _call(statement: ast.stmt) -> Call:
-    """Raises ArgumentError: it is no call of a known function with plain values."""
+    """Parse a statement. Raises ArgumentError: it is no call of a known function with plain values."""
     node = statement.value if isinstance(statement, ast.Expr) else None
     if isinstance(node, ast.Name) and node.id in _NAMES["parameters"] and node.id.isupper():
         return Call(node.id, {})
@@ -172,7 +172,7 @@ def _starred(node: ast.Starred) -> list[Any]:
 
 
 def _value(node: ast.expr) -> Any:
-    """A plain value. Raises ArgumentError: it is none, or a number that no call needs."""
+    """Parse a plain value. Raises ArgumentError: it is none, or a number that is too large."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         value = _value(node.operand)
         if isinstance(value, int | float) and not isinstance(value, bool):

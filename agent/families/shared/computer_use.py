@@ -1,8 +1,8 @@
-"""What calls of `computer_use` and its kin mean: the arguments of one call, turned into one action.
+"""Converts the arguments of one `computer_use` call, or of a similar function, to an action.
 
-Covers the desktop's actions under the names that Qwen-VL's descendants give them (held keys and buttons, web steps and
-notes included), the phone's of MAI-UI (Tongyi-MAI/MAI-UI, src/prompt.py), and its later AWAKE and INFO; the names are
-in `computer_use.toml`. Every refusal is an `ArgumentError` whose text goes back to the model.
+It knows the desktop's actions under the names of Qwen-VL's descendants (with held keys and buttons, web steps and
+notes), the phone's actions of MAI-UI (Tongyi-MAI/MAI-UI, src/prompt.py), and its later AWAKE and INFO. The names are in
+`computer_use.toml`. Every `ArgumentError` text goes back to the model.
 """
 
 import re
@@ -24,10 +24,10 @@ from foundation.configs import load_config
 
 _WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
-#: The function names under which actions are called.
+#: The function names under which models call actions.
 FUNCTIONS = frozenset(_WORDS["functions"])
 
-#: Clicks by their common names: button and count.
+#: Clicks by their common names, with button and count.
 CLICKS: Mapping[str, tuple[actions.Button, int]] = {
     "click": ("left", 1), "left_click": ("left", 1), "double_click": ("left", 2), "triple_click": ("left", 3),
     "right_click": ("right", 1), "middle_click": ("middle", 1),
@@ -37,25 +37,25 @@ _MAX_NOTCHES = 50
 _MAX_SECONDS = 60.0
 _MAX_ADDRESS = 4000
 _DIRECTIONS: Mapping[str, tuple[int, int]] = {"down": (0, 1), "up": (0, -1), "right": (1, 0), "left": (-1, 0)}
-# A scheme before an address: "https://", "about:", but not a host with its port ("localhost:8000").
+# A scheme before an address, such as "https://" or "about:", but not a host with a port ("localhost:8000").
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?:/|(?![0-9]))", re.IGNORECASE)
 _LOCAL = re.compile(r"(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?:[:/]|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """A family's data for reading calls.
+    """A family's data for parsing calls.
 
     Args:
-        grid: what its points are counted on.
-        swipe_turns: where the wheel turns for a swipe.
-        system_buttons: the chords that stand for a phone's buttons.
-        pixels_per_notch: how many of the units of a scroll by `pixels` (positive: up, and to the right) one notch is.
-        notches_up_to: the largest amount of a scroll by `pixels` that is meant in notches; 0 for none.
-        held_in_text: whether the `text` of a click, drag or scroll names the modifier keys held down meanwhile.
-        status: what a task ends with where `terminate` names no status; "" where it has to.
-        wait_seconds: how long a wait is that names no time.
-        question: what the person is asked by a call that says nothing; "" where it has to.
+        grid: the grid of its points.
+        swipe_turns: the wheel's direction for each swipe direction.
+        system_buttons: the key chords for a phone's buttons.
+        pixels_per_notch: units of a scroll by `pixels` per notch (positive: up, and right).
+        notches_up_to: the largest amount of a scroll by `pixels` that means notches; 0 for none.
+        held_in_text: whether the `text` of a click, drag or scroll names the held modifier keys.
+        status: the status of a `terminate` without one; "" if it is required.
+        wait_seconds: the duration of a wait without one.
+        question: the question of a call without one; "" if it is required.
         names: the family's own names for actions, before the shared ones.
     """
 
@@ -72,9 +72,9 @@ class Vocabulary:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], grid: Grid) -> "Vocabulary":
-        """Read the words from a `family.toml`; what is not there is unknown, or as usual.
+        """Read the vocabulary from a `family.toml`, with defaults for missing values.
 
-        Read are its key `swipe`, its tables `system_button` and `names`, and keys of its tables `call`, `scroll`,
+        It uses the key `swipe`, the tables `system_button` and `names`, and keys of the tables `call`, `scroll`,
         `terminate`, `wait` and `ask_user`.
         """
         scroll = data.get("scroll", {})
@@ -93,14 +93,17 @@ class Vocabulary:
 
 
 def read_call(call: Call, words: Vocabulary) -> Action[GridPoint]:
-    """The action of a call: one of the desktop, or under any other function's name a tool's. Raises ArgumentError."""
+    """Return the action of a call: a desktop action, or a tool call for any other function name.
+
+    Raises ArgumentError.
+    """
     if call.name in FUNCTIONS:
         return read_action(call.arguments, words)
     return actions.CallTool(call.name, dict(call.arguments))
 
 
 def read_action(arguments: Mapping[str, Any], words: Vocabulary) -> Action[GridPoint]:
-    """The action of one call's arguments. Raises ArgumentError: it is unknown, or an argument does not fit."""
+    """Return the action of a call's arguments. Raises ArgumentError: it is unknown, or an argument is invalid."""
     written = arguments.get("action")
     if not isinstance(written, str) or not written.strip():
         raise ArgumentError("bad_argument", 'the call has no "action"')
@@ -124,14 +127,14 @@ def read_action(arguments: Mapping[str, Any], words: Vocabulary) -> Action[GridP
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:
-    """The arguments of one call of an action, each read as what it has to be."""
+    """The arguments of one call, with a parser for each type."""
 
     action: str
     values: Mapping[str, Any]
     words: Vocabulary
 
     def first(self, *names: str) -> Any:
-        """What the first of these names that is there has; None without any."""
+        """Return the value of the first of these names that is present; None without any."""
         return next((self.values[name] for name in names if self.values.get(name) is not None), None)
 
     def point(self, *names: str) -> GridPoint:
@@ -145,7 +148,7 @@ class _Arguments:
             raise ArgumentError("off_screen" if error.reason == "off_screen" else "bad_point", str(error)) from error
 
     def point_if_any(self) -> GridPoint | None:
-        """The point of an action that may do without: where the pointer is, or in the middle."""
+        """Return the point of an action that may omit it: then the pointer's position, or the middle, is used."""
         return None if self.first("coordinate", "point", "position") in (None, [], "") else self.point()
 
     def button(self, usual: actions.Button = "left") -> actions.Button:
@@ -157,7 +160,7 @@ class _Arguments:
         return button
 
     def held(self) -> tuple[str, ...]:
-        """The modifier keys that are to be down during a click, drag or scroll."""
+        """Return the modifier keys to hold during a click, drag or scroll."""
         value = self.first("modifiers", *(("text",) if self.words.held_in_text else ()))
         if value in (None, "", []):
             return ()
@@ -224,9 +227,9 @@ class _Arguments:
 
 def _drag(call: _Arguments) -> Action[GridPoint]:
     ends: tuple[str, ...] = ("end_coordinate", "end", "coordinate2")
-    if call.first("start_coordinate") is not None:  # then a bare "coordinate" is where the drag ends
+    if call.first("start_coordinate") is not None:  # then a bare "coordinate" is the end of the drag
         ends = (*ends, "coordinate")
-    if call.first(*ends) is None:  # only "coordinate": drag from the pointer to there
+    if call.first(*ends) is None:  # only "coordinate": drag from the pointer to that point
         return actions.Drag(None, call.point(), call.held())
     return actions.Drag(
         call.point("start_coordinate", "start", "coordinate", "coordinate1"), call.point(*ends), call.held()
@@ -241,7 +244,7 @@ def _swipe(call: _Arguments) -> Action[GridPoint]:
 
 
 def _swiped(call: _Arguments) -> str:
-    """Where a finger moves that is told by both ends; "" where they are not told."""
+    """Return the direction of a swipe from its two ends; "" if they are missing."""
     if call.first("coordinate2", "end_coordinate") is None:
         return ""
     start, end = call.point("coordinate", "start_coordinate"), call.point("coordinate2", "end_coordinate")
@@ -260,7 +263,7 @@ def _hscroll(call: _Arguments) -> Action[GridPoint]:
 
 
 def _wheel(call: _Arguments, ways: tuple[str, ...], positive: Literal["up", "right"]) -> Action[GridPoint]:
-    """The wheel turned in the direction that is named, or by the sign of its pixels, which are `positive` one way."""
+    """Return a scroll in the named direction, or by the sign of `pixels`."""
     direction = call.word("direction")
     pixels = call.number("pixels")
     if direction in ways:
@@ -348,7 +351,7 @@ _ACTIONS: dict[str, Callable[[_Arguments], Action[GridPoint]]] = {
     "system_button": _system_button,
 }
 
-#: Every action name that a call may carry; a call under any other name is a tool call.
+#: All action names of calls. A call under another name is a tool call.
 ACTION_NAMES = frozenset(
     name
     for names in (

@@ -1,4 +1,4 @@
-"""Models that only find places, asked for one point and never for an action: a `--grounder` beside a planner."""
+"""Models that only find places: the `--grounder` of a planner."""
 
 import json
 import tomllib
@@ -16,18 +16,18 @@ from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 
 _SHARED: Mapping[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-#: What an image is taken for where none is there, in `mai-agent prompt`.
+#: The image size to assume when there is no image, in `mai-agent prompt`.
 _UNSEEN = (1920, 1080)
 
 
 class Grounder(Family):
-    """A family whose `family.toml` says all of it, in its table `[question]`.
+    """A family that is defined by its `family.toml` alone, in the table `[question]`.
 
-    - `system` and `text`: the texts, in which {instruction}, {width} and {height} (of the image as sent) are filled in;
-      without `system`, there is no message of the system;
-    - `asked_with`: in place of `system`, a text that several grounders are asked with (`grounder.toml`);
-    - `which`: of several points, the one that counts ("only", "first", "last");
-    - `absent`: an answer that says that nothing is there.
+    - `system` and `text`: the texts, with the placeholders {instruction}, {width} and {height} (of the image as sent).
+      Without `system`, there is no system message;
+    - `asked_with`: instead of `system`, the name of a text that several grounders share (`grounder.toml`);
+    - `which`: the point that counts, out of several ("only", "first", "last");
+    - `absent`: an answer that means that the target is not there.
     """
 
     acts = False
@@ -42,14 +42,14 @@ class Grounder(Family):
         self._absent: str | None = question.get("absent")
 
     def request(self, prompt: PromptRequest) -> ChatRequest:  # noqa: ARG002
-        """They are never asked for an action. Raises UsageError."""
+        """Raise UsageError: a grounder is never asked for an action."""
         raise UsageError(
             f"The models of {self.facts.name} find places and decide nothing.",
             "Use one as --grounder beside a planner, or `mai-agent act --grounding`.",
         )
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """What the model is asked for one point: the picture, then the text."""
+        """Return the request for a point: the image, then the text."""
         size = Size(*self.facts.image.fit(*_UNSEEN)) if image is None else image.size
         system = [Message.text("system", self._filled(self._system, instruction, size))] if self._system else []
         asked = Message("user", (ImagePart(image), TextPart(self._filled(self._text, instruction, size))))
@@ -60,11 +60,11 @@ class Grounder(Family):
         return filled.replace("{instruction}", instruction)
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The point in an answer, as a click."""
+        """Parse the point in an answer, as a click."""
         return self.parse_grounding(answer, sent)
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The point in an answer, as a click."""
+        """Parse the point in an answer, as a click."""
         return pointed(answer, grid_of(self.facts.grounding, sent), self._which, self._is_absent)
 
     def _is_absent(self, text: str, points: Sequence[tuple[float, float]]) -> bool:
@@ -72,5 +72,5 @@ class Grounder(Family):
         return self._absent is not None and not points and said == self._absent
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:  # noqa: ARG002
-        """An answer: a point."""
+        """Write an answer: a point."""
         return json.dumps(calls[0].arguments)

@@ -1,9 +1,10 @@
 """Calls as JSON in `<tool_call>` tags after a thought, with the mistakes that models make in them.
 
-Accepted besides the published form: no `<tool_call>` tag, no or another thinking tag, `</think>` alone, a closing tag
-cut off, braces too many or too few, raw newlines, a code fence, a call that is nested or flattened. Refused: a call cut
-in the middle, a call inside the thinking (also when the thinking never ends: the answer may have been cut there),
-several different calls without tags.
+Besides the published form, it accepts: no `<tool_call>` tag, no thinking tag or another one, `</think>` alone, a
+truncated closing tag, too many or too few braces, raw newlines, a code fence, a nested or flattened call.
+
+It rejects: a truncated call, a call inside the thinking (also if the thinking has no end, because the answer may be
+truncated there), several different calls without tags.
 """
 
 import json
@@ -26,9 +27,9 @@ _CALL_CLOSE = re.compile(r"<\s*/\s*tool_call\s*>?", re.IGNORECASE)
 
 
 def json_call(rest: str, function: str) -> list[Call] | ParseFailure:
-    """The call in what follows the thought, and those after it that have tags of their own and are no repetitions.
+    """Return the call after the thought, and later tagged calls that are no repetitions.
 
-    `function` is meant by calls that name only the action.
+    `function` is the name for calls that only name an action.
     """
     try:
         first, more = _find_call(rest)
@@ -38,10 +39,10 @@ def json_call(rest: str, function: str) -> list[Call] | ParseFailure:
 
 
 def split_thought(text: str) -> tuple[str, str | None]:
-    """The reasoning, and the text that may hold the call; None when the reasoning has no end.
+    """Return the reasoning, and the text that may contain the call; None if the reasoning has no end.
 
-    The reasoning ends at the first closing tag, as in the published client, so that a call which is only talked about
-    is never carried out.
+    The reasoning ends at the first closing tag, as in the published client, so that a call which it only mentions is
+    never carried out.
     """
     closing = _THINK_CLOSE.search(text)
     rest: str | None
@@ -59,7 +60,7 @@ def split_thought(text: str) -> tuple[str, str | None]:
 
 
 def _call_tag(text: str) -> re.Match[str] | None:
-    """The tag that opens the call; one inside a string of a call that has no tag is text, such as text to type."""
+    """Find the opening tag of the call. A tag inside a string of an untagged call is text, for example text to type."""
     opening = _CALL_OPEN.search(text)
     if opening is None:
         return None
@@ -70,7 +71,7 @@ def _call_tag(text: str) -> re.Match[str] | None:
 
 
 def _further(text: str, first: Mapping[str, Any], function: str) -> list[Call]:
-    """Calls after the first one, as far as they can be read."""
+    """Return the readable calls after the first one."""
     calls: list[Call] = []
     for opening in islice(_CALL_OPEN.finditer(text), 20):
         found = first_object(text[opening.end() :], closed=False)
@@ -82,18 +83,18 @@ def _further(text: str, first: Mapping[str, Any], function: str) -> list[Call]:
 
 
 def _find_call(rest: str) -> tuple[dict[str, Any], str]:
-    """The object of the call, and the text after its closing tag. Raises ArgumentError."""
+    """Return the object of the call, and the text after its closing tag. Raises ArgumentError."""
     opening = _call_tag(rest)
     if opening is None:
         return _find_untagged(rest), ""
     body = rest[opening.end() :]
     failure: JsonFailure | None = None
-    for closing in islice(_CALL_CLOSE.finditer(body), 4):  # the first one may stand inside a string of the call
+    for closing in islice(_CALL_CLOSE.finditer(body), 4):  # the first closing tag may be inside a string of the call
         found = first_object(body[: closing.start()], closed=True)
         if not isinstance(found, JsonFailure):
             return found[0], body[closing.end() :]
         failure = failure or found
-    found = first_object(body, closed=False)  # there is no closing tag, or all that were tried are text of the call
+    found = first_object(body, closed=False)  # no closing tag, or all closing tags are text of the call
     if not isinstance(found, JsonFailure):
         return found[0], ""
     if failure is None and found.kind == "none":
@@ -102,7 +103,7 @@ def _find_call(rest: str) -> tuple[dict[str, Any], str]:
 
 
 def _find_untagged(rest: str) -> dict[str, Any]:
-    """A call without its tags: taken only when it is the one call in the text. Raises ArgumentError."""
+    """Return an untagged call, if it is the only one in the text. Raises ArgumentError."""
     try:
         return only_object(rest, _looks_like_call, "tool call")
     except ArgumentError as error:
@@ -110,13 +111,13 @@ def _find_untagged(rest: str) -> dict[str, Any]:
             raise ArgumentError(
                 error.kind, "there are several calls and no <tool_call> tag says which one counts"
             ) from error
-        if error.kind == "bad_json":  # a broken object outside any tag need not be a call
+        if error.kind == "bad_json":  # a broken object outside tags may not be a call
             raise ArgumentError("no_action", "there is no tool call in the answer") from error
         raise
 
 
 def _looks_like_call(value: Mapping[str, Any]) -> bool:
-    """Whether an object outside any tag is a call, and not data that the model speaks of."""
+    """Return whether an untagged object is a call, and not data that the model mentions."""
     if "action" in value or isinstance(value.get("function"), dict):
         return True
     return "name" in value and ("arguments" in value or "parameters" in value)
@@ -133,9 +134,9 @@ def _no_object(failure: JsonFailure) -> ArgumentError:
 
 
 def _as_call(value: Mapping[str, Any], function: str) -> Call:
-    """The function name and arguments, also when they are nested, flattened or given as text.
+    """Return the call, with arguments that may be nested, flattened or given as text.
 
-    Raises ArgumentError: there is no name and no action, or the arguments are no object.
+    Raises ArgumentError: there is neither a name nor an action, or the arguments are no object.
     """
     if isinstance(value.get("function"), dict):  # {"type": "function", "function": {"name", "arguments"}}
         value = value["function"]
@@ -156,7 +157,7 @@ def _as_call(value: Mapping[str, Any], function: str) -> Call:
 
 
 def named(call: Call, function: str) -> Call:
-    """A call under the name that it should have: an action called as if it were a function is one of `function`."""
+    """Correct the name of a call. An action that is called like a function becomes a call of `function`."""
     plain = call.name.strip()
     if plain.lower() in FUNCTIONS:
         return Call(plain.lower(), call.arguments, call.id)
@@ -169,7 +170,7 @@ _TAG = re.compile(r"<tool_call>\s*")
 
 
 def tool_calls(answer: Answer) -> list[Call] | ParseFailure:
-    """The calls of an answer, in order; those of its text, each in a `<tool_call>`, where the server read none."""
+    """Return the calls of an answer, in order: those that the server parsed, or those tagged in the text."""
     if answer.tool_calls:
         read = read_tool_calls(answer.tool_calls)
         return read if isinstance(read, ParseFailure) else list(read)
@@ -184,7 +185,7 @@ def tool_calls(answer: Answer) -> list[Call] | ParseFailure:
 
 
 def read_tool_calls(calls: Sequence[ToolCall]) -> tuple[Call, ...] | ParseFailure:
-    """Calls that the server read, in order; a failure where one of them cannot be used."""
+    """Return calls that the server parsed, in order; a failure if one of them cannot be used."""
     try:
         return tuple(_read(call) for call in calls)
     except ArgumentError as error:
@@ -192,9 +193,9 @@ def read_tool_calls(calls: Sequence[ToolCall]) -> tuple[Call, ...] | ParseFailur
 
 
 def as_text(answer: Answer) -> str:
-    """The answer as one text: what a server told apart, put back into the tags that models write.
+    """Return the answer as one text. Parts that the server separated are put back into the models' own tags.
 
-    A call that is cut off stays so: nothing is closed that the model left open.
+    A truncated call stays truncated: nothing is closed that the model left open.
     """
     closes = re.search(r"</\s*think", answer.content)
     reasoning = re.sub(r"</(?=\s*think)", "< /", answer.reasoning)

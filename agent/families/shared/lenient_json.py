@@ -1,9 +1,8 @@
-"""Reads the JSON that models write, with the mistakes they are known to make, and never guesses.
+"""Parses the JSON that models write, with their known mistakes, without guessing.
 
-Repairs are tried only when the text is no JSON as it stands, and each mends one known mistake: raw newlines inside
-strings, a brace too many or (inside a closed tag) too few, escapes that JSON does not have, full-width punctuation,
-Python's quotes, a comma after the last item. What is cut off in the middle is an error, because a cut number is a
-wrong click.
+Repairs are tried only if the text is not valid JSON. Each repairs one known mistake: raw newlines inside strings, a
+surplus brace or (inside a closed tag) a missing one, escapes that JSON does not have, full-width punctuation, Python's
+quotes, a comma after the last item. Truncated text is an error, because a truncated number is a wrong click.
 """
 
 import ast
@@ -17,22 +16,22 @@ from typing import Any, Literal, cast
 
 from agent.families.base import ArgumentError
 
-#: No sane answer is longer; a repetition that runs to the token limit is.
+#: No valid answer is longer. An answer that repeats itself up to the token limit is.
 MAX_CHARS = 200_000
 
-#: No sane call is nested deeper; JSON far deeper than this can be read but not written again.
+#: No valid call is nested deeper. JSON that is nested far deeper can be parsed, but not written again.
 MAX_DEPTH = 40
 
 _WIDE = "：，｛｝［］（）“”＂"
 _FULL_WIDTH = str.maketrans(_WIDE, ':,{}[]()"""')
-# Strings are passed over: a comma in them is text.
+# Strings are skipped: a comma in them is text.
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _WORDS = re.compile(r"'|\b(?:True|False|None)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class JsonFailure:
-    """Why there is no object: nothing that looks like one, broken, or cut off."""
+    """Why there is no object: none was found, it is broken, or it is truncated."""
 
     kind: Literal["none", "broken", "cut"]
     message: str
@@ -59,14 +58,14 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-# strict=False lets raw newlines and tabs stand inside strings: the models' most common mistake.
+# strict=False allows raw newlines and tabs inside strings, the models' most common mistake.
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, parse_float=_number, parse_int=_integer)
 
 
 def first_object(text: str, *, closed: bool) -> tuple[dict[str, Any], str] | JsonFailure:
-    """The first JSON object in the text, and what follows it.
+    """Return the first JSON object in the text, and the text after it.
 
-    `closed`: the text was ended by its own closing tag, so a missing brace is a slip and not a cut.
+    `closed`: the text has its own closing tag, so a missing brace is a mistake and not a truncation.
     """
     if len(text) > MAX_CHARS:
         return JsonFailure("broken", f"the call is longer than {MAX_CHARS} characters")
@@ -79,7 +78,7 @@ def first_object(text: str, *, closed: bool) -> tuple[dict[str, Any], str] | Jso
             continue
         try:
             value, end = _DECODER.raw_decode(repaired, start)
-            return cast("dict[str, Any]", clean(value)), repaired[end:]  # what starts with a brace is an object
+            return cast("dict[str, Any]", clean(value)), repaired[end:]  # a value that starts with a brace is an object
         except (ValueError, RecursionError) as problem:
             error = _reason(problem)
     if (literal := _python_literal(text)) is not None:
@@ -90,7 +89,7 @@ def first_object(text: str, *, closed: bool) -> tuple[dict[str, Any], str] | Jso
 
 
 def _repairs(text: str, closed: bool) -> list[str]:
-    """The text, then the text with one more known mistake mended each time."""
+    """Return the text, then versions of it, each with one more known mistake repaired."""
     candidates = [text]
     if any(mark in text for mark in _WIDE):
         candidates.append(_narrow(text))
@@ -108,7 +107,7 @@ def _repairs(text: str, closed: bool) -> list[str]:
 
 
 def _mend_escape(match: re.Match[str]) -> str:
-    """One escape as JSON has it: what JSON does not know was meant as a backslash, but for Python's quote."""
+    """Repair an escape. One that JSON does not have means a backslash, except for Python's quote."""
     kind = match[1]
     if kind == "'":
         return "'"
@@ -116,7 +115,7 @@ def _mend_escape(match: re.Match[str]) -> str:
 
 
 def _narrow(text: str) -> str:
-    """Full-width punctuation made plain outside strings only: inside, it is what the model wants to write."""
+    """Convert full-width punctuation to plain, but only outside strings: inside, the model means it."""
     start, closing = (brace.start() if (brace := re.search("[{｛]", text)) else 0), ""
     parts = [text[:start]]
     for mark in re.compile(r'\\.|["“”＂]', re.DOTALL).finditer(text, start):
@@ -125,7 +124,7 @@ def _narrow(text: str) -> str:
         piece = text[start : mark.start()]
         if closing == '"' or not closing:
             parts.append(piece if closing else piece.translate(_FULL_WIDTH))
-        else:  # a string in curly quotes: a plain quote in it is text
+        else:  # a plain quote inside curly quotes is text
             parts.append(re.sub(r'(\\.)|"', lambda part: part[1] or '\\"', piece, flags=re.DOTALL))
         parts.append('"')
         start = mark.end()
@@ -135,7 +134,7 @@ def _narrow(text: str) -> str:
 
 
 def open_brackets(text: str) -> str:
-    """What would close the text: brackets still open, innermost first, after a quote if a string is open."""
+    """Return what would close the text: a quote if a string is open, then the open brackets, innermost first."""
     stack: list[str] = []
     in_string = False
     skip = False
@@ -157,19 +156,19 @@ def open_brackets(text: str) -> str:
 
 
 def _python_literal(text: str) -> tuple[dict[str, Any], str] | None:
-    """A Python dict of plain values, as models that think in code write it; read as data, never run."""
+    """Parse a Python dict of plain values, which some models write. It is never run."""
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or end < start or end - start > 20_000 or not _WORDS.search(text):
         return None
     try:
-        with warnings.catch_warnings():  # about odd escapes: they would be printed over the screen
+        with warnings.catch_warnings():  # warnings about odd escapes would be printed over the screen
             warnings.simplefilter("ignore")
             value = ast.literal_eval(text[start : end + 1])
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         return None
     if not isinstance(value, dict):
         return None
-    try:  # through JSON, so that sets, bytes, infinities and giant numbers are refused like everywhere else
+    try:  # through JSON, so that sets, bytes, infinities and huge numbers are rejected as elsewhere
         plain = clean(_DECODER.decode(json.dumps(value, allow_nan=False)))
     except (ValueError, TypeError, RecursionError):
         return None
@@ -177,7 +176,7 @@ def _python_literal(text: str) -> tuple[dict[str, Any], str] | None:
 
 
 def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """The value with lone surrogates replaced, so that every text in it can be written and typed.
+    """Replace lone surrogates in all texts of a value, so that they can be written and typed.
 
     Raises ValueError: it is nested deeper than `depth`.
     """
@@ -193,7 +192,7 @@ def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
 
 
 def clean_text(text: str) -> str:
-    """The text with lone surrogates replaced by U+FFFD."""
+    """Replace lone surrogates by U+FFFD."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -211,14 +210,14 @@ def _reason(problem: Exception) -> str:
     return "it is not valid JSON"
 
 
-#: More objects than this in one answer are no answer.
+#: The maximum number of objects in a valid answer.
 _MOST = 20
 
 
 def only_object(text: str, wanted: Callable[[Mapping[str, Any]], bool], what: str = "action") -> dict[str, Any]:
-    """The one object of a text that is `wanted`; said again in the same words, it is still the same one.
+    """Return the only object of a text that is `wanted`. An identical repetition does not count.
 
-    Raises ArgumentError: there is none, several different ones, or a broken one.
+    Raises ArgumentError: there is none, there are several different ones, or it is broken.
     """
     candidates: list[dict[str, Any]] = []
     failure: JsonFailure | None = None

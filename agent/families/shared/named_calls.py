@@ -1,4 +1,4 @@
-"""Calls as UI-TARS and others write them: `click(start_box='(197,525)')`, one a line. Parsed, never run."""
+"""Calls in the syntax of UI-TARS and others: `click(start_box='(197,525)')`, one per line. Parsed, never run."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,22 +9,22 @@ from agent.families.shared.lenient_json import MAX_CHARS, clean_text
 
 _NAME = re.compile(r"\s*([A-Za-z_][\w.]{0,79})\s*\(\s*", re.ASCII)
 _KEY = re.compile(r"([A-Za-z_]\w{0,79})\s*=\s*", re.ASCII)
-#: What ends a quoted value: models do not escape the quotes in a text, so a quote counts only where the call goes on.
-#: It is no quote's end behind a single backslash, but behind two, which stand for one.
+#: The end of a quoted value. Models do not escape quotes in a text, so a quote only counts if the call continues after
+#: it. A quote after a single backslash is no end; after two, which stand for one backslash, it is.
 _QUOTE_END = {
     quote: re.compile(rf"(?<!\\)((?:\\\\)*){quote}\s*(?=,\s*[A-Za-z_]\w*\s*=|\)+\s*(?:\n|$))") for quote in "'\""
 }
-#: Models close a bracket too many now and then.
+#: Models sometimes write surplus closing brackets.
 _CALL_END = re.compile(r"\)+[^\S\n]*(?:\n|$)")
-#: What a backslash stands for with the character behind it; before any other it is a backslash, as in Python.
+#: Escape sequences. Before any other character, a backslash is literal, as in Python.
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
-#: Numbers in brackets, or quoted words in them.
+#: Numbers in round brackets, or quoted words in square brackets.
 _LIST = re.compile(r"\([-0-9., ]+\)|\[(?:'[^'\\]*'(?:, ?)?)+\]")
 _QUOTED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def named_calls(text: str) -> list[Call] | ParseFailure:
-    """The calls in a text that holds nothing else. Values are texts; those without a name are called "0", "1", ..."""
+    """Return the calls in a text that contains nothing else. Values are texts; unnamed ones are called "0", "1", ..."""
     text = clean_text(text)
     calls: list[Call] = []
     position = 0
@@ -45,9 +45,9 @@ def named_calls(text: str) -> list[Call] | ParseFailure:
 
 
 def _arguments(text: str, position: int) -> tuple[dict[str, str], int] | ParseFailure | None:
-    """The arguments that begin at a position, and where the call ends; None where it does not end.
+    """Return the arguments from a position, and the end of the call; None if the call does not end.
 
-    One that is given twice, and not alike, is refused: neither is more likely what was meant.
+    An argument with two different values is rejected, because neither is more likely.
     """
     arguments: dict[str, str] = {}
     while not (end := _CALL_END.match(text, position)):
@@ -64,7 +64,7 @@ def _arguments(text: str, position: int) -> tuple[dict[str, str], int] | ParseFa
 
 
 def _value(text: str, start: int) -> tuple[str, int] | None:
-    """A value, and where what follows it begins."""
+    """Return a value, and the position after it; None if it does not end."""
     if text[start : start + 1] in _QUOTE_END:
         end = _QUOTE_END[text[start]].search(text, start + 1)
         if end is None:
@@ -83,9 +83,9 @@ def _value(text: str, start: int) -> tuple[str, int] | None:
 
 
 def as_named(call: Call, brackets: str = "()", *, bare: bool = False) -> str:
-    """A call as it is written, every value but numbers in quotes; a point that is a list stands in `brackets`.
+    """Write a call. All values but numbers are quoted; a point given as a list is put in `brackets`.
 
-    `bare`: whether points and lists stand without quotes.
+    `bare`: whether points and lists are unquoted.
     """
     return f"{call.name}({', '.join(_written(name, value, brackets, bare) for name, value in call.arguments.items())})"
 
@@ -101,7 +101,7 @@ def _written(name: str, value: Any, brackets: str, bare: bool) -> str:
     return f"'{quoted}'" if name.isdecimal() else f"{name}='{quoted}'"
 
 
-#: Before a call; one before anything else is a word of the thought.
+#: The mark before a call. Before anything else, it is a word of the thought.
 _ACTION = re.compile(r"\bAction\s*[:：][\s*`]*(?=[A-Za-z_][\w.]{0,79}\s*\()", re.IGNORECASE)
 _ACTION_WORD = re.compile(r"^[\s*#]*Action\s*[:：]", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(r"^[\s*#]*(?:Thought|Reflection|Action_Summary)\s*[:：][ \t*]*", re.IGNORECASE | re.MULTILINE)
@@ -111,11 +111,11 @@ _ENDS = re.compile(r"(?:\s|```|<\|(?:im_end|endoftext|eot_id)\|>|\[EOS\])+$")
 
 
 def thought_and_calls(text: str) -> tuple[str, Sequence[Call] | ParseFailure, int]:
-    """The thought, the calls in order, and how many of these count.
+    """Return the thought, the calls in order, and how many of these count.
 
-    The calls after one `Action:` belong together, and those after a second one straight behind it. Where the answer
-    goes on with another thought, it goes on without having seen what came of the first, so that what follows does not
-    count. Without `Action:`, calls that are the whole rest of the answer are taken.
+    The calls after one `Action:` belong together, and those after a second `Action:` directly behind it. If another
+    thought follows, what comes after it does not count, because the model wrote it without seeing the effect of the
+    first calls. Without `Action:`, calls count if they make up the whole rest of the answer.
     """
     text = _ENDS.sub("", text)
     mark = _ACTION.search(text)
@@ -128,7 +128,7 @@ def thought_and_calls(text: str) -> tuple[str, Sequence[Call] | ParseFailure, in
     calls = named_calls(now)
     first, _, comment = now.partition("\n\n")
     if isinstance(calls, ParseFailure) and comment and not _CALL.search(comment):
-        calls = named_calls(first)  # what follows speaks of it
+        calls = named_calls(first)  # the rest is a comment on the calls
     if isinstance(calls, ParseFailure):
         return thought, calls, 0
     counted = len(calls)
@@ -152,5 +152,5 @@ def _unmarked(text: str) -> tuple[str, Sequence[Call] | ParseFailure, int]:
 
 
 def _spoken(text: str) -> str:
-    """What was thought, without the words before it."""
+    """Return the thought, without its labels."""
     return "\n".join(part for piece in _THOUGHT.split(text) if (part := piece.strip().strip("`*").strip()))

@@ -1,8 +1,8 @@
-"""A family's own calls, such as `left_double(start_box='(1,2)')`, said in the words of computer use.
+"""Translates a family's own calls, such as `left_double(start_box='(1,2)')`, to the vocabulary of computer use.
 
-What each means is data: its `family.toml`, or a file that several families share, has the tables `calls` (by the name
-of a call, the arguments that it stands for: its "action", and what holds where the call says nothing), and `arguments`
-(by the name of an argument, its name in computer use; for one call in its `calls`, under "arguments").
+The translation is data, in the family's `family.toml` or a shared file. The table `calls` maps a call's name to its
+arguments: the "action", and defaults. The table `arguments` maps an argument's name to its name in computer use; for a
+single call, this is under "arguments" in `calls`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,13 @@ from agent.core.geometry import Grid, GridPoint
 from agent.families.base import ArgumentError, Call
 from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_action
 
-#: How many equal calls in a row are meant: a key may be pressed three times; more is a model that repeats itself.
+#: How many equal calls in a row are plausible: a key may be pressed three times. With more, the model repeats itself.
 MOST_EQUAL = 3
 
 
 @dataclass(frozen=True, slots=True)
 class OwnNames:
-    """The calls that a family has, and what they stand for."""
+    """The calls of a family, and their meaning."""
 
     calls: Mapping[str, Mapping[str, Any]]
     arguments: Mapping[str, str]
@@ -28,16 +28,16 @@ class OwnNames:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], grid: Grid) -> "OwnNames":
-        """As the tables `calls` and `arguments` of a file have it, and what else `Vocabulary.of` reads."""
+        """Read the tables `calls` and `arguments` of a file, and what `Vocabulary.of` reads."""
         calls = {name.lower(): means for name, means in data["calls"].items()}
         return cls(calls, data.get("arguments", {}), Vocabulary.of(data, grid))
 
     def read(self, call: Call) -> Action[GridPoint]:
-        """The action of a call. Raises ArgumentError: there is no such call, or an argument does not fit."""
+        """Return the action of a call. Raises ArgumentError: there is no such call, or an argument is invalid."""
         return read_action(self.said(call), self.words)
 
     def said(self, call: Call) -> dict[str, Any]:
-        """The arguments of a call in the words of computer use. Raises ArgumentError: there is no such call."""
+        """Translate a call's arguments to computer use. Raises ArgumentError: there is no such call."""
         call = named(call)
         means = self.calls.get(call.name.strip().lower())
         if means is None:
@@ -53,7 +53,7 @@ class OwnNames:
 
 
 def named(call: Call) -> Call:
-    """The call under the name of its action, where that is one of its arguments."""
+    """Return the call under its action's name, if that is one of its arguments."""
     action = call.arguments.get("action")
     if call.name.lower() not in FUNCTIONS or not isinstance(action, str):
         return call
@@ -61,9 +61,9 @@ def named(call: Call) -> Call:
 
 
 def unrepeated(calls: Sequence[Call]) -> int:
-    """How many calls of an answer count: those before one call that comes more than `MOST_EQUAL` times in a row.
+    """Return how many calls of an answer count. A call that comes more than `MOST_EQUAL` times in a row ends them.
 
-    Of those that repeat, the first counts.
+    Of the repeated calls, the first counts.
     """
     for begin in range(len(calls) - MOST_EQUAL):
         if all(call == calls[begin] for call in calls[begin : begin + MOST_EQUAL + 1]):

@@ -1,8 +1,8 @@
-"""What the families of cloud peers share: models that know a computer as a tool of their own API.
+"""The common base of cloud models' families: models whose API has its own tool for a computer.
 
-A request is a conversation of calls and their results. The screenshot that follows an answer is the result of its last
-call; answers go back as they came, in their API's own items. An answer without a call ends the task, as in all of the
-published clients; two functions of ours say the rest, `ask_user` and `give_up`.
+A request is a conversation of calls and results. The screenshot after an answer is the result of its last call. Answers
+are sent back unchanged, as their API's own items. An answer without a call ends the task, as in all published clients.
+Our own functions `ask_user` and `give_up` cover the other cases.
 """
 
 import json
@@ -24,43 +24,43 @@ from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer, ToolCall
 
-#: What only looks: every answer is followed by a look anyway.
+#: An action that only looks. Every answer is followed by a look anyway.
 LOOK = Wait(0.0)
-#: The longest text of a question, or of a reason.
+#: Maximum characters of a question or a reason.
 _LONGEST = 4000
 
 
 class ComputerTools(Family):
-    """A cloud peer's models."""
+    """The family of a cloud provider's models."""
 
     shared_texts = Path(__file__).with_suffix(".toml")
 
     @abstractmethod
     def computer(self, prompt: PromptRequest) -> Mapping[str, Any]:
-        """The API's own tool, as it is declared."""
+        """Return the definition of the API's own tool."""
 
     @abstractmethod
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """The actions of a call of that tool, at least one. Raises ArgumentError."""
+        """Return the actions of a call of that tool, at least one. Raises ArgumentError."""
 
     @abstractmethod
     def is_computer(self, call: Call) -> bool:
-        """Whether a call is one of the API's own tool, and not of a function."""
+        """Return whether a call is of the API's own tool, and not of a function."""
 
     def native(self, prompt: PromptRequest) -> Mapping[str, Any]:  # noqa: ARG002
-        """What else the request says in the API's own words."""
+        """Return more request parts in the API's own format."""
         return {}
 
     def objection(self, call: Call) -> str:  # noqa: ARG002
-        """Why the service wants a person to agree to a call first; "" where it does not."""
+        """Return why the service wants a person to agree to a call first; "" if it does not."""
         return ""
 
     def agreement(self, call: Call) -> Mapping[str, Any]:  # noqa: ARG002
-        """What tells the service, with the result of a call, that a person agreed."""
+        """Return what tells the service, in the result of a call, that a person agreed."""
         return {}
 
     def items(self, step: PastStep, prompt: PromptRequest) -> tuple[Any, ...]:  # noqa: ARG002
-        """A past answer in the API's own shape; nothing where it is not known so."""
+        """Return a past answer in the API's own format; empty if unknown."""
         return () if step.answer is None else step.answer.items
 
     @override
@@ -71,7 +71,7 @@ class ComputerTools(Family):
         messages = [Message.text("system", system)]
         words = [prompt.instruction, *([self.texts["skipped"].format(prompt.skipped)] if prompt.skipped else [])]
         done = TextPart(self.texts["done"])
-        awaited: Sequence[Message] = ()  # the results that the calls before await, still without what they show
+        awaited: Sequence[Message] = ()  # results of the previous calls, still without screenshots
         for number, step in enumerate(prompt.steps):
             messages += _observed(awaited, words, step.images if step.shown else (), done)
             answer, awaited = self._replay(step, prompt, number)
@@ -84,7 +84,7 @@ class ComputerTools(Family):
         return ChatRequest(messages, self.facts.sampling, tools=tools, native=self.native(prompt))
 
     def _replay(self, step: PastStep, prompt: PromptRequest, number: int) -> tuple[Message, list[Message]]:
-        """A past answer, and the results that it awaits; the words alone where nobody agreed to it."""
+        """Return a past answer, and its pending results. If nobody agreed to it, only its words are sent."""
         if any(map(self.objection, step.calls)) and not step.agreed:
             return Message.text("assistant", "\n".join(filter(None, (step.thought, self.texts["not_agreed"])))), []
         named = [(call, call.id or f"call_{number}_{index}") for index, call in enumerate(step.calls)]
@@ -95,12 +95,12 @@ class ComputerTools(Family):
         return Message("assistant", parts, tuple(calls), items=self.items(step, prompt)), results
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """An answer as text: what its API tells apart, in tags."""
+        """Write an answer as text, with the API's separate parts in tags."""
         shown = [_json({"name": call.name, "arguments": dict(call.arguments)}) for call in calls]
         return "\n".join([thought, *(f"<tool_call>\n{call}\n</tool_call>" for call in shown)])
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """The decision in an answer: all of its actions, in order."""
+        """Parse the decision in an answer: all of its actions, in order."""
         told = take_apart(answer)
         calls = told.calls if told.calls is not None else _written_calls(told.text)
         thought = told.thought if told.calls is not None else _before_calls(told.thought, told.text, calls)
@@ -123,7 +123,7 @@ class ComputerTools(Family):
         if self.is_computer(call):
             return self.read(call, words)
         match call.name:
-            case "ask_user" | "call_user":  # the second is what OSWorld's client calls its own
+            case "ask_user" | "call_user":  # `call_user` is the name in OSWorld's client
                 return (AskUser(_text(call, "question")),)
             case "give_up":
                 return (Finish(False, _text(call, "reason")),)
@@ -133,25 +133,25 @@ class ComputerTools(Family):
 def wheel(
     direction: str, pixels: Any, point: Mapping[str, Any], words: Vocabulary, held: Any = None
 ) -> Action[GridPoint]:
-    """The wheel turned by so many pixels. Raises ArgumentError."""
+    """Return a scroll by `pixels`. Raises ArgumentError."""
     arguments = {"action": "scroll", "direction": direction, "pixels": pixels, **point}
     return read_action(arguments | ({"modifiers": held} if held else {}), words)
 
 
 def _written_calls(text: str) -> Sequence[Call] | ParseFailure:
-    """The calls in a text; none where it has none."""
+    """Return the calls in a text; empty if it has none."""
     calls = tool_calls(Answer(text))
     return () if isinstance(calls, ParseFailure) and calls.kind == "no_action" else calls
 
 
 def _before_calls(thought: str, text: str, calls: Sequence[Call] | ParseFailure) -> str:
-    """What was thought and said before the calls in a text."""
+    """Return what was thought and said before the calls in a text."""
     said = text.partition("<tool_call>")[0].strip() if calls else ""
     return "\n".join(filter(None, (thought, said)))
 
 
 def _without_calls(answer: Answer, told: AnswerParts, thought: str) -> Decision | ParseFailure:
-    """What an answer without a call means: its words are the end of the task, and reasoning alone is none."""
+    """Interpret an answer without a call: its text ends the task, but reasoning alone does not."""
     said = told.text.strip()
     if answer.finish_reason == "malformed":
         return ParseFailure("bad_json", "the service could not read the call that was made", thought)
@@ -169,7 +169,7 @@ def _without_calls(answer: Answer, told: AnswerParts, thought: str) -> Decision 
 def _observed(
     awaited: Sequence[Message], words: Sequence[str], images: Sequence[EncodedImage | None], done: TextPart
 ) -> Sequence[Message]:
-    """What is said and seen after an answer: as the result of its last call, or by itself."""
+    """Return the messages after an answer: as the result of its last call, or on their own."""
     parts: tuple[TextPart | ImagePart, ...] = (*map(TextPart, words), *map(ImagePart, images))
     if not awaited:
         return [Message("user", parts)] if parts else []

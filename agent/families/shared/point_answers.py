@@ -1,8 +1,8 @@
-"""Reads answers to a question for one point, however a grounder writes them. Total: nothing unclear gives a point.
+"""Parses grounding answers in all formats of grounders. It never raises, and gives no point if the answer is unclear.
 
-Accepted: JSON with `x` and `y`, or with a point or box under one of the usual names, also in a list; `Click(x, y)`,
-`(x, y)`, `[x, y]`, tags such as `<point>`, two numbers and nothing else. Refused: an answer that is cut off, several
-different points where nothing says which one counts, fractions where a grid is counted on.
+Accepted: JSON with `x` and `y`, or with a point or box under a usual name, also in a list; `Click(x, y)`, `(x, y)`,
+`[x, y]`, tags such as `<point>`, and two numbers alone. Rejected: a truncated answer, several different points without
+a mark for the right one, fractions where a grid is expected.
 """
 
 import re
@@ -17,17 +17,17 @@ from agent.families.shared.lenient_json import JsonFailure, first_object, open_b
 from agent.families.shared.points import PointError, read_pair
 from foundation.chat_stream import Answer
 
-#: Which of several points counts: only one may be there, or the first, or the last.
+#: Which of several points counts. "only" rejects several.
 Which: TypeAlias = Literal["only", "first", "last"]
 
-#: The point that stands for "there is no such thing".
+#: The point that means "there is no such thing".
 NOWHERE = (-1.0, -1.0)
 
 _KEYS = ("coordinate", "coordinates", "point", "point_2d", "position", "click", "bbox", "bbox_2d", "box")
 _NESTED = ("arguments", "tool_call", "action", "answer")
 _N = r"([-+]?[0-9]{1,6}(?:\.[0-9]{1,17})?)"
 _COMMA = r"\s*[,，]\s*"
-# Two or four numbers, ended by a bracket, brace, quote or tag: a number that is cut off does not count.
+# Two or four numbers, then a bracket, brace, quote or tag: a truncated number does not count.
 _PAIR = re.compile(
     rf"[\[(（]\s*(?:x\s*=\s*)?{_N}{_COMMA}(?:y\s*=\s*)?{_N}(?:{_COMMA}{_N}{_COMMA}{_N})?\s*(?=[\])）}}<\"'])"
 )
@@ -43,11 +43,11 @@ def pointed(
     which: Which = "only",
     absent: Callable[[str, Sequence[tuple[float, float]]], bool] | None = None,
 ) -> Decision | ParseFailure:
-    """The point in an answer, as a click; `Absent` where it says (-1, -1), which grounders are taught to say.
+    """Return the point in an answer, as a click; `Absent` for (-1, -1), which grounders are trained to answer.
 
-    A point off the grid is kept, and clamped where it is mapped: nothing is clicked on the strength of this alone, and
-    an evaluation then scores what the model said. `absent` tells from the text and its points whether the model says
-    otherwise that there is no such thing.
+    A point off the grid is kept, and clamped when it is mapped: nothing is clicked because of this alone, and an
+    evaluation scores what the model said. `absent` tells from the text and its points whether the model says in another
+    way that there is no such thing.
     """
     told = take_apart(answer)
     if isinstance(told.calls, ParseFailure):
@@ -79,7 +79,7 @@ def _nothing(told: AnswerParts) -> ParseFailure:
 
 
 def _points(told: AnswerParts, *, fractions: bool) -> list[tuple[float, float]]:
-    """The different points of an answer, in order. Raises PointError: one is of another coordinate space."""
+    """Return the distinct points of an answer, in order. Raises PointError: one is in another coordinate space."""
     if told.calls:
         return _unique(_in_object(call.arguments, fractions=fractions) for call in told.calls)  # type: ignore[union-attr]
     objects: list[tuple[float, float] | None] = []
@@ -102,7 +102,7 @@ def _points(told: AnswerParts, *, fractions: bool) -> list[tuple[float, float]]:
 
 
 def _in_object(value: Mapping[str, Any], *, fractions: bool) -> tuple[float, float] | None:
-    """The point in a JSON object; None where it has none. Raises PointError: it is of another coordinate space."""
+    """Return the point in a JSON object; None if it has none. Raises PointError: it is in another coordinate space."""
     nested = [value[key] for key in _NESTED if isinstance(value.get(key), Mapping)]
     for one in (value, *nested):
         for written in (*(one[key] for key in _KEYS if key in one), one):

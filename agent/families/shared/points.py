@@ -1,4 +1,4 @@
-"""Points as models write them: a pair, a box, an object, a string; always on a stated grid, never guessed."""
+"""Parses points as models write them: a pair, a box, an object, a string. The grid is always given, never guessed."""
 
 import math
 import re
@@ -7,24 +7,24 @@ from typing import Any, Literal
 
 from agent.core.geometry import Counted, Grid, GridPoint, Size
 
-#: A point may lie this share outside its grid (rounding, 1000 on a 0..999 grid); further out it is another space.
+#: A point may be off its grid by this share (rounding, 1000 on a 0..999 grid). Further off, it is in another space.
 TOLERANCE = 0.01
 
-#: No number of a point is larger; what is larger is a broken answer.
+#: The largest number of a point. A larger one means a broken answer.
 _LARGEST = 1e9
 
 _NUMBER = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{0,17})?")
-# What may stand around the numbers of a point in a string: tags such as <point> or <|box_start|>, brackets, x= and y:.
+# What may surround the numbers of a point in a string: tags such as <point> or <|box_start|>, brackets, x= and y:.
 _AROUND = re.compile(r"<[^<>]{0,40}>|[\[\](){},;'\"\s]|\b[xy][0-9]?['\"]?\s*[:=]")
-# Digits and punctuation of the full-width forms; other scripts' digits stay what they are and are refused.
+# Maps full-width digits and punctuation to plain ones. Digits of other scripts are rejected.
 _FULL_WIDTH = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3001: 0x2C}
 
 
 def grid_of(counted: Counted, sent: Sequence[Size]) -> Grid:
-    """The grid that a family counts on.
+    """Return a family's grid.
 
-    As its `family.toml` names it, that is a divisor (999, 1000; 1 for fractions of the screen), or "pixels" of the
-    image that was sent last. A `Grid` is itself.
+    `counted` is from its `family.toml`: a divisor (999, 1000; 1 for fractions of the screen), or "pixels" of the newest
+    sent image. A `Grid` is returned unchanged.
     """
     if isinstance(counted, Grid):
         return counted
@@ -32,7 +32,7 @@ def grid_of(counted: Counted, sent: Sequence[Size]) -> Grid:
 
 
 class PointError(ValueError):
-    """The value is no point on the grid; `reason` tells the kinds apart."""
+    """The value is no point on the grid. `reason` tells the kinds apart."""
 
     def __init__(self, message: str, reason: Literal["no_point", "off_screen", "fraction"] = "no_point") -> None:
         super().__init__(message)
@@ -40,9 +40,9 @@ class PointError(ValueError):
 
 
 def read_point(value: Any, grid: Grid) -> GridPoint:
-    """A point, or the centre of a box, within the grid and its tolerance.
+    """Parse a point, or the centre of a box, within the grid and its tolerance.
 
-    Raises PointError: it is no point, lies far outside the grid, or looks like a fraction of the screen.
+    Raises PointError: it is no point, is far outside the grid, or looks like a fraction of the screen.
     """
     x, y = read_pair(value, fractions=max(grid.width, grid.height) <= 1)
     point = GridPoint(x, y, grid)
@@ -54,9 +54,10 @@ def read_point(value: Any, grid: Grid) -> GridPoint:
 
 
 def read_pair(value: Any, *, fractions: bool = True) -> tuple[float, float]:
-    """The two finite numbers of a point, or the centre of four. Raises PointError: it is no point.
+    """Parse the two finite numbers of a point, or the centre of four. Raises PointError: it is no point.
 
-    `fractions`: False refuses numbers such as [0.5, 0.2], which on a grid of hundreds are another coordinate space.
+    With `fractions` False, numbers such as [0.5, 0.2] are rejected: on a grid of hundreds, they are in another
+    coordinate space.
     """
     numbers = _numbers(value)
     if len(numbers) not in (2, 4):

@@ -5,18 +5,19 @@ import re
 from agent.families.base import Call, ParseFailure
 
 _FIELD = r"(?:explain|cot|action|action_type|point[12]?|value|return|summary|is_keyboard|keyboard_exists)"
-#: Tabs, what models write for them, or line ends, each before a field.
+#: A tab, what models write instead, or a line end, each before a field.
 _BETWEEN = re.compile(rf"(?:\t|\\t|\n)\s*(?={_FIELD}\s*[:：])")
 _NAMED = re.compile(rf"\s*({_FIELD})\s*[:：]\s*(.*)", re.DOTALL)
 
 
 def tabbed_calls(text: str) -> list[Call] | ParseFailure:
-    """The calls in an answer's fields: one, named by its `action`; a second `action` begins another.
+    """Return the calls in an answer's fields. Each is named by its `action`; a second `action` begins another call.
 
-    What stands before the first action and after the last belongs to the call beside it.
+    Fields before the first action, and after the last, belong to the call next to them.
     """
     fields = [named for piece in _BETWEEN.split(text.strip()) if (named := _NAMED.fullmatch(piece))]
-    if fields and fields[-1][1].startswith(("point", "value")) and not text.endswith("\n"):  # it may go on
+    # The value may be truncated.
+    if fields and fields[-1][1].startswith(("point", "value")) and not text.endswith("\n"):
         return ParseFailure("truncated", f"the answer ends in {fields[-1][1]}, before the summary")
     calls: list[Call] = []
     before: dict[str, str] = {}
@@ -35,7 +36,7 @@ def tabbed_calls(text: str) -> list[Call] | ParseFailure:
 
 
 def as_tabbed(call: Call) -> str:
-    """A call as it is written: what it explains first, its summary last, no tab and no line end in a value."""
+    """Write a call: `explain` first, `summary` last, without tabs and line ends in the values."""
     told = {name: _flat(value) for name, value in call.arguments.items()}
     first, last = {"explain": told.pop("explain", "")}, {"summary": told.pop("summary", "")}
     return "\t".join(f"{name}:{value}" for name, value in {**first, "action": call.name, **told, **last}.items())

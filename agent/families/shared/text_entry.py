@@ -1,11 +1,11 @@
-"""Typing as some models call it: where to click before it, whether to replace what is there, whether to press Enter."""
+"""Typing actions of some models, which may also click first, replace the old text, or press Enter."""
 
 from agent.core.actions import Action, PressKeys
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call
 from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_action, read_call
 
-#: What says that the text replaces what is there (GUI-Owl, Fara), and that Enter follows it.
+#: Arguments that replace the old text (GUI-Owl, Fara), and arguments that press Enter afterwards.
 _REPLACE = ("clear", "delete_existing_text")
 _ENTER = ("enter", "press_enter")
 _SWITCH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False, "": False}
@@ -13,9 +13,9 @@ _TYPING = ("type", "input_text")
 
 
 def read_typing(call: Call, words: Vocabulary, *, enter: bool = False) -> Action[GridPoint] | list[Action[GridPoint]]:
-    """The action of a call; of one that types, all that it stands for, in order. Raises ArgumentError.
+    """Return the action of a call; for typing, all its actions in order. Raises ArgumentError.
 
-    `enter`: whether Enter follows a text of which the call does not say.
+    `enter`: whether to press Enter if the call does not say.
     """
     arguments = call.arguments
     name = str(arguments.get("action", "")).strip().lower()
@@ -34,7 +34,10 @@ def read_typing(call: Call, words: Vocabulary, *, enter: bool = False) -> Action
 
 
 def _is_set(value: object) -> bool:
-    """Whether a switch is on: true, 1, or either as text. Raises ArgumentError: it is none of what a switch can be."""
+    """Return whether a switch is on: true, 1, or either as text.
+
+    Raises ArgumentError: it is not a valid switch value.
+    """
     written = "" if value is None else str(value).strip().lower()
     if written not in _SWITCH:
         raise ArgumentError("bad_argument", "a switch of typing is true or false")

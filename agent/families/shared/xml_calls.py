@@ -1,4 +1,4 @@
-"""Calls as Qwen3.5 and its descendants write them: `<function=name><parameter=key>value</parameter></function>`."""
+"""Calls in the syntax of Qwen3.5 and its descendants: `<function=name><parameter=key>value</parameter></function>`."""
 
 import re
 from collections.abc import Collection
@@ -9,17 +9,17 @@ from agent.families.shared.lenient_json import JsonFailure, clean_text, first_ob
 _FUNCTION = re.compile(r"<function=([^<>\s]{1,80})>")
 _PARAMETER = re.compile(r"<parameter=([^<>\s]{1,80})>")
 _CLOSE = "</parameter>"
-#: What ends a call: its own closing tag, or where that is missing the one around it.
+#: The end of a call: its own closing tag or, if that is missing, the surrounding one.
 _ENDS = ("</function>", "</tool_call>")
 
 
 def xml_calls(text: str, texts: Collection[str] = (), *, whole: bool = True) -> list[Call] | ParseFailure:
-    """The calls in a text, in order; around them may be anything. Values are texts, but for objects and lists.
+    """Return the calls in a text, in order; other text around them is allowed. Values are texts, objects or lists.
 
     Args:
         text: the answer.
-        texts: parameters whose values are texts always.
-        whole: whether a call that is cut off spoils those before it; False leaves it away.
+        texts: parameters whose values are always texts.
+        whole: whether a truncated call invalidates those before it; False ignores the truncated call.
     """
     text = clean_text(text)
     calls: list[Call] = []
@@ -41,9 +41,9 @@ def xml_calls(text: str, texts: Collection[str] = (), *, whole: bool = True) -> 
 
 
 def _value(written: str, is_text: bool) -> object:
-    """What stands between the tags, without its closing tag and what belongs to the layout.
+    """Return a parameter's value, without its closing tag and the layout.
 
-    Of a text that is one newline on either side; anything else is cut out of all white space around it.
+    A text loses one newline on either side, any other value all surrounding white space.
     """
     body = written.partition(_CLOSE)[0]
     if is_text:

@@ -1,1 +1,1 @@
-"""Step-GUI (GELab-Zero): fields between tabs, and a rolling summary for a history."""
+"""Step-GUI (GELab-Zero): fields between tabs, and a rolling summary instead of a history."""

@@ -1,4 +1,4 @@
-"""Step-GUI as a `Family`: one message, one screenshot, and the summary of the last answer for a history."""
+"""Step-GUI as a `Family`: one message, one screenshot, and the summary of the last answer as the history."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from agent.model.request import ChatRequest, ImagePart, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 
-#: A misspelling that the published parser mends, too.
+#: A misspelling that the published parser repairs, too.
 _TINK = re.compile(r"<(/?)TINK>")
 #: A server may have put its own reasoning in tags before the model's.
 _THINK = re.compile(r"<\s*think\s*>.*?<\s*/\s*think\s*>", re.DOTALL | re.IGNORECASE)
@@ -54,11 +54,11 @@ class StepGui(TextFamily):
         return f"<THINK> {thought} </THINK>\n{as_tabbed(named(calls[0]))}\n"
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """Read the decision in an answer whose tags may be misspelled."""
+        """Parse the decision in an answer with possibly misspelled tags."""
         return super().parse(replace(answer, content=_TINK.sub(r"<\1THINK>", answer.content)), sent)
 
     def reader(self, grid: Grid) -> ReadCall:
-        """Return what reads a call: one action, and the click before it where a text goes to a point."""
+        """Return the parser of calls. For typing at a point, it also gives the click before."""
         names = OwnNames.of(self.data, grid)
 
         def read(call: Call) -> Action[GridPoint] | list[Action[GridPoint]]:
@@ -70,7 +70,7 @@ class StepGui(TextFamily):
         return read
 
     def read_text(self, parts: AnswerParts) -> Read:
-        """Read the fields of one action."""
+        """Parse the fields of one action."""
         return parts.thought, tabbed_calls(_NOISE.sub("", _THINK.sub("", parts.text))), 1
 
     @override
@@ -78,12 +78,12 @@ class StepGui(TextFamily):
         return self.asking(ImagePart(image), TextPart(self.texts["grounding"].format(instruction=instruction)))
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """Read the point in a grounding answer, also in the field of an action."""
+        """Parse the point in a grounding answer, or in the field of an action."""
         return super().parse_grounding(replace(answer, content=_POINT.sub(r"(\1) ", answer.content)), sent)
 
 
 def _summary(step: PastStep) -> str:
-    """What the answer of a step ended with; "" where it gave no summary."""
+    """Return the summary of a step's answer; "" without one."""
     calls: Sequence[Call] | ParseFailure = step.calls
     if step.answer is not None and step.answer.content:
         calls = tabbed_calls(_NOISE.sub("", _THINK.sub("", step.answer.content)))

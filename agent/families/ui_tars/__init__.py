@@ -1,1 +1,1 @@
-"""UI-TARS of every version: what they share is in `base.py`, `calls.toml` and `skeleton.toml`."""
+"""UI-TARS in all versions. They share `family.py`, `calls.toml` and `skeleton.toml`."""

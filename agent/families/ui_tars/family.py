@@ -1,4 +1,4 @@
-"""UI-TARS 1.0, 1.5 and Doubao's: one prompt in the user's turn, answers of `Thought:` and `Action:`."""
+"""UI-TARS 1.0, 1.5 and Doubao's: one prompt in the user turn, answers of `Thought:` and `Action:`."""
 
 import re
 import tomllib
@@ -17,7 +17,7 @@ from agent.families.shared.text_family import Read, ReadCall, TextFamily, in_tur
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 
-#: The calls of every version.
+#: The calls of all versions.
 CALLS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("calls.toml").read_text(encoding="utf-8"))
 _BOX = re.compile(r"(start_box|end_box)='(\([0-9]+,[0-9]+\))'")
 
@@ -25,7 +25,7 @@ _BOX = re.compile(r"(start_box|end_box)='(\([0-9]+,[0-9]+\))'")
 class UiTars(TextFamily):
     """A version of UI-TARS. Its options: "style" (`reference` or `desktop`), and "language" (of its thoughts).
 
-    Texts of each version: "actions" and "desktop_actions", the lines of its action space; "grounding_action".
+    Texts of each version: "actions" and "desktop_actions" (lines of its action space), "grounding_action".
     """
 
     shared_texts = Path(__file__).with_name("skeleton.toml")
@@ -53,24 +53,24 @@ class UiTars(TextFamily):
 
     def _replay(self, step: PastStep) -> list[Message]:
         answer = (step.answer and step.answer.content) or self.written(step.thought, step.calls)
-        # The published client has no place for notes: they stand where a person would reply.
+        # The published client has no place for notes. They are put where a person would reply.
         replies = [Message.text("user", reply) for reply in step.replies]
         return [Message.text("assistant", self.replayed(answer)), *replies]
 
     def replayed(self, answer: str) -> str:
-        """Return an answer as it is shown to the model again."""
+        """Return a past answer as the model sees it again."""
         return answer
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        """Write an answer in the published form, further calls after a blank line."""
+        """Write an answer in the published form, with more calls after blank lines."""
         return f"Thought: {thought}\nAction: " + "\n\n".join(as_named(named(call)) for call in calls)
 
     def reader(self, grid: Grid) -> ReadCall:
-        """Return what reads a call of the action space."""
+        """Return the parser of calls."""
         return OwnNames.of(CALLS, grid).read
 
     def read_text(self, parts: AnswerParts) -> Read:
-        """Read a thought, then one call or several."""
+        """Parse a thought, then one or more calls."""
         spoken, calls, counted = thought_and_calls(parts.text)
         most = None if isinstance(calls, ParseFailure) else min(counted, unrepeated(calls))
         return joined(parts.thought, spoken), calls, most
@@ -81,7 +81,7 @@ class UiTars(TextFamily):
         return self.asking(TextPart(text), ImagePart(image), system=self.texts["system"])
 
     def constraint(self, options: Mapping[str, Any]) -> str | None:
-        """Return a regular expression of answers with one action, where the version tells how it writes points."""
+        """Return a regular expression of answers with one action, if the version's texts define how to write points."""
         if (written := self.texts.get("constraint")) is None:
             return None
         point = rf"'{written['point']}'"
@@ -101,12 +101,12 @@ class UiTars(TextFamily):
 
 
 class UiTars15(UiTars):
-    """UI-TARS 1.5: points in pixels of the image, and box tokens in answers that are replayed."""
+    """UI-TARS 1.5: points in pixels of the image, and box tokens in replayed answers."""
 
     def replayed(self, answer: str) -> str:
-        """Return an answer with the box tokens that servers leave out.
+        """Return an answer with the box tokens that servers remove.
 
-        That is `add_box_token` of codes/ui_tars/action_parser.py: only boxes of two numbers without a space get them,
+        This is `add_box_token` of codes/ui_tars/action_parser.py: only boxes of two numbers without a space get tokens,
         and a second `Action: ` becomes a blank line.
         """
         before, mark, rest = answer.partition("Action: ")

@@ -1,4 +1,4 @@
-"""UI-TARS-2 as a `Family`: two system messages, screenshots as results of a tool, functions in XML."""
+"""UI-TARS-2 as a `Family`: two system messages, screenshots as tool results, functions in XML."""
 
 import json
 import re
@@ -19,12 +19,12 @@ from agent.families.ui_tars.family import CALLS
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 
-#: The client gives every screenshot this id of a call.
+#: The client gives every screenshot this call id.
 _CALL_ID = "1"
 _THINK = "think_never_used_51bce0c785ca2f68081bfa7d91973934"
 _SUFFIX = re.compile(r"_never_used_[0-9a-f]{8,64}")
 _ENUMS = {"direction": ["up", "down", "left", "right"], "button": ["left", "right"]}
-#: What is left of a call with one point where a server leaves the tags out: the vendor's parser reads it as well.
+#: The rest of a call with one point, after a server removed the tags. The vendor's parser accepts it, too.
 _COMPACT = re.compile(r"\s*([a-z_]{2,40})>([a-z_]{2,40})>(?:point>)?\s*([0-9]{1,4})\s+([0-9]{1,4})\s*")
 
 
@@ -50,7 +50,7 @@ class UiTars2(TextFamily):
             before, _, after = step.answer.content.rpartition(f"</{_THINK}>")
             thought = step.answer.reasoning or before.replace(f"<{_THINK}>", "")
             text = after or text
-        # The client knows no replies: they stand where a person would say them.
+        # The client has no replies. They are put where a person would say them.
         replies = [Message.text("user", reply) for reply in step.replies]
         return [Message("assistant", (TextPart(text),), reasoning=thought), *replies]
 
@@ -72,7 +72,7 @@ class UiTars2(TextFamily):
         return read
 
     def read_text(self, parts: AnswerParts) -> Read:
-        """Read one call or several, also in Doubao's earlier form, `Action: click(...)`."""
+        """Parse one or more calls, also in Doubao's earlier form, `Action: click(...)`."""
         text = _SUFFIX.sub("", parts.text)
         if compact := _COMPACT.fullmatch(text):
             point = {compact[2]: f"<point>{compact[3]} {compact[4]}</point>"}

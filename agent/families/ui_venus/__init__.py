@@ -1,1 +1,1 @@
-"""UI-Venus 1; what it shares with 1.5 is in `base.py`, `calls.toml` and `skeleton.toml`."""
+"""UI-Venus 1. It shares `family.py`, `calls.toml` and `skeleton.toml` with 1.5."""

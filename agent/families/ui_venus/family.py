@@ -1,4 +1,4 @@
-"""What UI-Venus 1 and 1.5 share: one user message, the past as text, answers in three tags."""
+"""The common base of UI-Venus 1 and 1.5: one user message, the past as text, answers in three tags."""
 
 import re
 import tomllib
@@ -36,7 +36,7 @@ class UiVenus(TextFamily):
     shared_texts = Path(__file__).with_name("skeleton.toml")
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked for one action: one message, the text first."""
+        """Return the request for an action: one message, the text first."""
         return self.asking(TextPart(self._prompt(prompt)), *map(ImagePart, prompt.images), system=self.texts["role"])
 
     def _prompt(self, prompt: PromptRequest) -> str:
@@ -60,7 +60,7 @@ class UiVenus(TextFamily):
             written = _ACTION.search(said.text)
             thought, action = said.thought or thought, written[1].strip("\n") if written else action
         line = self.texts["step"].format(number=number, thought=thought, action=action)
-        # Its client has no place for replies: they stand behind the step that they came to.
+        # Its client has no place for replies. They are put after their step.
         return "\n".join([line, *(f"Result: {reply}" for reply in step.replies)])
 
     @override
@@ -73,7 +73,7 @@ class UiVenus(TextFamily):
         return lambda call: self._read(call, names)
 
     def read_text(self, parts: AnswerParts) -> Read:
-        """Read one call in each pair of tags; without tags the whole answer is one."""
+        """Parse one call in each pair of tags. Without tags, the whole answer is one call."""
         marks = list(_ACTION.finditer(parts.text))
         written = [_NOISE.sub("", mark[1]).strip() for mark in marks]
         if not written:
@@ -96,7 +96,7 @@ class UiVenus(TextFamily):
         return read_action(arguments, names.words)
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """Return the request for one point: the screenshot, then the words."""
+        """Return the grounding request: the screenshot, then the text."""
         text = self.texts["grounding"].format(instruction=instruction.removesuffix("."))
         return self.asking(ImagePart(image), TextPart(text))
 

@@ -30,7 +30,7 @@ Tell: TypeAlias = Callable[[str], None]
 
 #: Kinds of parse failure that an answer in another space causes.
 _OTHER_SPACE = ("off_screen", "bad_point")
-#: A measured size is off by a few per cent. The server surely leaves images of this share of it alone.
+#: Measured sizes are off by a few per cent. The server surely does not resize images of this share of the size.
 _SURELY = 0.95
 
 

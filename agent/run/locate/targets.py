@@ -224,8 +224,9 @@ def _may_be_off(seen: Observation, point: GridPoint) -> bool:
 
 
 def _said(decision: Decision) -> tuple[str, ...]:
-    """Return what the model says is at each point: from its format's own field, else the only quoted name of its last
-    sentence.
+    """Return what the model says is at each point.
+
+    It comes from its format's own field, or else is the only quoted name of its last sentence.
     """
     if decision.aims:
         return decision.aims

@@ -312,7 +312,7 @@ class Loop:
         return done
 
     async def _judge(self, ending: EndAction, done: Performed) -> _End | None:
-        """Judge the claimed end of the run.
+        """Judge the claimed end of the run, and return the actual end.
 
         Return None if the model must look again, because its claim is not confirmed.
         """

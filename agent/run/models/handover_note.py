@@ -5,7 +5,7 @@ from agent.events.run_events import Acted, Dropped, Event, PersonSaid, StepFinis
 from agent.safety.naming import named
 from agent.safety.policy_rules.disclosure import Leaving, holds_secret
 
-#: How many of the newest entries are told, and their maximum length. Longer texts repeat themselves.
+#: How many of the newest entries are told, and their maximum length. Longer texts add nothing new.
 _MOST, _LONGEST = 40, 300
 _NOTHING = "nothing"
 _HIDDEN = "something in a part of the screen that you are not shown"
