@@ -86,7 +86,8 @@ def in_json(text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
 def calls_in(told: AnswerParts, function: str, read: ReadText = in_json) -> tuple[str, list[Call] | ParseFailure]:
     """Return an answer's text beside the reasoning, and its calls.
 
-    `function` is the name for calls that only name an action. If the server returned everything as reasoning, one call counts; several may be mere deliberation.
+    `function` is the name for calls that only name an action. If the server returned everything as reasoning, one call
+    counts; several may be mere deliberation.
     """
     if told.cut:
         return "", ParseFailure("truncated", "the answer ends inside the thinking")

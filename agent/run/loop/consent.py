@@ -41,7 +41,7 @@ class Consent:
         return found
 
     def would_ask(self, question: Question, *, dry_run: bool) -> bool:
-        """Return whether a person will be asked: no grant covers the question, and this is no dry run."""
+        """Return whether a person will be asked: on hold always, otherwise without a grant and outside a dry run."""
         return bool(self.steering.hold) or not (dry_run or self.grants.allow(question))
 
     async def ask(

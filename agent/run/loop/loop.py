@@ -57,7 +57,7 @@ DRY_RUN_TOUCHES_NOTHING = "Dry run: nothing was touched."
 _LOOK, _LOOK_STOPPED, _LOOK_EACH_STEP = 3.0, 0.8, 0.5
 #: Seconds of these for settings to be written: at the end of a run, and after a stop.
 _SETTLE, _SETTLE_STOPPED = 1.0, 0.35
-#: Programs write their settings with a delay. After it, a model's claim is checked again.
+#: Seconds until a model's claim is checked again, because programs write their settings with a delay.
 _LATE = 0.7
 #: Seconds for a stopped hand to release everything, before the loop continues without it.
 _LET_GO_TIMEOUT = 3.0
