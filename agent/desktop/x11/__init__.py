@@ -1,1 +1,1 @@
-"""The desktop of an X server: all that the project says in X11's words is in this folder."""
+"""The desktop of an X server. All code that speaks X11 is in this folder."""

@@ -1,6 +1,6 @@
-"""Connections to an X server, with python3-xlib, which pyautogui brings along.
+"""Connections to an X server through python3-xlib, a dependency of pyautogui.
 
-Every user opens a connection of its own, because Xlib connections must not be shared between threads.
+Every caller opens its own connection, because Xlib connections must not be shared between threads.
 """
 
 import os
@@ -17,22 +17,22 @@ T = TypeVar("T")
 
 
 def open_display() -> Any:
-    """A connection to the X server of DISPLAY.
+    """Open a connection to the X server of DISPLAY.
 
     Raises:
-        EnvironmentLacksError: there is none, or it refuses this user.
+        EnvironmentLacksError: there is no X server, or it rejects this user.
     """
     prepare_xlib()
     try:
         from Xlib.display import Display
 
         return Display()
-    except Exception as error:  # python3-xlib raises its own, OSError, AttributeError or struct.error here
+    except Exception as error:  # python3-xlib raises its own errors, OSError, AttributeError or struct.error here
         raise no_display(error) from error
 
 
 def no_display(error: BaseException) -> EnvironmentLacksError:
-    """The sentence for a display that cannot be opened."""
+    """Return the error for a display that cannot be opened."""
     return EnvironmentLacksError(
         f"The display {os.environ.get('DISPLAY', '')!r} takes no input ({' '.join(str(error).split()) or error!r}).",
         "Is the X server there, and may this user connect to it (XAUTHORITY)? --sandbox brings a display of its own.",
@@ -40,7 +40,7 @@ def no_display(error: BaseException) -> EnvironmentLacksError:
 
 
 def display_lost(error: BaseException) -> EnvironmentLacksError:
-    """The sentence for a display that was there and is not any more; Xlib tells it by any of a dozen exceptions."""
+    """Return the error for a display that was lost; Xlib raises any of a dozen exceptions for that."""
     name = os.environ.get("DISPLAY", "")
     lost = EnvironmentLacksError(f"The display {name!r} went away.", "Is the X server still running?")
     lost.__cause__ = error
@@ -49,7 +49,7 @@ def display_lost(error: BaseException) -> EnvironmentLacksError:
 
 @contextmanager
 def telling_loss() -> Iterator[None]:
-    """Make EnvironmentLacksError of whatever Xlib raises when its connection is lost."""
+    """Translate whatever Xlib raises for a lost connection to EnvironmentLacksError."""
     try:
         yield
     except Exception as error:
@@ -57,7 +57,7 @@ def telling_loss() -> Iterator[None]:
 
 
 def tells_loss(kind: type[T]) -> type[T]:
-    """Let all public methods of a class raise as in `telling_loss`."""
+    """Decorate a class: apply `telling_loss` to all its public methods."""
     for name, method in list(vars(kind).items()):
         if isfunction(method) and not name.startswith("_"):
             setattr(kind, name, telling_loss()(method))
@@ -66,7 +66,7 @@ def tells_loss(kind: type[T]) -> type[T]:
 
 @contextmanager
 def unless_gone() -> Iterator[None]:
-    """As a decorator, make a function return None where the window that it asks about closed in between."""
+    """As a decorator, make a function return None if the window that it queries has closed meanwhile."""
     from Xlib import error
 
     with suppress(error.XError):
@@ -75,32 +75,32 @@ def unless_gone() -> Iterator[None]:
 
 @unless_gone()
 def read_property(display: Any, window: Any, name: str) -> Any:
-    """The value of a window's property, by the window's identifier; None where it has none, or closed in between."""
+    """Return the value of a window's property; None if it is not set or the window has closed meanwhile."""
     found = window_of(display, window).get_full_property(display.intern_atom(name), 0)  # 0: of any type
     return None if found is None else found.value
 
 
 def text_of(value: Any) -> str:
-    """A property's value as text; Xlib gives it as text already where it is valid UTF-8."""
+    """Return a property's value as text. Xlib has already decoded valid UTF-8."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return "" if value is None else str(value)
 
 
 def window_types(display: Any, window: Any) -> set[str]:
-    """What a window says it is, without the common beginning: NORMAL, DIALOG, MENU and so on."""
+    """Return a window's EWMH types without the common prefix: NORMAL, DIALOG, MENU and so on."""
     kinds = read_property(display, window, "_NET_WM_WINDOW_TYPE") or ()
     return {display.get_atom_name(kind).removeprefix("_NET_WM_WINDOW_TYPE_") for kind in kinds}
 
 
 def window_of(display: Any, identifier: Any) -> Any:
-    """The window with an identifier."""
+    """Return the Xlib object for a window's identifier."""
     return display.create_resource_object("window", identifier)
 
 
 @unless_gone()
 def outermost(display: Any, identifier: Any) -> int | None:
-    """Return the child of the root that a window is or lies in: its frame; None if it closed in between."""
+    """Return the child of the root window that contains a window (its frame) or is it; None if it has closed."""
     handle, root = window_of(display, identifier), display.screen().root.id
     while (parent := handle.query_tree().parent) and parent.id != root:
         handle = parent
@@ -108,24 +108,24 @@ def outermost(display: Any, identifier: Any) -> int | None:
 
 
 def client_of(display: Any, identifier: int) -> int:
-    """Which connection made a window: the upper bits of its identifier (X11 protocol, connection setup)."""
+    """Return the client that created a window: the upper bits of its identifier (X11 protocol, connection setup)."""
     return identifier & ~int(display.display.info.resource_id_mask)
 
 
 def with_focus(display: Any) -> Any:
-    """Return the window that has the keyboard focus; None if it is no window."""
+    """Return the window that has the keyboard focus; None if no window has it."""
     focus = display.get_input_focus().focus
     return None if isinstance(focus, int) else focus
 
 
 def keys_down(display: Any) -> frozenset[int]:
-    """The codes of the keys that are down."""
+    """Return the keycodes of the keys that are down."""
     pressed = display.query_keymap()
     return frozenset(code for code in range(8, 256) if pressed[code // 8] >> code % 8 & 1)
 
 
 def describe_display() -> tuple[list[str], list[str]]:
-    """Describe the monitors, and the layouts of the keyboard. Raises EnvironmentLacksError."""
+    """Describe the monitors and the keyboard layouts. Raises EnvironmentLacksError."""
     with closing(open_display()) as display:
         screen = display.screen()
         resources = text_of(read_property(display, screen.root.id, "RESOURCE_MANAGER"))
@@ -138,10 +138,10 @@ def describe_display() -> tuple[list[str], list[str]]:
 
 
 def prepare_xlib() -> None:
-    """Make python3-xlib usable where there is no X cookie, as with a plain Xvfb.
+    """Make python3-xlib work without an X cookie, as with a plain Xvfb.
 
-    It fails on a missing ~/.Xauthority even where the server asks for no cookie, and prints a warning on standard
-    output, which belongs to our own output, when it finds none.
+    It fails if ~/.Xauthority is missing, even if the server requires no cookie. If it finds no cookie, it prints a
+    warning on standard output, which must contain only our own output.
     """
     path = os.environ.get("XAUTHORITY") or str(Path.home() / ".Xauthority")
     if not Path(path).exists():
@@ -154,10 +154,10 @@ def prepare_xlib() -> None:
 
 @cache
 def _mend_lost_connections() -> None:
-    """Make python3-xlib 0.15 say that a connection is lost, instead of waiting on it for good.
+    """Make python3-xlib 0.15 raise an error if a connection is lost, instead of waiting forever.
 
-    Its handler of a failed send indexes the exception, which Python 3 does not allow; that leaves the connection marked
-    as being sent on, and every later call waits for that send to end.
+    Its handler for a failed send indexes the exception, which Python 3 does not allow. The connection then stays marked
+    as sending, and every later call waits for that send to end.
     """
     from Xlib import error
     from Xlib.protocol.display import Display

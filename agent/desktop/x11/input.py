@@ -1,4 +1,4 @@
-"""Input on X11: pyautogui's, with a process beside it that releases what a hand that hangs still holds; and its state.
+"""Input on X11 through pyautogui, with a helper process that releases what a hung hand still holds; and its state.
 
 pyautogui connects to the X server when it is imported, and keeps that connection.
 """
@@ -17,19 +17,19 @@ from agent.desktop.x11.releaser import Releaser
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
-#: X11's numbers.
+#: X11's button numbers.
 _BUTTON_NUMBERS = {"left": 1, "middle": 2, "right": 3}
-#: Bits of the state that the server tells: ShiftMask, ControlMask, Mod1 and Mod4 as every layout has them, buttons.
+#: Bits of the pointer state: ShiftMask, ControlMask, Mod1Mask and Mod4Mask (the same in every layout), buttons.
 _HELD = {
     "shift": 1, "ctrl": 1 << 2, "alt": 1 << 3, "super": 1 << 6,
     "the left button": 1 << 8, "the middle button": 1 << 9, "the right button": 1 << 10,
 }  # fmt: skip
-#: Seconds for a stop to be heard once a hung process goes on.
+#: Seconds until a process that hung receives a stop after it resumes.
 _STOP_ARRIVES = 0.3
 
 
 class X11Input(PyAutoGuiInput):
-    """Mouse and keyboard of X11. Raises EnvironmentLacksError if the display takes no input."""
+    """Mouse and keyboard of X11. Raises EnvironmentLacksError if the display accepts no input."""
 
     def __init__(self, stop: StopSwitch) -> None:
         prepare_xlib()
@@ -52,7 +52,7 @@ class X11Input(PyAutoGuiInput):
         super().press(press)
 
     def release(self, presses: Sequence[Press]) -> None:
-        """Release with one round trip to the server; pyautogui needs several."""
+        """Release everything in one round trip to the server; pyautogui needs several."""
         from Xlib import X
         from Xlib.ext import xtest
 
@@ -73,7 +73,8 @@ class X11Input(PyAutoGuiInput):
         self._releaser.tell("busy" if busy else "idle")
 
     def lost(self, error: Exception) -> EnvironmentLacksError:
-        # The releaser cuts off a hand that a stop did not reach, because all of us hung: the stop arrives about now.
+        # The releaser closes the connection of a hand that did not follow a stop, because this whole process hung. Then
+        # the stop arrives about now.
         self._stop.sleep(_STOP_ARRIVES)
         return display_lost(error)
 
@@ -83,10 +84,10 @@ class X11Input(PyAutoGuiInput):
 
 
 def _connected(platform: Any) -> int:
-    """Reconnect pyautogui if a stop has cut off its connection, and return a resource of the connection."""
+    """Reconnect pyautogui if the releaser closed its connection, and return a resource of the connection."""
     try:
         platform._display.sync()
-    except Exception:  # python3-xlib surfaces a lost connection as any of a dozen exceptions
+    except Exception:  # python3-xlib raises any of a dozen exceptions for a lost connection
         platform._display = open_display()
     context = platform._display.screen().root.create_gc()
     platform._display.sync()

@@ -1,6 +1,6 @@
-"""What an X11 desktop shows, one over the other: windows in their frames, and helpers without.
+"""The stack of visible windows on an X11 desktop: windows with frames, and helpers without.
 
-Questions are sent together and answered in one round trip: asked one by one, ten windows take 30 ms.
+Requests are sent together and answered in one round trip. One by one, ten windows take 30 ms.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,13 +18,13 @@ from agent.desktop.x11.connection import (
     window_types,
 )
 
-_LONGEST_TITLE = 256  # in words of four bytes
-#: Helpers that really hide what is under them; others (overlays, bubbles of the desktop) may be seen through.
+_LONGEST_TITLE = 256  # in units of four bytes
+#: Types of helpers that hide what is below them. Others (overlays, notification bubbles) may be transparent.
 _COVERING = {"MENU", "DROPDOWN_MENU", "POPUP_MENU", "COMBO", "TOOLTIP", "DND"}
 
 
 class Layers:
-    """Reads the stack; what cannot change of a window is remembered.
+    """Reads the window stack, and caches what cannot change about a window.
 
     `describe` returns title, class and process of a window.
     """
@@ -34,12 +34,12 @@ class Layers:
         self._lower = display.display
         self._root = display.screen().root
         self._describe = describe
-        self._outermost: dict[int, int] = {}  # of a window that is cared for, the child of the root that it is in
-        self._of: dict[int, int] = {}  # of a child of the root, the window in it
-        self._known: dict[int, tuple[Window, frozenset[str]]] = {}  # what stays of a window
+        self._outermost: dict[int, int] = {}  # managed window -> the child of the root that contains it
+        self._of: dict[int, int] = {}  # child of the root -> the managed window in it
+        self._known: dict[int, tuple[Window, frozenset[str]]] = {}  # what does not change about a window
 
     def look(self, clients: set[int]) -> list[Layer]:
-        """What is shown, the top-most first; `clients` are those that the window manager cares for."""
+        """Return the visible layers, the topmost first. `clients` are the windows that the window manager manages."""
         from Xlib.protocol import request
 
         stack = [int(child.id) for child in self._root.query_tree().children]
@@ -66,7 +66,7 @@ class Layers:
         return [layer for layer in layers if layer is not None]
 
     def at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
-        """The window of the layer that gets a click at each point; the server knows shapes and what lets through."""
+        """Return the window that gets a click at each point. The server considers shapes and pass-through windows."""
         from Xlib.protocol import request
 
         root = self._root.id
@@ -80,7 +80,7 @@ class Layers:
         return [self._of.get(identifier, identifier) or None for identifier in outer]
 
     def _ask(self, inner: int) -> list[Any]:
-        """Where a window's contents are, its title, and its shadow."""
+        """Request a window's geometry, position, title and shadow, without waiting for the replies."""
         from Xlib import X
         from Xlib.protocol import request
 
@@ -128,7 +128,7 @@ class Layers:
 
 @unless_gone()
 def _shown(attributes: Any, geometry: Any) -> Region | None:
-    """Where a child of the root is; None if it cannot be seen."""
+    """Return the region of a child of the root; None if it is not visible."""
     from Xlib import X
 
     attributes.reply()
@@ -141,9 +141,9 @@ def _shown(attributes: Any, geometry: Any) -> Region | None:
 
 
 class VisibleParts:
-    """Where some windows are visible, kept up to date by the X server's events: a look costs one round trip.
+    """The visible parts of some windows. X events tell when they change, so a query costs one round trip.
 
-    Nobody else may read the events of `display`. `look` returns the layers, with these windows among them.
+    No other code may read the events of `display`. `look` returns the layers, including these windows.
     """
 
     def __init__(self, display: Any, of: frozenset[Any], look: Callable[[], list[Layer]]) -> None:
@@ -163,7 +163,7 @@ class VisibleParts:
             self._visible = None
         if self._visible is None:
             self._visible = []
-            for layer in reversed(self._look()):  # from the lowest up: what comes later covers what was there
+            for layer in reversed(self._look()):  # from the bottom up: later layers cover earlier ones
                 if layer.window.id in self.of:
                     self._visible.append(layer.outer)
                 elif self._visible:
@@ -172,7 +172,7 @@ class VisibleParts:
         return self._visible
 
     def _covers(self, layer: Layer) -> list[Region]:
-        """The parts of a layer that hide what is under it."""
+        """Return the parts of a layer that hide what is below it."""
         if layer.helper:
             ours = layer.client in {client_of(self._display, own) for own in self.of}  # a menu of one of them
             return [layer.outer] if layer.kinds & _COVERING and not ours else []
@@ -190,7 +190,7 @@ class VisibleParts:
 
 @unless_gone()
 def region_of(display: Any, identifier: Any) -> Region | None:
-    """Return where a window is, with the shadow that it draws itself; None if it closed in between."""
+    """Return a window's region, including a shadow that it draws itself; None if it has closed meanwhile."""
     handle = window_of(display, identifier)
     size, corner = handle.get_geometry(), handle.translate_coords(display.screen().root, 0, 0)
     return Region(-corner.x, -corner.y, max(1, size.width), max(1, size.height))

@@ -1,4 +1,4 @@
-"""Which window gets what is typed, and what kind of program shows it."""
+"""Finds the window that receives typed text, and what kind of program shows it."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from agent.desktop.x11.connection import (
     with_focus,
 )
 
-#: Of what a process has loaded and was started with, so many bytes are read: browsers have 1 MB of it.
+#: Bytes that are read of a process's memory map and environment; browsers have 1 MB.
 _MOST_READ = 4_000_000
 _LIBRARY = re.compile(r"/([^/\s]+\.so)\b")
 _INPUT_METHODS = re.compile(r"\b(?:GTK_IM_MODULE|QT_IM_MODULE|XMODIFIERS)=(?:@im=)?(\w+)")
@@ -28,60 +28,60 @@ _PLAIN_METHODS = {"", "none", "xim", "simple", "compose", "local", "wayland"}
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """The window with the keyboard focus, as it was found."""
+    """The window that had the keyboard focus when it was read."""
 
     focus: int  # the X window that gets keys
-    outer: int  # the child of the root that it lies in
-    client: int  # the connection that made it
-    app: str  # the application's class; "" where none is told
+    outer: int  # the child of the root that contains it
+    client: int  # the client that created it
+    app: str  # the application's class; "" if unknown
     title: str
-    pid: int | None  # as the window tells it: in a container, another number than here
-    desktop: bool = False  # it is the desktop itself
+    pid: int | None  # from the window's property, so in the PID namespace of its program
+    desktop: bool = False  # whether it is the desktop itself
 
     @property
     def name(self) -> str:
-        """What a person calls it, shortened."""
+        """The window's title for messages, shortened."""
         return named(Window(self.outer, self.title, self.app, self.pid))
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is known of the process that shows a window, by its number here; nothing where it may not be read."""
+    """What is known about the process that shows a window; empty if the process may not be inspected."""
 
-    libraries: frozenset[str] = frozenset()  # the names of those that it has loaded
-    composes: bool = False  # it was told to send keys through an input method, where they may mean something else
+    libraries: frozenset[str] = frozenset()  # the names of the loaded libraries
+    composes: bool = False  # whether its environment names an input method, which may change what keys mean
 
     @classmethod
     def of(cls, pid: int) -> "Program":
-        """Read it."""
+        """Inspect a process, by its PID in our namespace."""
         set_up = _INPUT_METHODS.findall(_read(pid, "environ").replace("\0", " "))
         composes = any(method.lower() not in _PLAIN_METHODS for method in set_up)
         return cls(frozenset(_LIBRARY.findall(_read(pid, "maps"))), composes)
 
 
 def find_receiver(display: Any) -> Receiver | None:
-    """The window that has the focus; None where that is none in particular."""
+    """Return the window that has the focus; None if no particular window has it."""
     focus = with_focus(display)
     return None if focus is None or focus.id == display.screen().root.id else _described(display, int(focus.id))
 
 
 def is_managed(display: Any) -> bool:
-    """Whether a window manager runs, which gives some window the focus (EWMH); without one, the pointer does."""
+    """Whether a window manager runs (EWMH), which focuses windows. Without one, the focus follows the pointer."""
     return bool(read_property(display, display.screen().root.id, "_NET_SUPPORTING_WM_CHECK"))
 
 
 def is_tk(display: Any, receiver: Receiver) -> bool:
-    """Whether Tk shows it: its programs are registered on the root window, for Tk's own `send`."""
+    """Whether Tk shows a window. Tk programs are registered on the root window, for Tk's `send`."""
     registered = text_of(read_property(display, display.screen().root.id, "InterpRegistry"))
     told = (re.match(r"[0-9a-f]+", entry) for entry in registered.split("\0"))
     windows = [int(found[0], 16) for found in told if found]
-    # A program that was killed stays registered, and its identifiers are given to another one.
+    # A killed program stays registered, and its identifiers are reused by another program.
     theirs = [one for one in windows if client_of(display, one) == receiver.client]
     return any(read_property(display, one, "TK_APPLICATION") for one in theirs)
 
 
 def has_focus(display: Any, receiver: Receiver) -> bool:
-    """Whether it still has it; a program may pass the focus on inside of one window."""
+    """Whether the window still has the focus. A program may move the focus within one window."""
     focus = with_focus(display)
     return focus is not None and (focus.id == receiver.focus or outermost(display, focus.id) == receiver.outer)
 
@@ -104,7 +104,7 @@ def _described(display: Any, focus: int) -> Receiver | None:
         cared_for = cared_for or read_property(display, outer, "WM_STATE") is not None
         handle = handle.query_tree().parent
     if not cared_for and not _is_on_screen(display, outer):
-        return None  # window managers keep a window out of sight for when no other has the focus
+        return None  # window managers focus an invisible window if no other has the focus
     return Receiver(focus, outer, client_of(display, focus), app, title, pid, "DESKTOP" in kinds)
 
 
@@ -115,7 +115,7 @@ def _is_on_screen(display: Any, identifier: int) -> bool:
 
 
 def _read(pid: int, name: str) -> str:
-    """A file about a process; "" where it may not be read, or runs elsewhere."""
+    """Read a file of a process in /proc; "" if that is not allowed or there is no such process."""
     try:
         with Path("/proc", str(pid), name).open("rb") as file:
             return os.fsdecode(file.read(_MOST_READ))
@@ -124,9 +124,9 @@ def _read(pid: int, name: str) -> str:
 
 
 class Ping:
-    """A question that toolkits answer as soon as they look at what they were sent (_NET_WM_PING of the EWMH).
+    """Sends a ping that toolkits answer when they process their events (_NET_WM_PING in the EWMH).
 
-    Nobody else may read the events of `display`; `focus` is a window of the application.
+    No other code may read the events of `display`. `focus` is a window of the application.
     """
 
     def __init__(self, display: Any, focus: int) -> None:
@@ -137,7 +137,7 @@ class Ping:
             self._send(self._window)
 
     def is_waited_for(self) -> bool:
-        """Whether it takes such questions, and has not answered yet."""
+        """Whether the application supports pings and has not answered yet."""
         from Xlib import X
 
         while self._window is not None and self._display.pending_events():
@@ -148,7 +148,7 @@ class Ping:
 
     @unless_gone()
     def _answering(self, focus: int) -> int | None:
-        """The window around that which takes such questions; None for none."""
+        """Return the window around the focus that supports pings; None if there is none."""
         handle, root = window_of(self._display, focus), self._display.screen().root.id
         while handle and handle.id != root:
             if self._atom in (read_property(self._display, handle.id, "WM_PROTOCOLS") or ()):

@@ -1,4 +1,4 @@
-"""Our end of the process in `releaser_process.py`: tells it what the hand presses, before it is pressed."""
+"""Controls the process in `releaser_process.py`: tells it what the hand will press, before it is pressed."""
 
 import os
 import subprocess
@@ -9,24 +9,24 @@ from pathlib import Path
 from agent.safety.stop import REASONS, StopSwitch, shared_descriptor
 
 _PROGRAM = Path(__file__).with_name("releaser_process.py")
-#: All that it needs: no key and no mark of a sandbox may end up in a process that outlives us.
+#: The only variables that the process gets. It may outlive us, so it must get no API key and no mark of a sandbox.
 _ENVIRONMENT = ("DISPLAY", "XAUTHORITY", "HOME", "PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _END_TIMEOUT = 1.0
 
 
 class Releaser:
-    """Releases what one hand left pressed.
+    """Releases the keys and buttons that one hand left pressed.
 
-    The process removes `notes`, the file that says what is pressed, once it has released everything.
+    Once everything is released, the process removes `notes`, the file that lists what is pressed.
     """
 
     def __init__(self, stop: StopSwitch, notes: Path) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         shared = shared_descriptor()
         numbers = ",".join(str(int(number)) for number in REASONS)
-        with suppress(OSError):  # the hand still lets go by itself
+        with suppress(OSError):  # without it, the hand still releases by itself
             self._process = subprocess.Popen(
-                # -P: the program's own folder is not searched for modules, whatever they may be called
+                # -P: no module is imported from the program's own folder
                 [sys.executable, "-P", str(_PROGRAM), str(-1 if shared is None else shared), numbers, str(notes)],
                 env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
                 pass_fds=() if shared is None else (shared,), start_new_session=True,
@@ -37,20 +37,20 @@ class Releaser:
             stop.on_stop(lambda: self.tell("stop"))
 
     def tell(self, line: str) -> None:
-        """Tell it something, in the words of `releaser_process.py`."""
+        """Send the process a line; `releaser_process.py` describes them."""
         process = self._process
         if process is None or process.stdin is None:
             return
-        with suppress(OSError, ValueError):  # it ended: the hand still lets go by itself
+        with suppress(OSError, ValueError):  # the process ended: the hand still releases by itself
             os.write(process.stdin.fileno(), f"{line}\n".encode())
 
     def close(self) -> None:
-        """End it; what is still down is let go."""
+        """End the process, which first releases what is still down."""
         process, self._process = self._process, None
         if process is None:
             return
         try:
-            process.communicate(timeout=_END_TIMEOUT)  # the end of what it is told
-        except subprocess.TimeoutExpired:  # the display does not answer it either
+            process.communicate(timeout=_END_TIMEOUT)  # closes its standard input
+        except subprocess.TimeoutExpired:  # the display does not answer the process either
             process.kill()
             process.wait()

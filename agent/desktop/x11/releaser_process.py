@@ -1,12 +1,12 @@
-"""The last resort, as a program of its own: lets go of what the hand still holds when the hand does not.
+"""A separate program that releases the keys and buttons that the hand holds, if the hand cannot.
 
-The hand's thread may hang in a call to a display that does not answer, a long call into C may hold the interpreter's
-lock, and the whole process may be killed. The X server keeps a key down through all of that. So this small process has
-its own connection, is told what goes down and up, and lets go when a stop is not followed within 15 ms, or when nobody
-is left to tell it anything. The hand's own connection is then closed by force: a hand that wakes up seconds later would
-go on in the middle of what it did.
+The hand's thread may hang in a call to a display that does not answer, a long call into C may hold the GIL, and the
+whole process may be killed. In all these cases, the X server keeps keys down. So this process has its own connection
+and is told what is pressed and released. It releases everything if the hand has not done so 15 ms after a stop, or if
+standard input ends. After a stop, it also closes the hand's connection by force: a hand that wakes up seconds later
+would otherwise go on in the middle of its action.
 
-Started by `releaser.py`; imports nothing of ours, to be up in a few milliseconds.
+Started by `releaser.py`. Imports nothing of ours, so that it starts in a few milliseconds.
 
     python releaser_process.py SIGNAL_DESCRIPTOR SIGNAL_NUMBERS NOTES
 
@@ -22,15 +22,15 @@ import time
 from contextlib import suppress
 from typing import Any
 
-#: What the hand needs to let go by itself is a few milliseconds, seldom more than six.
+#: Seconds for the hand to release everything itself. It needs a few milliseconds, seldom more than six.
 _PATIENCE = 0.015
-#: Presses that were on their way when the end came can still arrive at a display that hung.
+#: Seconds to keep releasing: presses that were sent before the end can still arrive at a display that hung.
 _AFTERCARE = 0.5
 _TICK = 0.02
 
 
 class Releaser:
-    """Knows what is pressed, and releases it when the hand does not."""
+    """Keeps track of what is pressed, and releases it if the hand does not."""
 
     def __init__(self, display: Any) -> None:
         self._display = display
@@ -41,7 +41,7 @@ class Releaser:
         self._stopped: float | None = None
 
     def take(self, data: bytes) -> None:
-        """Take in what the hand tells."""
+        """Process data from the hand."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             match line.decode("ascii").split():
@@ -57,17 +57,17 @@ class Releaser:
                     self._down.remove((kind, int(code)))
 
     def stop(self) -> None:
-        """From now on, nothing may stay down for long."""
+        """Start the time limit after which nothing may stay down."""
         self._stopped = self._stopped or time.monotonic()
 
     def timeout(self) -> float | None:
-        """How long the hand still has after a stop; None while it holds nothing, or was not stopped."""
+        """Return the seconds that the hand has left after a stop; None if it was not stopped or holds nothing."""
         if self._stopped is None or not (self._busy or self._down):
             return None
         return max(0.0, self._stopped + _PATIENCE - time.monotonic())
 
     def let_go(self) -> None:
-        """Release what is down, again and again for a while."""
+        """Release what is down, repeatedly for `_AFTERCARE` seconds at most."""
         from Xlib import X
         from Xlib.ext import xtest
 
@@ -82,19 +82,19 @@ class Releaser:
             time.sleep(_TICK)
 
     def take_over(self) -> None:
-        """Close the hand's connection, with whatever it has sent and was not carried out yet, and let go for it."""
+        """Close the hand's connection, which drops its pending requests, and release what it held."""
         if self._client:
             self._display.create_resource_object("window", self._client).kill_client()
             self._display.sync()
             self._client = 0
         self.let_go()
-        self._down.clear()  # all that could be done was done
+        self._down.clear()  # nothing more can be done
         self._busy = False
 
     def _is_down(self, kind: str, code: int) -> bool:
         if kind == "key":
             return bool(self._display.query_keymap()[code // 8] >> code % 8 & 1)
-        if code > 5:  # the server tells of the first five only
+        if code > 5:  # the server reports only the first five
             return True
         return bool(self._display.screen().root.query_pointer().mask >> (7 + code) & 1)
 
@@ -106,7 +106,7 @@ def main() -> None:
     from Xlib.ext import xtest
 
     display = Display()
-    xtest.grab_control(display, True)  # served even while another client has the whole server to itself
+    xtest.grab_control(display, True)  # served even while another client has grabbed the server
     display.sync()
     releaser, told = Releaser(display), sys.stdin.fileno()
     signals = socket.socket(fileno=shared) if shared >= 0 else None
@@ -123,11 +123,11 @@ def main() -> None:
                 return
         if signals is not None and signals.fileno() in ready:
             waiting = b""
-            with suppress(BlockingIOError):  # its owner took them out meanwhile
+            with suppress(BlockingIOError):  # the main process has read them meanwhile
                 waiting = signals.recv(4096, socket.MSG_PEEK | socket.MSG_DONTWAIT)
             if any(number in numbers for number in waiting):
                 releaser.stop()
-                signals = None  # what matters was seen; its owner takes it out
+                signals = None  # the main process reads it
             else:
                 time.sleep(0.005)
         if releaser.timeout() == 0:

@@ -1,11 +1,11 @@
-"""Owns a selection in several kinds at once (a text with its formatting, files that were cut), until somebody copies.
+"""Owns a selection in several types at once (formatted text, files that were cut) until another program copies.
 
-X11 keeps no selection: whoever owns it must live as long as it is to be had, which is longer than a run. xclip can own
-one kind only. Imports nothing of ours, to be up soon.
+The X server does not store selections: their owner must keep running, here longer than a run. xclip can own only one
+type. Imports nothing of ours, so that it starts quickly.
 
     python selection_keeper_process.py SELECTION
 
-Standard input holds, for each kind, a line with its name and the number of its bytes, and then these bytes.
+Standard input holds, for each type, a line with its name and its number of bytes, followed by these bytes.
 """
 
 import os
@@ -13,12 +13,12 @@ import sys
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-#: What is larger is handed over in pieces of this size (INCR in the ICCCM): servers refuse requests above 256 KiB.
+#: Larger contents are sent in pieces of this size (INCR in the ICCCM): servers reject requests above 256 KiB.
 _PIECE = 100_000
 
 
 def read_kinds(source: BinaryIO) -> dict[str, bytes]:
-    """The kinds by their names, as standard input tells them."""
+    """Read the contents by type from standard input."""
     kinds: dict[str, bytes] = {}
     while line := source.readline():
         name, length = line.decode("ascii").split()
@@ -36,13 +36,13 @@ class Keeper:
         self._kinds = {display.intern_atom(name): data for name, data in kinds.items()}
         self._targets = display.intern_atom("TARGETS")
         self._incremental = display.intern_atom("INCR")
-        self._going: dict[tuple[int, int], tuple[int, bytes]] = {}  # window and property: type, and what is left
+        self._going: dict[tuple[int, int], tuple[int, bytes]] = {}  # window and property -> type and remaining data
         window = display.screen().root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
         window.set_selection_owner(display.intern_atom(selection), X.CurrentTime)
         display.sync()
 
     def run(self) -> None:
-        """Serve until somebody else owns the selection."""
+        """Serve until another program owns the selection."""
         from Xlib import X
 
         while True:
@@ -79,7 +79,7 @@ class Keeper:
         self._display.flush()
 
     def _go_on(self, event: Any) -> None:
-        """Send the next piece to a window that took the last one; an empty piece is the end."""
+        """Send the next piece to a window that has read the last one; an empty piece ends the transfer."""
         key = event.window.id, event.atom
         if key not in self._going:
             return
@@ -91,13 +91,13 @@ class Keeper:
 
 
 def main() -> None:
-    """Keep a selection."""
+    """Own the selection named in the arguments, in a background process."""
     from Xlib import display, xauth
 
-    xauth.print = lambda *_: None  # it warns on standard output where there is no cookie
-    with suppress(Exception):  # a display that goes away shows as any of a dozen exceptions
+    xauth.print = lambda *_: None  # it warns on standard output if there is no cookie
+    with suppress(Exception):  # a lost display raises any of a dozen exceptions
         keeper = Keeper(display.Display(), sys.argv[1], read_kinds(sys.stdin.buffer))
-        if os.fork():  # it is owned from now on: whoever started this need not wait any longer
+        if os.fork():  # the selection is owned now: the caller need not wait any longer
             os._exit(0)
         keeper.run()
 

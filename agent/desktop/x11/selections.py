@@ -1,4 +1,4 @@
-"""Selections of X11: offers a text for pasting, reads them by xclip, and puts back what they held before."""
+"""X11 selections: offers a text for pasting, reads selections with xclip, and restores their old contents."""
 
 import os
 import select
@@ -15,29 +15,29 @@ from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.x11.connection import client_of, open_display
 
 _PROGRAM_TIMEOUT = 3.0
-#: Seconds for each question about the clipboard; an owner that hangs answers none.
+#: Seconds for each request to the clipboard's owner, which may hang.
 _ANSWERS = 0.3
 _KEEPER = Path(__file__).with_name("selection_keeper_process.py")
-#: All that the keeper needs: no key and no mark of a sandbox may end up in a process that outlives us.
+#: The only variables that the keeper gets. It outlives us, so it must get no API key and no mark of a sandbox.
 _ENVIRONMENT = ("DISPLAY", "XAUTHORITY", "HOME", "PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH")
-#: Kinds that are kept, of those that there are. Reading each takes some milliseconds, and programs offer up to fifty,
-#: most of them the same picture or text in other words.
+#: The types that are kept, if offered. Reading each takes some milliseconds, and programs offer up to fifty, most of
+#: them the same picture or text in other formats.
 _KEPT = (
     "UTF8_STRING", "text/html", "text/rtf", "text/uri-list", "image/png", "image/svg+xml",
     "x-special/gnome-copied-files", "x-special/mate-copied-files", "application/x-kde-cutselection",
     "x-kde-passwordManagerHint",
 )  # fmt: skip
-#: Where a program offers no UTF-8 itself.
+#: The type to keep if a program offers no UTF-8.
 _OLD = "STRING"
-#: More bytes than this are not kept.
+#: Bytes that are kept at most.
 _MOST = 64_000_000
-#: An application that has asked nothing for so many seconds has what it wants; longer is not waited.
+#: Seconds without a request after which an application has all it needs, and the longest wait for that.
 _QUIET, _LONGEST = 0.06, 0.6
 
 
 @contextmanager
 def saved(display: Any, names: Sequence[str]) -> Iterator[None]:
-    """Put these selections back afterwards, whatever happens meanwhile."""
+    """Restore these selections after the block, even if it raises."""
     contents = {name: _save(name) for name in names}
     try:
         yield
@@ -65,7 +65,7 @@ class X11Clipboard:
 
 
 def _save(selection: str) -> dict[str, bytes]:
-    """What a selection holds, by its kinds; none where that is nothing that can be kept."""
+    """Read a selection's contents by type; empty if there is nothing that can be kept."""
     listed = _xclip(selection, "-o", "-t", "TARGETS")
     targets = listed.decode("ascii", "replace").split("\n") if listed else []
     wanted = [one for one in _KEPT if one in targets] or [one for one in (_OLD,) if one in targets]
@@ -78,7 +78,7 @@ def _save(selection: str) -> dict[str, bytes]:
 
 
 def _own(selection: str, kinds: dict[str, bytes]) -> None:
-    """Own a selection in another process, which lives until somebody copies."""
+    """Let another process own a selection until another program copies something."""
     if len(kinds) == 1:
         [(target, data)] = kinds.items()
         _xclip(selection, "-i", "-t", target, data=data)
@@ -93,7 +93,7 @@ def _own(selection: str, kinds: dict[str, bytes]) -> None:
 
 
 def _wait_for_owner(display: Any, selection: str) -> None:
-    """Wait until the selection has an owner, so that we do not take it from a program that copies next."""
+    """Wait until the selection has an owner, so that our late owner cannot replace what a program copies next."""
     deadline = time.monotonic() + _PROGRAM_TIMEOUT
     while isinstance(display.get_selection_owner(display.intern_atom(selection)), int):
         if time.monotonic() >= deadline:
@@ -102,7 +102,7 @@ def _wait_for_owner(display: Any, selection: str) -> None:
 
 
 def _xclip(selection: str, *arguments: str, data: bytes | None = None) -> bytes | None:
-    """Run xclip; None when it has nothing to say. A hung owner costs at most the timeout."""
+    """Run xclip; None if it fails. A hung owner costs at most the timeout."""
     with suppress(subprocess.TimeoutExpired, OSError):
         return _run_xclip(selection.lower(), *arguments, data=data)
     return None
@@ -111,7 +111,7 @@ def _xclip(selection: str, *arguments: str, data: bytes | None = None) -> bytes 
 def _run_xclip(
     selection: str, *arguments: str, data: bytes | None = None, seconds: float = _PROGRAM_TIMEOUT
 ) -> bytes | None:
-    # As an owner, xclip stays in the background with its output open: only readers get a pipe.
+    # As a selection's owner, xclip stays in the background with its output open, so only readers get a pipe.
     done = subprocess.run(
         ["xclip", "-selection", selection, *arguments],
         input=data or b"", stdout=subprocess.DEVNULL if data is not None else subprocess.PIPE,
@@ -121,13 +121,13 @@ def _run_xclip(
 
 
 class SelectionOwner:
-    """Offers a text for pasting, and knows when it was fetched; answers only while it serves.
+    """Offers a text for pasting, and knows when it was fetched. It answers requests only during `serve`.
 
-    With a plain clipboard tool nobody can tell whether the text arrived, and restoring the person's clipboard too early
-    pastes that instead. Being the owner answers both: a paste is over when the application has asked for the text.
+    A plain clipboard tool does not say whether the text arrived, and if the person's clipboard is restored too early,
+    that is pasted instead. As the owner, we know: a paste is over when the application has requested the text.
 
-    The text is for `client`, a connection, or for the focused application if that is None. Others look at any time, and
-    do not count; another application that has the focus gets nothing, and is kept as `thief`.
+    The text is for the application with the connection `client`, or for the focused one if that is None. Requests of
+    background applications do not count. Another focused application gets nothing, and `thief` is set.
     """
 
     def __init__(self, text: str, names: Sequence[str], client: int | None = None) -> None:
@@ -136,7 +136,7 @@ class SelectionOwner:
         self._data = text.encode("utf-8")
         self._client = client
         self.thief = False
-        self._asked = 0.0  # when it asked last, for anything
+        self._asked = 0.0  # the time of the application's last request of any kind
         self._display = open_display()
         window = self._display.screen().root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
         for name in names:
@@ -144,7 +144,7 @@ class SelectionOwner:
         self._display.sync()
 
     def serve(self, seconds: float, *, until_fetched: bool = False) -> bool:
-        """Answer requests for so long; whether the application that it is for fetched the text."""
+        """Answer requests for some seconds. Return whether the intended application fetched the text."""
         fetched, deadline = False, time.monotonic() + seconds
         while True:
             fetched = self._answer_all() or fetched
@@ -154,24 +154,24 @@ class SelectionOwner:
             select.select([self._display.fileno()], [], [], left)
 
     def serve_paste(self, timeout: float, check: Callable[[], None]) -> bool:
-        """Serve until the text was fetched, and until that application asks nothing more; False when it was not."""
+        """Serve until the application has fetched the text and requests no more. Return False if it did not fetch."""
         deadline = time.monotonic() + timeout
         while not self.serve(_QUIET, until_fetched=True):
             check()
             if self.thief or time.monotonic() >= deadline:
                 return False
-        # Some fetch twice, and Chromium looks again and again at what there is before it takes what it fetched.
+        # Some applications fetch twice, and Chromium lists the types several times before it uses what it fetched.
         deadline, self._asked = time.monotonic() + _LONGEST, time.monotonic()
         while (now := time.monotonic()) < deadline and now < self._asked + _QUIET:
             self.serve(self._asked + _QUIET - now)
         return True
 
     def close(self) -> None:
-        """Offer it no more."""
+        """Stop offering the text."""
         self._display.close()
 
     def _answer_all(self) -> bool:
-        """Answer what was asked so far; whether the text was fetched."""
+        """Answer all pending requests. Return whether the text was fetched."""
         from Xlib import X
 
         fetched = False
@@ -181,14 +181,14 @@ class SelectionOwner:
         return fetched
 
     def _answer(self, request: Any) -> bool:
-        """Answer one request; whether it was that of the application that the text is for, and for the text."""
+        """Answer one request. Return whether the intended application requested the text."""
         from Xlib import Xatom
         from Xlib.protocol import event
 
         atom = self._display.intern_atom
         utf8, targets = atom("UTF8_STRING"), atom("TARGETS")
         kinds = {utf8, Xatom.STRING, atom("TEXT"), atom("text/plain;charset=utf-8")}
-        where = request.property or request.target  # obsolete clients leave the property out
+        where = request.property or request.target  # obsolete clients name no property
         asks, has_focus = client_of(self._display, request.requestor.id), self._with_focus()
         wanted = has_focus if self._client is None else self._client
         self._asked = time.monotonic() if asks == wanted else self._asked
@@ -215,6 +215,6 @@ class SelectionOwner:
         return request.target in kinds and asks == wanted
 
     def _with_focus(self) -> int | None:
-        """The connection whose window has the focus; None for no window."""
+        """Return the client whose window has the focus; None if no window has it."""
         focus = self._display.get_input_focus().focus
         return None if isinstance(focus, int) else client_of(self._display, focus.id)

@@ -12,9 +12,9 @@ from agent.desktop.x11.connection import open_display, tells_loss, text_of
 
 _BUTTONS = {1: "left", 2: "middle", 3: "right"}
 _WHEEL = {4: (0, -1), 5: (0, 1), 6: (-1, 0), 7: (1, 0)}  # right and down
-#: Bits of an event's state (X11 protocol), by our names; the first layout's bit follows at 13.
+#: Bits of an event's state (X11 protocol) and our names for them. The layout's number begins at bit 13.
 _MODIFIERS = {0: "shift", 2: "ctrl", 3: "alt", 6: "super"}
-#: Seconds that the owner of the clipboard has to answer.
+#: Seconds for the clipboard's owner to answer.
 _PATIENCE = 1.0
 
 
@@ -100,7 +100,7 @@ class X11Window(Shown):
                 self._display.refresh_keyboard_mapping(event)
 
     def _take_focus(self) -> None:
-        """Take the focus where no window manager gives it; others decide for themselves."""
+        """Take the focus, in case there is no window manager to give it."""
         from Xlib import X, error
 
         self._window.set_input_focus(X.RevertToParent, X.CurrentTime, onerror=error.CatchError(error.BadMatch))

@@ -1,8 +1,8 @@
-"""How text gets into an X11 application: by keys, or by pasting, whichever replaces what is selected there.
+"""Enters text into X11 applications, by keys or by pasting.
 
-Keys replace a selection in every toolkit, touch no clipboard, and reach what takes no pasted text; but they are slow,
-have only the characters of the layout, and programs may complete or correct what they make. Pasting takes any text at
-once, but by which chord, from which selection, and whether it replaces what is selected differs (configs/pasting.toml).
+Keys replace the selected text in every toolkit and touch no clipboard, but they are slow, have only the characters of
+the layout, and programs may complete or correct them. Pasting takes any text at once, but chord, selection and whether
+the selected text is replaced differ between programs (configs/pasting.toml).
 """
 
 import re
@@ -22,17 +22,17 @@ from agent.desktop.x11.selections import SelectionOwner, saved
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
-#: Pasted at once; longer text goes in pieces. X servers refuse properties above 256 KiB without special requests.
+#: Bytes pasted at once; longer text is split. X servers reject properties above 256 KiB without special requests.
 _PIECE_BYTES = 60_000
-#: An application that has not fetched the text after this many seconds does not take pasted text.
+#: Seconds after which an application that has not fetched the text counts as not taking pasted text.
 _FETCH_TIMEOUT = 1.5
-#: An application that hangs is waited for so long, in seconds, and asked for so often.
+#: Seconds to wait for an application that hangs, and between two looks at it.
 _HANGS, _POLL = 10.0, 0.2
-#: Text of one line up to this length is typed by keys, where it can be.
+#: Single-line text up to this many characters is typed by keys if possible.
 _KEYS_AT_FIRST = 60
-#: Text that is not taken when pasted is typed by keys, if it is at most this long.
+#: Text up to this many characters is typed by keys if pasting fails.
 _MOST_KEYS = 200
-#: A clipboard manager looks at once at what is new; its look must not count as the paste.
+#: Seconds in which clipboard managers read a new selection; their read must not count as the paste.
 _MANAGERS_LOOK = 0.03
 _NOTHING_TOOK_IT = "nothing on the screen took the text: is the right field focused?"
 _NO_FOCUS = "nothing has the keyboard focus, so nothing was typed: click where to type first"
@@ -41,20 +41,25 @@ _DESKTOP = "only the desktop itself has the keyboard focus, and it took no text:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How an application takes text."""
+    """How to enter text into an application."""
 
-    keys: bool = True  # short text by keys
-    selections: tuple[str, ...] = ("CLIPBOARD", "PRIMARY")  # what it may paste from
-    types_over: bool = False  # what is selected is replaced by keys only, and ctrl+v pastes
+    keys: bool = True  # whether short text is typed by keys
+    selections: tuple[str, ...] = ("CLIPBOARD", "PRIMARY")  # the selections that it may paste from
+    types_over: bool = False  # whether only keys replace the selected text; ctrl+v pastes then
 
 
 def way_of(
     app: str, libraries: Iterable[str], *, composes: bool, tk: bool, selected: bool, desktop: bool = False
 ) -> Way:
-    """How an application takes text (configs/pasting.toml).
+    """Return how to enter text into an application (configs/pasting.toml).
 
-    `composes`: keys go through an input method there. `tk`: Tk shows it. `desktop`: it is the desktop itself, on which
-    keys do other things unless a name is being changed. `selected`: it owns PRIMARY, so it has selected something.
+    Args:
+        app: the application's class.
+        libraries: the libraries that it has loaded.
+        composes: whether its keys go through an input method.
+        tk: whether its toolkit is Tk.
+        selected: whether it owns PRIMARY, so that some text in it is selected.
+        desktop: whether it is the desktop itself, where keys are shortcuts unless a file is being renamed.
     """
     known = load_config("pasting.toml")
 
@@ -71,7 +76,7 @@ class X11TextEntry:
     """Text entry on X11; needs xclip to restore the clipboard.
 
     Args:
-        number_here: the number that a process has here, where its window tells another one.
+        number_here: translates a window's PID into our PID namespace.
 
     Raises:
         EnvironmentLacksError: xclip is missing.
@@ -84,15 +89,15 @@ class X11TextEntry:
             raise EnvironmentLacksError("The program xclip is missing.", "Install it: apt-get install xclip.")
 
     def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
-        """Enter the text, and leave the selections as they were; see `TextEntry.enter`.
+        """Enter the text and restore the selections; see `TextEntry.enter`.
 
-        Where another window takes the focus meanwhile, nothing more is typed, and how much was is said.
+        If another window takes the focus meanwhile, stop. The error then says how much was typed.
         """
         with closing(open_display()) as display:
             _Entering(display, text, press, check_stop, self._program).enter()
 
     def _program(self, receiver: Receiver) -> Program:
-        """The program that shows a window, read once."""
+        """Return the program that shows a window, inspected only once."""
         if receiver.pid is None:
             return Program()
         key = receiver.client, receiver.pid, receiver.app
@@ -102,7 +107,7 @@ class X11TextEntry:
 
 
 class _Entering:
-    """One text on its way into the window that has the focus."""
+    """Enters one text into the window that has the focus."""
 
     def __init__(
         self,
@@ -117,13 +122,13 @@ class _Entering:
         self._receiver = find_receiver(display)
         self._text = text.rstrip("\n")
         self._enters = len(text) - len(self._text)
-        self._done = 0  # so many characters of it
+        self._done = 0  # characters entered so far
         self._press = press
         self._program = program
         self._check_stop = check_stop
 
     def enter(self) -> None:
-        """Enter it. Raises ActionFailedError."""
+        """Enter the text. Raises ActionFailedError."""
         if self._text:
             self._enter_text()
         for _ in range(self._enters):
@@ -147,7 +152,7 @@ class _Entering:
                     continue
                 if receiver is not None and receiver.desktop:
                     raise ActionFailedError(_DESKTOP)
-                # A late fetch by an application that hung must not get the person's own.
+                # An application that hung and pastes late must not get the person's own clipboard.
                 with closing(SelectionOwner("", way.selections)) as nothing:
                     if number or len(text) > _MOST_KEYS or not self._type(lambda: nothing.serve(0)):
                         raise ActionFailedError(_NOTHING_TOOK_IT)
@@ -165,7 +170,7 @@ class _Entering:
         )
 
     def _type(self, meanwhile: Callable[[], object] = lambda: None) -> bool:
-        """Type the rest by keys; False, with nothing typed, where the keyboard cannot."""
+        """Type the rest by keys. Return False, with nothing typed, if the keyboard cannot type it."""
         rest = self._text[self._done :]
         strokes = self._keyboard.strokes(rest)
         if strokes is None or not self._keyboard.is_plain(rest):
@@ -193,7 +198,7 @@ class _Entering:
             self._press(("backspace",))
 
     def _paste(self, text: str, way: Way) -> bool:
-        """Paste it; False when nothing took it."""
+        """Paste a text. Return False if nothing took it."""
         client = self._receiver.client if self._receiver is not None else None
         with closing(SelectionOwner(text, way.selections, client)) as owner:
             owner.serve(_MANAGERS_LOOK)
@@ -204,7 +209,7 @@ class _Entering:
             return taken
 
     def _takes_late(self, owner: SelectionOwner) -> bool:
-        """Whether an application that hangs takes it in the end. Raises ActionFailedError: it goes on hanging."""
+        """Whether an application that hangs takes the text later. Raises ActionFailedError if it keeps hanging."""
         if self._receiver is None or owner.thief:
             return False
         ping, deadline = Ping(self._display, self._receiver.focus), time.monotonic() + _HANGS
@@ -213,20 +218,20 @@ class _Entering:
                 return True
             if time.monotonic() >= deadline:
                 raise ActionFailedError(f"{self._receiver.name} does not answer: wait, and look what arrived")
-        return owner.serve_paste(_POLL, self._check_stop)  # it may have been asked before it was sent the keys
+        return owner.serve_paste(_POLL, self._check_stop)  # it may have answered the ping before the keys reached it
 
     def _check(self) -> None:
-        """Raise where nothing more is to be typed."""
+        """Raise if the run was stopped or the focus was lost."""
         self._check_stop()
         if self._receiver is not None and not has_focus(self._display, self._receiver):
             raise self._lost()
 
     def _lost(self) -> ActionFailedError:
-        """The error for a lost keyboard focus, with how much of the text was typed."""
+        """Return the error for a lost keyboard focus, which says how much of the text was typed."""
         assert self._receiver is not None
         now = find_receiver(self._display)
         to = "went away" if now is None else f"went to {now.name}"
-        # The key before the last check may have gone with the focus: nobody tells to whom it went.
+        # The key before the last check may have gone to the new window; X11 does not report which window got it.
         part = f"at most the first {self._done} of {len(self._text)} characters are" if self._done else "none of it is"
         if self._done == len(self._text):
             return ActionFailedError(f"the keyboard focus {to} after this was typed, so Enter was not pressed")
@@ -236,7 +241,7 @@ class _Entering:
 
 
 def pieces(text: str, most: int) -> list[str]:
-    """The text in pieces of at most `most` UTF-8 bytes, cut between characters."""
+    """Split a text into pieces of at most `most` UTF-8 bytes, between characters."""
     found: list[str] = []
     data = text.encode("utf-8")
     while data:

@@ -1,7 +1,7 @@
-"""Threads that watch what the loop cannot while it waits: the stop key, the pointer in a corner, a lost display.
+"""Threads that watch for the stop key, the pointer in a corner and a lost display, while the run loop waits.
 
-pyautogui looks at the pointer only before it acts, which can be minutes later, and python3-xlib blocks for good on a
-connection that broke. So each watch looks all the time, with a connection of its own, and sets the stop switch.
+pyautogui checks the pointer only before it acts, which can be minutes later, and python3-xlib blocks forever on a
+broken connection. So each watch polls on its own connection and sets the stop switch.
 """
 
 import itertools
@@ -15,21 +15,21 @@ from agent.desktop.x11.connection import display_lost, keys_down, open_display
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
-#: Seconds between two looks at the pointer: a hand cannot slam and come back faster, and 20 questions a second cost X
-#: nothing.
+#: Seconds between two polls of the pointer. Nobody can move it into a corner and back faster, and 20 requests a second
+#: cost the X server nothing.
 _POINTER_POLL = 0.05
-#: Seconds between two looks at the keyboard: a chord is held for twice as long and more.
+#: Seconds between two polls of the keyboard: a chord is held for at least twice as long.
 _KEYBOARD_POLL = 0.04
 _CORNER = "the pointer was moved into a corner of the screen"
 _STOP_KEY = "the stop key was pressed"
-#: Modifiers: their masks (X.h) and their keys.
+#: The modifiers' masks (X.h) and keys.
 _MODIFIERS = {
     "shift": (1, ("Shift_L", "Shift_R")),
     "ctrl": (4, ("Control_L", "Control_R")),
     "alt": (8, ("Alt_L", "Alt_R")),
     "super": (64, ("Super_L", "Super_R")),
 }
-#: Caps Lock, Num Lock and what else may be down besides the chord, perhaps by the agent's own hand.
+#: Masks of Caps Lock, Num Lock and other modifiers that may be active besides the chord, perhaps by the agent's hand.
 _OTHERS = (2, 16, 32, 64, 128)
 _KEYSYMS = {"enter": "Return", "print_screen": "Print", "pause": "Pause"}
 
@@ -43,20 +43,20 @@ class DisplayWatch:
         self._armed = False
         display = _connect()
         if display is not None:
-            # Looked at once before the run begins: a pointer that is in a corner from the start was not slammed there.
+            # One look before the run begins: if the pointer is in a corner from the start, nobody moved it there.
             with suppress(Exception):
                 self._look(display)
             threading.Thread(target=self._watch, args=(display,), name="watch", daemon=True).start()
 
     def close(self) -> None:
-        """Stop watching; does not wait."""
+        """Stop watching. Does not wait for the thread."""
         self._closed.set()
 
     def _watch(self, display: Any) -> None:
         while not self._closed.wait(_POINTER_POLL) and not self._stop.stopped:
             try:
                 self._look(display)
-            except Exception as problem:  # a broken connection surfaces as any of a dozen exceptions
+            except Exception as problem:  # a broken connection raises any of a dozen exceptions
                 display = _connect()
                 if display is None:
                     if not self._closed.is_set():
@@ -75,13 +75,13 @@ class DisplayWatch:
 
 
 class StopKey:
-    """Sets the stop switch when the chord is pressed anywhere, until it is closed; the chord "none" does nothing.
+    """Sets the stop switch when the chord is pressed anywhere, until it is closed. The chord "none" does nothing.
 
     The chord is grabbed, so that no application gets it. A grab does not work during another grab (an open menu, a
-    virtual machine), so the state of the keyboard is looked at as well.
+    virtual machine), so the keyboard's state is polled as well.
 
     Raises:
-        UsageError: that is no chord.
+        UsageError: `chord` is not a chord.
     """
 
     def __init__(self, stop: StopSwitch, chord: str = DEFAULT_CHORD) -> None:
@@ -95,8 +95,8 @@ class StopKey:
             display = open_display()
             refused = self._grab(display, modifiers, key)
         except EnvironmentLacksError:
-            return  # told elsewhere
-        except Exception as error:  # python3-xlib surfaces a lost connection as any of a dozen exceptions
+            return  # reported elsewhere
+        except Exception as error:  # python3-xlib raises any of a dozen exceptions for a lost connection
             self.remark = f"The stop key {chord} cannot be watched ({error!r})."
             return
         if not self._wanted:
@@ -107,18 +107,18 @@ class StopKey:
         threading.Thread(target=self._watch, args=(display,), name="stop key", daemon=True).start()
 
     def close(self) -> None:
-        """Give the chord back; does not wait."""
+        """Release the grab. Does not wait for the thread."""
         self._closed.set()
 
     def _grab(self, display: Any, modifiers: list[str], key: str) -> bool:
-        """Grab the chord with everything else that may be down; whether another program has it."""
+        """Grab the chord, with any other modifiers. Return whether another program has grabbed it already."""
         from Xlib import XK, X, error
 
         def codes(names: tuple[str, ...]) -> frozenset[int]:
             return frozenset(code for name in names if (code := display.keysym_to_keycode(XK.string_to_keysym(name))))
 
         keys = codes((key if len(key) == 1 else _KEYSYMS.get(key, key.title()),))
-        # All of these sets must have a key that is down.
+        # The chord is pressed if each of these sets has a key that is down.
         self._wanted = [keys, *(codes(_MODIFIERS[modifier][1]) for modifier in modifiers)] if keys else []
         mask = sum(_MODIFIERS[modifier][0] for modifier in modifiers)
         others = [other for other in _OTHERS if not other & mask]
@@ -134,7 +134,7 @@ class StopKey:
     def _watch(self, display: Any) -> None:
         from Xlib import X
 
-        with suppress(Exception):  # a lost display is told by the watch on it
+        with suppress(Exception):  # `DisplayWatch` reports a lost display
             while not self._closed.is_set() and not self._stop.stopped:
                 while display.pending_events():
                     if display.next_event().type == X.KeyPress:

@@ -1,4 +1,4 @@
-"""The windows of an X11 desktop, as its window manager tells of them (EWMH)."""
+"""The windows of an X11 desktop, as its window manager lists them (EWMH)."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -43,7 +43,7 @@ class X11Windows(Windows):
     def at(self, x: int, y: int) -> Window | None:
         known = set(self._ids("_NET_CLIENT_LIST"))
         top = handle = self._root.translate_coords(self._root, x, y).child
-        while handle:  # from the frame down to the window in it; the server knows shapes and what lets clicks through
+        while handle:  # from the frame down to the window in it; the server knows shapes and click-through windows
             if handle.id in known:
                 return self._describe(handle.id)
             handle = handle.translate_coords(self._root, x, y).child
@@ -86,7 +86,7 @@ class X11Windows(Windows):
 
     @unless_gone()
     def _within(self, handle: Any, known: set[int], depth: int = 3) -> int | None:
-        """The known window that a frame is around, for points on the frame itself (title, borders, buttons)."""
+        """Return the known window inside a frame, for points on the frame itself (title, borders, buttons)."""
         children = handle.query_tree().children
         found = next((child.id for child in children if child.id in known), None)
         if found is None and depth:
@@ -94,7 +94,7 @@ class X11Windows(Windows):
         return found
 
     def _helper(self, handle: Any, known: set[int]) -> Window | None:
-        """A window that no window manager manages (a menu, an old dock), by its class or its program's window."""
+        """Describe an unmanaged window (a menu, an old dock), or another window of its program if it has no class."""
         own = self._describe(handle.id)
         if own is not None and own.app:
             return own
@@ -111,7 +111,7 @@ class X11Windows(Windows):
         message = event.ClientMessage(
             window=window_of(self._display, identifier),
             client_type=self._display.intern_atom("_NET_ACTIVE_WINDOW"),
-            data=(32, [2, X.CurrentTime, 0, 0, 0]),  # 2: asked for by a pager, that is by the person (EWMH)
+            data=(32, [2, X.CurrentTime, 0, 0, 0]),  # source indication 2: a pager, that is the person (EWMH)
         )
         self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
         self._display.sync()
@@ -126,13 +126,13 @@ class X11Windows(Windows):
         return self._parts.visible()
 
     def of_terminal(self, environ: Mapping[str, str]) -> Window | None:
-        """Return the window that a terminal names as WINDOWID."""
+        """Return the window that a terminal names in WINDOWID."""
         told = environ.get("WINDOWID", "")
         return self._around(int(told)) if told.isdigit() else None
 
     @unless_gone()
     def _around(self, identifier: int) -> Window | None:
-        """The top-level window that a window is or lies in."""
+        """Return the top-level window that contains a window or is it."""
         known = self._ids("_NET_CLIENT_LIST")
         handle = window_of(self._display, identifier)
         while handle and handle.id not in known:
@@ -140,7 +140,7 @@ class X11Windows(Windows):
         return self._describe(handle.id) if handle else None
 
     def told_bus(self) -> str:
-        """The address of the accessibility bus of this display's applications, as it tells it; "" for none."""
+        """Return the address of the accessibility bus that this display announces; "" if none."""
         return text_of(self._property(self._root.id, "AT_SPI_BUS"))
 
     def close(self) -> None:
@@ -168,14 +168,14 @@ class X11Windows(Windows):
 
 
 def open_windows() -> X11Windows | None:
-    """A connection to the windows of DISPLAY; None where it cannot be made."""
+    """Open a connection to the windows of DISPLAY; None if that fails."""
     with suppress(EnvironmentLacksError):
         return X11Windows()
     return None
 
 
 def same_display(one: str, other: str) -> bool:
-    """Whether two values of DISPLAY name the same server: :0, :0.0 and unix:0 do."""
+    """Whether two values of DISPLAY name the same server, such as :0, :0.0 and unix:0."""
 
     def plain(display: str) -> str:
         host, _, number = display.rpartition(":")
