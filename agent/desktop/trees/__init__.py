@@ -1,1 +1,1 @@
-"""The accessibility tree (AT-SPI), read over D-Bus alone. It knows no display system: windows come by the protocol."""
+"""Reads the accessibility tree (AT-SPI) over D-Bus, on any display system: windows come through the protocol."""

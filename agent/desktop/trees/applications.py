@@ -1,4 +1,4 @@
-"""The applications on the accessibility bus, and which of their windows are which on the desktop."""
+"""The applications on the accessibility bus, and how their window nodes match the windows of the desktop."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,48 +11,48 @@ from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter,
 from agent.desktop.trees.wire import Call
 
 _REGISTRY = ("org.a11y.atspi.Registry", ROOT)
-#: Toolkits that show pages, where anything may take clicks.
+#: Toolkits that show web pages, where any element may be clickable.
 _BROWSERS = ("Gecko", "Chromium", "WebKitGtk", "WebKitGTK")
 _TOLD = ("Name",)
 _MOST_APPLICATIONS = 200
 _MOST_WINDOWS = 50
-#: By so many pixels the sizes of a window and of its node may differ: GTK 4 leaves out borders that it draws itself.
+#: Pixels by which the sizes of a window and of its node may differ: GTK 4 leaves out borders that it draws itself.
 _BORDER = 64
 
 
 @dataclass(slots=True)
 class Application:
-    """An application, and what is known about it."""
+    """An application on the accessibility bus, with what earlier reads have found out."""
 
     ref: Ref
     name: str
     pid: int | None
     toolkit: str
-    matches: bool = True  # whether it answers the question for all that is shown
-    windows: tuple[Ref, ...] = ()  # those that it had the last time
-    shown: tuple[Ref, ...] = ()  # those of them that were read the last time
+    matches: bool = True  # whether it answers `tree.showing_below`
+    windows: tuple[Ref, ...] = ()  # its windows at the last read
+    shown: tuple[Ref, ...] = ()  # those of them whose nodes were read
     unfolded: dict[Ref, Asked] = field(default_factory=dict)  # see `gtk4.cached`
     hollow: set[Ref] = field(default_factory=set)  # see `gtk4.hollow_lists`
 
     @property
     def is_gtk4(self) -> bool:
-        """Whether its coordinates are those of its windows, and its nodes are told in one call."""
+        """Whether coordinates are relative to the window, and one call returns all nodes."""
         return self.toolkit == "GTK"
 
     @property
     def is_browser(self) -> bool:
-        """Whether it shows pages."""
+        """Whether it shows web pages."""
         return self.toolkit in _BROWSERS
 
 
 def registered() -> Question[list[Ref] | None]:
-    """The applications that there are; None where nobody keeps a list."""
+    """Return the applications in the registry; None if there is no registry."""
     [reply] = yield [children(_REGISTRY)]
     return None if reply is None else refs(reply, _MOST_APPLICATIONS)
 
 
 def of_process(known: Iterable[Ref], pid: int | None) -> Question[list[Ref]]:
-    """The applications of a process besides those known; the bus itself tells which they are, also of hung ones."""
+    """Return a process's applications that are not known yet. The bus itself knows the PIDs, even of hung processes."""
     found = yield from registered()
     fresh = [ref for ref in found or () if ref not in {*known}]
     replies = yield [_process(ref) for ref in fresh]
@@ -65,7 +65,7 @@ def _process(ref: Ref) -> Call:
 
 
 def introduce(ref: Ref) -> Question[Application | None]:
-    """What an application says of itself; None where it says nothing."""
+    """Ask an application for its name, process and toolkit; None if it does not answer."""
     replies = yield [_process(ref), getter(ref, "Accessible", "Name"), getter(ref, "Application", "ToolkitName")]
     if replies[1] is None:
         return None
@@ -73,7 +73,7 @@ def introduce(ref: Ref) -> Question[Application | None]:
 
 
 def windows_of(application: Application) -> Question[list[Node]]:
-    """The nodes of its windows; those known from the last time are asked about at once."""
+    """Return the nodes of an application's windows. Windows known from the last read are queried at once."""
 
     def listed() -> Question[list[Ref]]:
         [reply] = yield [children(application.ref)]
@@ -88,17 +88,21 @@ def windows_of(application: Application) -> Question[list[Node]]:
 
 
 def _is_dialog_of_gtk4(application: Application, node: Node) -> bool:
-    """GTK 4.8 calls its dialogs fillers, and says of nothing that it is showing; what is none matches no window."""
+    """Whether a node may be a dialog. GTK 4.8 gives dialogs the role "filler", and sets "showing" on no node.
+
+    Other nodes may pass too, but they match no window later.
+    """
     return application.is_gtk4 and has(node.states, VISIBLE) and bool(node.name)
 
 
 def matching(nodes: Sequence[Node], layers: Sequence[Layer], pid: int | None) -> dict[Ref, Layer]:
-    """Which of the layers each node of a window is: of the same process, by title, size and place."""
+    """Match window nodes to layers of the same process, by title, size and place."""
     own = [layer for layer in layers if pid is not None and layer.window.pid == pid]
     clients = {layer.client for layer in own}
     own += [layer for layer in layers if layer.window.pid is None and layer.client in clients and layer not in own]
-    # An application in a container has another number there than here: then title and size must both fit. In one, those
-    # outside have no number: size and place are enough, as a dialog may call itself otherwise than its window.
+    # An application in a container has another PID there, so no layer has its PID: then title and size must both match.
+    # Seen from inside a container, applications outside have PID 0: then size and place are enough, because a dialog's
+    # node may have another title than its window.
     least, candidates = (1, own) if own else (5 if pid == 0 else 8, list(layers))
     pairs = [(_likeness(node, layer), node, layer) for node in nodes for layer in candidates if not layer.backdrop]
     found: dict[Ref, Layer] = {}
@@ -111,7 +115,7 @@ def matching(nodes: Sequence[Node], layers: Sequence[Layer], pid: int | None) ->
 
 
 def _likeness(node: Node, layer: Layer) -> int:
-    """How well a node and a layer go together; 0 for not at all."""
+    """Score how well a node matches a layer; 0 if it does not."""
     score = 4 * (bool(node.name) and node.name == layer.window.title)
     if node.box is None:
         return score
@@ -127,10 +131,10 @@ def _likeness(node: Node, layer: Layer) -> int:
 
 
 def origin_of(application: Application, layer: Layer, frame: Node) -> tuple[int, int]:
-    """Return where the coordinates of a window begin: on X11 those of the screen, except for GTK 4.
+    """Return the origin of a window's coordinates. On X11 it is the screen's origin, except for GTK 4.
 
-    Measured with GTK 4.8 under a window manager that does not compose: it draws a border of 5 pixels around itself,
-    which the node of the window leaves out. Where a shadow is drawn, the window says so and the layer leaves it out.
+    Measured with GTK 4.8 under a non-compositing window manager: it draws a border of 5 pixels around its window, which
+    the window's node leaves out. A shadow is declared by the window, and the layer leaves it out.
     """
     if not application.is_gtk4:
         return layer.surface or (0, 0)

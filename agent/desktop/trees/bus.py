@@ -1,7 +1,7 @@
-"""A connection to the accessibility bus: many questions at a time to many applications, and no wait for a silent one.
+"""A connection to the accessibility bus for many concurrent calls, which does not wait for hung applications.
 
-A question is a generator that yields the calls it needs next and is handed their replies. All of them go on side by
-side, so that an application that hangs holds up nobody but those who ask it. Used from one thread.
+A question is a generator that yields the calls it needs next and is sent their replies. All questions run concurrently,
+so that a hung application delays only the questions about it. Used from one thread.
 """
 
 import select
@@ -18,31 +18,31 @@ from agent.desktop.trees.wire import HEAD, Call, can_be_sent, decode, encode, si
 from foundation.errors import EnvironmentLacksError
 
 T = TypeVar("T")
-#: The body of a reply; None where none came, or one of another signature than was asked for.
+#: The body of a reply; None if no reply came, or one with another signature than expected.
 Body: TypeAlias = "tuple[Any, ...] | None"
-#: Yields calls, is handed their replies in order, and returns what it found.
+#: Yields calls, is sent their replies in order, and returns its result.
 Question: TypeAlias = Generator[Sequence[Call], list[Body], T]
 
-#: So many calls wait for their replies in one application. With 64, both sides wait for each other more often.
+#: Calls in flight per application. With 64, both sides wait for each other more often.
 _WIDTH = 192
-#: A reply longer than this is read past and never looked at: the largest of real applications has 0.2 MB.
+#: Bytes. Longer replies are skipped: the largest reply of a real application has 0.2 MB.
 _LONGEST = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long is waited, in seconds."""
+    """Timeouts in seconds."""
 
-    silence: float = 0.3  # for an application that answers nothing: a healthy one takes 1 to 25 ms
-    total: float = 0.4  # for everything, once somebody turned out to be silent
-    working: float = 1.5  # for everything while all of them answer, as on a busy machine
-    dropped: float = 10.0  # so long a silent one is not asked again, once it was silent twice in a row
-    first_dropped: float = 1.0  # and so long the first time, and while it is seen to be busy
+    silence: float = 0.3  # without any reply from an application; a healthy one takes 1 to 25 ms
+    total: float = 0.4  # for all questions, once an application has been silent
+    working: float = 1.5  # for all questions while all applications answer, as on a busy machine
+    dropped: float = 10.0  # pause before a silent application is called again, if it was silent twice in a row
+    first_dropped: float = 1.0  # the same pause after the first silence, and while its process is busy
 
 
 @dataclass(slots=True)
 class _Asked:
-    """A question under way."""
+    """A question that waits for replies."""
 
     question: Question[Any]
     replies: list[Body] = field(default_factory=list)
@@ -52,7 +52,7 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Peer:
-    """An application, as far as calls to it go."""
+    """The queued and pending calls of one application."""
 
     queue: "deque[tuple[_Asked, int, Call]]" = field(default_factory=deque)
     flying: int = 0
@@ -60,7 +60,7 @@ class _Peer:
 
 
 def together(*questions: Question[Any]) -> Question[list[Any]]:
-    """Ask several questions at once: what they need next goes out together, and their answers come in their order."""
+    """Combine several questions into one that runs them concurrently and returns their results in order."""
     results: list[Any] = [None] * len(questions)
     wanted: dict[int, Sequence[Call]] = {}
 
@@ -83,15 +83,15 @@ def together(*questions: Question[Any]) -> Question[list[Any]]:
 
 
 class Bus:
-    """One connection.
+    """A connection to an accessibility bus.
 
     Args:
-        address: of the bus.
-        limits: how long is waited.
-        is_busy: whether a name on the bus belongs to a process that is computing, rather than hung.
+        address: the D-Bus address.
+        limits: timeouts.
+        is_busy: tells whether a bus name belongs to a process that is computing, not hung.
 
     Raises:
-        EnvironmentLacksError: nobody answers at that address.
+        EnvironmentLacksError: no bus answers at this address.
     """
 
     def __init__(
@@ -99,14 +99,14 @@ class Bus:
     ) -> None:
         self.limits = limits or Limits()
         self._is_busy = is_busy
-        self.silent: dict[str, float] = {}  # who does not answer, and until when it is left alone
-        self._warned: set[str] = set()  # who was silent and has not answered since
+        self.silent: dict[str, float] = {}  # application that does not answer -> the time until which it is not called
+        self._warned: set[str] = set()  # applications that were silent and have not answered since
         self._serial = 0
         self._flying: dict[int, tuple[_Asked, int, Call]] = {}
         self._peers: dict[str, _Peer] = defaultdict(_Peer)
         self._out = bytearray()
         self._in = bytearray()
-        self._skip = 0  # so many bytes of a reply that is too long are still to come
+        self._skip = 0  # bytes still to be skipped of a reply that is too long
         self._socket = connect(address, self.limits.silence)
         hello = Call("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello", "s")
         if self.ask(_one(hello)) is None:
@@ -114,12 +114,12 @@ class Bus:
             raise EnvironmentLacksError("The accessibility bus does not answer.", "Log out and in again.")
 
     def ask(self, question: Question[T]) -> T | None:
-        """What one question found; None where it broke."""
+        """Return the result of one question; None if it did not finish in time."""
         found: T | None = self.ask_all([question])[0]
         return found
 
     def ask_all(self, questions: Iterable[Question[Any]], seconds: float | None = None) -> list[Any]:
-        """What each question found, in their order; None for those that could not end in time.
+        """Return the results of the questions in order; None for those that did not finish in time.
 
         Raises:
             EnvironmentLacksError: the connection was lost.
@@ -136,7 +136,7 @@ class Bus:
                 self._wait(until - now)
                 if self._drop_silent() and seconds is None:
                     until = min(until, began + self.limits.total)
-            if seconds is None:  # whoever is still not done is either hung or never will be
+            if seconds is None:  # those that are still not done are hung or will never finish
                 for name in self._peers:
                     self._leave_alone(name)
         except OSError as error:
@@ -154,7 +154,7 @@ class Bus:
             self._socket.close()
 
     def _advance(self, asked: _Asked, *, first: bool = False) -> None:
-        """Hand a question its replies, and take its next calls."""
+        """Send a question its replies, and queue its next calls."""
         while True:
             try:
                 calls = next(asked.question) if first else asked.question.send(asked.replies)
@@ -188,7 +188,7 @@ class Bus:
                 del self._out[:sent]
 
     def _wait(self, seconds: float) -> None:
-        """Wait until there is something to do, and read what came."""
+        """Wait until the socket is ready or a timeout expires, and process what arrived."""
         oldest = min((peer.heard for peer in self._peers.values() if peer.flying), default=0.0)
         patience = oldest + self.limits.silence - time.monotonic()
         writing = [self._socket] if self._out else []
@@ -241,14 +241,14 @@ class Bus:
             self._advance(asked)
 
     def _leave_alone(self, name: str) -> None:
-        """Ask an application nothing for a while."""
+        """Pause calls to an application."""
         hung = name in self._warned and not self._is_busy(name)
         seconds = self.limits.dropped if hung else self.limits.first_dropped
         self._warned.add(name)
         self.silent[name] = time.monotonic() + seconds
 
     def _drop_silent(self) -> bool:
-        """Give up on whoever has answered nothing for too long; whether there was any such."""
+        """Give up on applications that have been silent for too long. Return whether there were any."""
         before = len(self.silent)
         now = time.monotonic()
         for name, peer in list(self._peers.items()):
@@ -272,7 +272,7 @@ def _one(call: Call) -> Question[Body]:
 
 
 def connect(address: str, seconds: float) -> socket.socket:
-    """A socket on which a bus has let us in; not blocking. Raises EnvironmentLacksError."""
+    """Return an authenticated, non-blocking socket to a bus. Raises EnvironmentLacksError."""
     from jeepney.bus import get_connectable_addresses
 
     try:

@@ -1,4 +1,4 @@
-"""What elements hold: the text of fields, the numbers of sliders, what a combo box shows; and what labels them."""
+"""Reads the contents of elements (text of fields, numbers of sliders, choice of combo boxes) and their labels."""
 
 import math
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from agent.desktop.trees.tree import Ref, getter, method, refs, text_of, variant
 from agent.desktop.trees.wire import Call
 from agent.safety.text import one_line
 
-#: Of a long text, its beginning; of a terminal, which tells what it shows, the end.
+#: Characters that are kept of a text, and read of a terminal. Texts keep their beginning, terminals their end.
 _LONGEST_TEXT, _LONGEST_TERMINAL = 1000, 8000
 _NUMBERS = ("CurrentValue", "MinimumValue", "MaximumValue")
 _LABELLED_BY = 2  # AtspiRelationType
-#: First actions that make a part of a page something to click; "clickAncestor" and the like are another's.
+#: Names of first actions that make a part of a page clickable. "clickAncestor" and the like belong to an ancestor.
 _TAKES = frozenset({"click", "press", "jump", "activate", "check", "uncheck", "toggle", "open"})
 
 
 def fill(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
-    """Ask for values, limits and labels. Passwords are never asked for."""
+    """Read values, limits and labels into drafts. The contents of password fields are never read."""
     asked: list[tuple[Draft, str, Call]] = []
     for draft in wanted:
         ref = draft.node.ref
@@ -44,7 +44,7 @@ def fill(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
     for (draft, what, _), reply in zip(asked, replies, strict=True):
         if what == "text" and reply:
             text = str(reply[0])
-            if draft.role == TERMINAL:  # up to the cursor, which may be on a line that is empty yet
+            if draft.role == TERMINAL:  # up to the cursor, which may be on an empty line
                 text = text[: max(carets.get(draft.node.ref, 0), len(text.rstrip()))][-_LONGEST_TEXT:]
             draft.value = text[:_LONGEST_TEXT]
         elif what == "caret" and reply:
@@ -65,13 +65,13 @@ def fill(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
 
 
 def clicked(candidates: Sequence[Ref]) -> Question[list[Ref]]:
-    """Which of these parts of a page take clicks, by the name of their first action."""
+    """Return those of these parts of a page that are clickable, by the name of their first action."""
     replies = yield [method(ref, "Action", "GetName", "s", "i", 0) for ref in candidates]
     return [ref for ref, reply in zip(candidates, replies, strict=True) if reply and reply[0] in _TAKES]
 
 
 def _name(tree: Tree, wanted: Sequence[tuple[Draft, str, Ref]]) -> Question[None]:
-    """Give drafts the names of other nodes, as labels and as what they show."""
+    """Set labels and shown choices of drafts to the names of other nodes."""
     unknown = [ref for _, _, ref in wanted if ref not in tree.nodes]
     replies = yield [getter(ref, "Accessible", "Name") for ref in unknown]
     told = {ref: text_of(("s", variant(reply, "s") or "")) for ref, reply in zip(unknown, replies, strict=True)}
@@ -98,6 +98,6 @@ def _relations(ref: Ref) -> Call:
 
 
 def _labels(reply: Body) -> list[Ref]:
-    """What labels a node, by its relations."""
+    """Return the nodes that label a node, from its relations."""
     relations = reply[0] if reply else ()
     return [tuple(ref) for kind, targets in relations if kind == _LABELLED_BY for ref in targets[:1]]

@@ -1,7 +1,7 @@
-"""The elements of a desktop by its accessibility trees: see `agent.desktop.protocol.elements.Elements`.
+"""The elements of a desktop, read from its accessibility trees. See `agent.desktop.protocol.elements.Elements`.
 
-Which window is on top is asked of the windows, never of a tree: every window says of all its nodes that they are
-showing, also under another window.
+Which window is on top comes from the windows, never from a tree: a window's nodes claim to be showing even if another
+window covers them.
 """
 
 import time
@@ -44,9 +44,9 @@ from agent.screen.outline import Element, Outline
 from foundation.errors import EnvironmentLacksError
 
 _LIMITS = Limits()
-#: The look at one point, or for the focus, may take so long.
+#: Seconds for a quick look at one point or at the focus.
 _AT = 0.05
-#: After a failure, the bus is not looked for again for so long.
+#: Seconds after a failure before connecting to the bus again.
 _RETRY = 10.0
 T = TypeVar("T")
 #: Looks for one thing in an application.
@@ -55,7 +55,7 @@ Look: TypeAlias = Callable[[Lookup], Question[T | None]]
 
 @dataclass(slots=True)
 class _Memory:
-    """What was trusted, as long as a window's nodes and boxes are the same."""
+    """The results of hit tests, valid as long as a window's nodes and boxes stay the same."""
 
     fingerprint: int = 0
     trusted: dict[Ref, bool] = field(default_factory=dict)
@@ -64,8 +64,12 @@ class _Memory:
 class AtspiElements:
     """The elements of a desktop.
 
-    `find_bus` returns the addresses at which the accessibility bus may be, the best first, and may raise
-    EnvironmentLacksError. `windows` is closed with this. `number_here` translates PIDs that the bus tells.
+    Args:
+        find_bus: returns the possible addresses of the accessibility bus, the best first; may raise
+            EnvironmentLacksError.
+        windows: a connection to the windows, which `close` closes too.
+        monitors: the regions of the monitors.
+        number_here: translates a PID from the bus into our PID namespace.
     """
 
     def __init__(
@@ -117,7 +121,7 @@ class AtspiElements:
         return self._looked_at_active(Lookup.text)
 
     def _looked_at_active(self, look: Callable[[Lookup, list[Layer]], Question[T | None]]) -> T | None:
-        """What one quick look at the active window tells."""
+        """Take one quick look at the active window."""
         began = time.monotonic()
         active = self._windows.active()
         layers = self._windows.layers()
@@ -125,7 +129,7 @@ class AtspiElements:
         return None if layer is None else self._looked(layer, lambda lookup: look(lookup, layers), began + _AT)
 
     def _looked(self, layer: Layer, look: Look[T], until: float) -> T | None:
-        """What one quick look at a window tells."""
+        """Take one quick look at a window, until a monotonic time."""
         try:
             bus = self._connected()
             left = until - time.monotonic()
@@ -162,7 +166,7 @@ class AtspiElements:
         return False
 
     def _drop(self, reason: str) -> None:
-        """The connection was lost, or there is none."""
+        """Note that the connection was lost or failed, and when to try again."""
         if self._bus is not None:
             self._bus.close()
         self._bus, self._seen = None, []
@@ -170,7 +174,7 @@ class AtspiElements:
         self._applications.clear()
 
     def _read(self, bus: Bus, layers: list[Layer]) -> list[Seen]:
-        """What all applications show: those known from the last time are read while the list of them is asked for."""
+        """Read all applications. Known ones are read while the list of applications is still being fetched."""
         parts = visible_parts(layers, self._monitors)
         before = list(self._applications)
         readings = [self._reading(ref, layers, parts) for ref in before]
@@ -191,7 +195,7 @@ class AtspiElements:
         return self._applications[ref]
 
     def _reading(self, ref: Ref, layers: list[Layer], parts: dict[WindowId, list[Region]]) -> Question[list[Seen]]:
-        """What an application shows on the desktop."""
+        """Read the windows that an application shows on the desktop."""
         application = yield from self._known(ref)
         if application is None or not _may_be_seen(application, layers, parts):
             return []
@@ -230,7 +234,7 @@ class AtspiElements:
         layers: Sequence[Layer],
         cache: dict[Ref, Node] | None,
     ) -> Question[Seen]:
-        """A window of GTK 4."""
+        """Read a window of GTK 4."""
         layer = found[frame.ref]
         origin = origin_of(application, layer, frame)
         nodes, moved = yield from gtk4.placed(cache or {}, frame.ref, *origin, _helpers(layers, layer))
@@ -257,7 +261,7 @@ class AtspiElements:
         yield from together(filled, self._trusting(seen))
 
     def _trusting(self, seen: Seen) -> Question[None]:
-        """Test what has not been tested as it stands."""
+        """Hit-test the controls that have not been tested at their present place."""
         for draft in seen.drafts:
             draft.trusted = not draft.offscreen
         wanted = [draft for draft in seen.drafts if draft.is_control and draft.trusted]
@@ -267,20 +271,21 @@ class AtspiElements:
         if memory is None or memory.fingerprint != fingerprint:
             memory = self._memory[seen.tree.frame] = _Memory(fingerprint)
         for draft in wanted:
-            draft.trusted = memory.trusted.get(draft.node.ref, False)  # until the test says so
+            draft.trusted = memory.trusted.get(draft.node.ref, False)  # until the test succeeds
         fresh = [draft for draft in wanted if draft.node.ref not in memory.trusted]
         if seen.application.is_gtk4:
             yield from trust_gtk4(seen.tree, fresh, seen.origin, seen.moved)
         else:
             yield from trust(seen.tree, fresh, seen.origin)
-        # While a page of GTK 4 fades in, the one before is still found there, and nothing moves afterwards.
+        # While a page of GTK 4 fades in, hit tests still find the old page, and nothing moves afterwards. So a failure
+        # is not remembered.
         fading = seen.application.is_gtk4
         memory.trusted |= {
             draft.node.ref: draft.trusted for draft in fresh if draft.tested and (draft.trusted or not fading)
         }
 
     def _on_top(self, seen: Seen, found: list[Draft], layers: list[Layer], parts: list[Region]) -> list[Draft]:
-        """Those that no other window covers at their middle; what lies off the screen is kept as such."""
+        """Return the drafts whose middle no other window covers, and all drafts off the screen."""
         own = seen.layer.window.id
         helpers = {
             layer.window.id
@@ -303,13 +308,13 @@ class AtspiElements:
 
         for draft in asked:
             if not stays(draft) and draft.popup is None:
-                part = largest_part(draft.box, parts)  # a part of it may be free, as of a text behind a dialog
+                part = largest_part(draft.box, parts)  # a part may be uncovered, as of a text behind a dialog
                 if part is not None:
                     draft.box, tops[id(draft)] = part, own
         return [draft for draft in found if stays(draft)]
 
     def _lacks(self, bus: Bus, layers: Sequence[Layer]) -> str:
-        """Why elements are missing, as a sentence; "" where none are."""
+        """Say why elements are missing, as a sentence; "" if none are."""
         parts = visible_parts(layers, self._monitors)
         left_out = {seen.layer.window.id for seen in self._seen}
         unread = [
@@ -325,14 +330,14 @@ class AtspiElements:
         return Lookup(application, layer, self._seen, self._elements)
 
     def _looking(self, layer: Layer, look: Look[T]) -> Question[T | None]:
-        """A look at the application that a window is of."""
+        """Look at the application that owns a window."""
         pid = layer.window.pid
-        if not any(one.pid == pid for one in self._applications.values()):  # it may have come since the last look
+        if not any(one.pid == pid for one in self._applications.values()):  # it may be new since the last look
             for ref in (yield from of_process(list(self._applications), pid)):
                 yield from self._known(ref)
         for application in [one for one in self._applications.values() if one.pid == pid]:
             return (yield from look(self._lookup(application, layer)))
-        # The bus of a sandbox has no number for what was started outside of it: title and size tell whose window it is.
+        # The bus of a sandbox has PID 0 for programs outside of it: title and size tell whose window it is.
         for ref in (yield from of_process(list(self._applications), 0)):
             yield from self._known(ref)
         for application in [one for one in self._applications.values() if one.pid == 0]:
@@ -343,11 +348,11 @@ class AtspiElements:
 
 
 def _helpers(layers: Sequence[Layer], of: Layer) -> list[Region]:
-    """Where the menus of a window's program are."""
+    """Return the regions of the menus of a window's program."""
     return [layer.outer for layer in layers if layer.helper and layer.client == of.client]
 
 
 def _may_be_seen(application: Application, layers: Sequence[Layer], parts: Mapping[WindowId, list[Region]]) -> bool:
-    """Whether any window of an application may be seen; also where it is not known which are its windows."""
+    """Whether any window of an application may be visible; True if its windows are unknown."""
     own = [layer for layer in layers if layer.window.pid == application.pid and not layer.backdrop]
     return any(parts.get(layer.window.id) for layer in own) if own else True

@@ -1,8 +1,8 @@
-"""GTK 4: one call tells all nodes that it has made so far, and their boxes are those in the window.
+"""Reads GTK 4's nodes: one call returns all nodes that it has created so far, and boxes are relative to the window.
 
-GTK 4.8 (Debian 12) makes a node when its parent is asked for children, never says that anything but the window is
-showing, and counts boxes without paddings (a round button of 34 pixels has 24: its middle is right). What hidden pages
-hold keeps its box: only the hit test tells.
+GTK 4.8 (Debian 12) creates a node when its parent is asked for its children, sets "showing" only on the window, and
+leaves out paddings in boxes (a round button of 34 pixels has 24, with the right middle). Nodes on hidden pages keep
+their boxes: only a hit test can tell that they are hidden.
 """
 
 import time
@@ -20,8 +20,8 @@ from agent.desktop.trees.wire import Call
 _LISTS = numbers("list")
 _PLACED = roles.CONTROLS | roles.CONTAINERS | roles.SCROLL_PANES
 _PLACED_IF_NAMED = roles.TEXTS | roles.NAMED_CONTAINERS
-#: A node that does not tell all the children it claims is asked so many times in a row, then again after so many
-#: seconds, and each time after twice as many: on a busy computer a page may come late.
+#: A node that returns fewer children than it claims is asked this many times in a row, then again after this many
+#: seconds, which double each time: on a busy computer a page may be created late.
 _MOST_TIMES, _AGAIN = 5, 1.0
 _LONGEST_PAUSE = 30.0
 _ITEMS = "a((so)(so)(so)iiassusau)"
@@ -29,15 +29,15 @@ _ITEMS = "a((so)(so)(so)iiassusau)"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What came of asking a node for its children."""
+    """The result of asking a node for its children."""
 
-    claimed: int  # children that it says it has
-    known: int  # those that it told
-    times: int  # so often in a row with the same answer
-    at: float  # when it was asked last, in seconds of the monotonic clock
+    claimed: int  # the number of children that it claims
+    known: int  # the number of children that it returned
+    times: int  # how many times in a row the answer was the same
+    at: float  # the time of the last call (monotonic seconds)
 
     def is_enough(self, node: Node) -> bool:
-        """Whether it need not be asked now."""
+        """Whether the node need not be asked now."""
         if (self.claimed, self.known) != (node.count, len(node.children)) or self.times < _MOST_TIMES:
             return False
         return time.monotonic() - self.at < min(_AGAIN * 2.0 ** (self.times - _MOST_TIMES), _LONGEST_PAUSE)
@@ -48,7 +48,7 @@ def _cached(application: Ref) -> Call:
 
 
 def listed(application: Ref) -> Question[dict[Ref, Node] | None]:
-    """The nodes that an application has made so far, without boxes; None where it has no such cache."""
+    """Return the nodes that an application has created so far, without boxes; None if it has no cache."""
     [reply] = yield [_cached(application)]
     if not reply or not reply[0]:
         return None
@@ -60,14 +60,14 @@ def listed(application: Ref) -> Question[dict[Ref, Node] | None]:
 def cached(
     application: Ref, unfolded: dict[Ref, Asked], hollow: Collection[Ref] = ()
 ) -> Question[dict[Ref, Node] | None]:
-    """All nodes of an application, without boxes; None where it has no such cache, or an empty one.
+    """Return all nodes of an application, without boxes; None if it has no cache or an empty one.
 
-    `unfolded` remembers those that were asked for their children. What a page that is being made does not have yet is
-    asked for some times more, and so is what is `hollow`.
+    `unfolded` remembers the nodes that were asked for their children. A page that is still being created lacks some,
+    so its nodes are asked again, and so are the nodes in `hollow`.
     """
     known: dict[Ref, Node] = {}
     asked: set[Ref] = set()
-    answered: set[Ref] = set()  # a busy application is silent: then it is asked again the next time
+    answered: set[Ref] = set()  # a busy application may not answer; then it is asked again the next time
     for _ in range(_DEEPEST):
         told = yield from listed(application)
         if told is None:
@@ -104,20 +104,20 @@ def cached(
 def placed(
     known: dict[Ref, Node], frame: Ref, left: int, top: int, popovers: Sequence[Region] = ()
 ) -> Question[tuple[list[Node], dict[Ref, tuple[int, int]]]]:
-    """The nodes of a window that may be seen, in the order of the tree, and how far popovers were moved.
+    """Return a window's visible nodes in tree order, and how far popovers were moved.
 
-    Only what can be an element is asked for its box, as that costs most: half of all nodes are for layout.
+    Boxes are only requested for nodes that can be elements, because that costs most: half of all nodes are for layout.
 
-    `left` and `top` say where the window's own coordinates begin on the screen, and `popovers` where windows without a
-    frame are. The contents of a popover are told as if it began at its button. Its node has exactly the size of its
-    window, so it is moved there.
+    `left` and `top` are the origin of the window's coordinates on the screen, and `popovers` the regions of windows
+    without a frame. GTK reports a popover as if it began at its button. Its node has exactly the size of its window, so
+    it is moved there.
     """
     below: list[Node] = []
     asked: list[Node] = []
     waiting = [(known[frame], False)] if frame in known else []
     seen = {frame}
     while waiting and len(below) < _MOST_NODES:
-        node, within = waiting.pop()  # whether it is a part of a button or the like
+        node, within = waiting.pop()  # `within`: whether it is part of a button or the like
         if node.ref != frame:
             below.append(node)
             if popovers or node.role in _PLACED or (node.name and not within and node.role in _PLACED_IF_NAMED):
@@ -147,7 +147,7 @@ def placed(
 
 
 def hollow_lists(nodes: Sequence[Node]) -> set[Ref]:
-    """Lists that are shown, and none of whose rows is: they show others by now, without claiming more."""
+    """Return lists that are shown but none of whose known rows are: they have other rows now, but claim no more."""
     boxed = {node.ref for node in nodes if node.box is not None}
     return {
         node.ref
@@ -157,12 +157,12 @@ def hollow_lists(nodes: Sequence[Node]) -> set[Ref]:
 
 
 def _is_popover(node: Node) -> bool:
-    """Whether a node is a popover, which keeps what it holds, and where that was, while it is closed."""
+    """Whether a node is a popover. A closed popover keeps its contents and their boxes."""
     return node.role == roles.MENU or node.name.startswith("GtkPopover")
 
 
 def inside(known: dict[Ref, Node], root: Node) -> set[Ref]:
-    """A node and all below it."""
+    """Return a node and all its descendants."""
     waiting, seen = [root], {root.ref}
     while waiting:
         fresh = [ref for ref in waiting.pop().children if ref not in seen]
@@ -188,7 +188,7 @@ def _node(item: Any) -> Node:
 
 
 def _link(known: dict[Ref, Node]) -> None:
-    """Give every node its children, in the order in which they are told."""
+    """Add every node to its parent's children, in the order of the reply."""
     for node in known.values():
         if node.parent in known and node.parent != node.ref:
             known[node.parent].children.append(node.ref)

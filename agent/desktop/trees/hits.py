@@ -1,4 +1,4 @@
-"""Hit tests: an element is trusted if the application finds it, a part of it, or its twin at its middle."""
+"""Hit tests: an element is trusted if the application finds it, a part of it or its twin at the element's middle."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,19 +10,17 @@ from agent.desktop.trees.wire import Call
 
 _DEEPEST = 40
 _RESUMED = 4
-#: An icon on a button is often no node of its own: then its edge is asked for as well.
+#: Pixels beside an element that are tested too, because an icon on a button often has no node of its own.
 _BESIDE = 3
 
 
 def descend(
     starts: Sequence[Ref], points: Sequence[tuple[int, int]], unanswered: set[int] | None = None
 ) -> Question[list[list[Ref]]]:
-    """For each point, as the application counts, the nodes from where it starts down to what lies there.
+    """Return, for each point in the application's coordinates, the path of nodes from its start down to the point.
 
-    The deepest is last.
-
-    ATK's bridge and Qt go down one level a call, so it is asked again until it answers itself. The indices of points
-    about which an application was silent are added to `unanswered`.
+    The deepest node is last. ATK's bridge and Qt descend one level per call, so nodes are asked until one returns
+    itself. The indices of points without an answer are added to `unanswered`.
     """
     paths: list[list[Ref]] = [[] for _ in points]
     going = list(range(len(points)))
@@ -43,12 +41,12 @@ def descend(
 
 
 def trust(tree: Tree, wanted: Sequence[Draft], origin: tuple[int, int] = (0, 0)) -> Question[None]:
-    """Mark those that are not where they say, by an application whose coordinates begin at `origin` on the screen.
+    """Hit-test drafts and set `trusted` and `tested`. `origin` is the origin of the application's coordinates.
 
-    Some containers answer nothing for any point (GTK 3's tabbed notebook): then it goes on below them.
+    Some containers return nothing for any point (GTK 3's tabbed notebook). Then the test continues below them.
     """
     waiting = list(wanted)
-    # A menu lies over its window, whose other nodes know nothing of it.
+    # A menu lies over its window, and a hit test of the window does not find it.
     starts = [draft.popup or tree.frame for draft in waiting]
     for _ in range(_RESUMED):
         unanswered: set[int] = set()
@@ -62,7 +60,7 @@ def trust(tree: Tree, wanted: Sequence[Draft], origin: tuple[int, int] = (0, 0))
             draft.trusted = bool(path) and (
                 _is(tree, draft, end)
                 or draft.node.ref in path
-                or (draft.role in HEADERS and end == draft.node.parent)  # Qt's tables answer nothing for their headers
+                or (draft.role in HEADERS and end == draft.node.parent)  # Qt's tables find no headers
             )
             below = None if draft.trusted else _below(tree, draft, end)
             if below is not None:
@@ -73,7 +71,7 @@ def trust(tree: Tree, wanted: Sequence[Draft], origin: tuple[int, int] = (0, 0))
 
 
 def _below(tree: Tree, draft: Draft, end: Ref) -> Ref | None:
-    """The next container on the way from where an answer ended down to an element; None where there is none between."""
+    """Return the container one level below `end` on the path to an element; None if there is none."""
     way = [node.ref for node in tree.above(draft.node.ref)]
     if end == tree.frame:
         return way[-1] if way else None
@@ -84,10 +82,10 @@ def _below(tree: Tree, draft: Draft, end: Ref) -> Ref | None:
 def trust_gtk4(
     tree: Tree, wanted: Sequence[Draft], origin: tuple[int, int], moved: Mapping[Ref, tuple[int, int]]
 ) -> Question[None]:
-    """The same for GTK 4, which answers at once, in coordinates of the window that begins at `origin` on the screen.
+    """Hit-test drafts of GTK 4, which needs one call, in window coordinates with their origin at `origin`.
 
-    It answers nothing for an icon on a button or the knob of a switch, which are no nodes: then points beside them are
-    tried. What is in a popover is asked of that, where it says that it is; `moved` tells how far that is away.
+    GTK 4 finds nothing at an icon on a button or the knob of a switch, which are no nodes, so points beside them are
+    tried. Elements of a popover are tested at the place that GTK reports; `moved` is the distance to the real place.
     """
 
     def question(draft: Draft, point: tuple[int, int]) -> Call:
@@ -107,7 +105,7 @@ def trust_gtk4(
 
 
 def _is_disabled_in(tree: Tree, draft: Draft, ref: Ref) -> bool:
-    """Whether a node is what a disabled element stands on: GTK 4 looks through what takes no input."""
+    """Whether a node is an ancestor of a disabled element. GTK 4's hit test ignores disabled elements."""
     states = draft.node.states
     return not (has(states, ENABLED) or has(states, SENSITIVE)) and ref in [
         node.ref for node in tree.above(draft.node.ref)
@@ -135,7 +133,7 @@ def _above(draft: Draft) -> tuple[int, int]:
 
 
 def _is(tree: Tree, draft: Draft, ref: Ref) -> bool:
-    """Whether a node is an element, a part of it, or its twin."""
+    """Whether a node is the draft's element, a part of it, or its twin."""
     own = {draft.node.ref, *draft.twins}
     if ref in own or any(node.ref in own for node in tree.above(ref)):
         return True
@@ -144,7 +142,7 @@ def _is(tree: Tree, draft: Draft, ref: Ref) -> bool:
 
 
 def reply_ref(reply: Body) -> Ref | None:
-    """The node in a reply; None for none."""
+    """Return the node in a reply; None if there is none."""
     if not reply or reply[0][1] in (NULL, ""):
         return None
     name, path = reply[0]

@@ -1,4 +1,4 @@
-"""What a click at one point of a window would hit, and which of its elements has the keyboard focus."""
+"""Finds the element that a click at one point of a window would hit, and the element with the keyboard focus."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,35 +33,35 @@ from agent.desktop.trees.tree import (
 from agent.desktop.trees.tree import states_of as bits_of
 from agent.screen.outline import Element
 
-#: A control is looked for so many levels above what was hit.
+#: Levels above the hit node that are searched for a control.
 _CLIMB = 8
 _CONTROLS = frozenset(roles.role_name(number) for number in roles.CONTROLS)
-#: A page and the field in it may both say that they have the focus; nobody needs more of them.
+#: Nodes that are read of those that claim the focus. A page and a field in it may both claim it.
 _MOST = 20
-#: Characters. Longer texts are documents; in them Enter begins a line and sends nothing.
+#: Characters. Longer texts are documents, where Enter begins a new line and sends nothing.
 _LONGEST_TEXT = 4000
-#: So many nodes are walked: 75 of Qt took 29 ms, and there is no more time.
+#: Nodes that are walked within the time limit: 75 nodes of Qt took 29 ms.
 _WALKED = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Looks into one window of an application."""
+    """Queries about one window of an application."""
 
     application: Application
     layer: Layer
-    seen: Sequence[Seen]  # what was read of windows lately
-    known: Mapping[Ref, Element]  # its elements, by their nodes
+    seen: Sequence[Seen]  # the windows of the last full read
+    known: Mapping[Ref, Element]  # the elements of the last full read, by their nodes
 
     def at(self, point: DesktopPoint) -> Question[Element | None]:
-        """Return what is at a point of the window."""
+        """Return the element at a point of the window."""
         application, layer = self.application, self.layer
         own_seen = [one for one in self.seen if one.application is application]
         popups = set[Ref]()
-        if layer.helper:  # a menu, which may be a part of the tree of the window that it is over
+        if layer.helper:  # a menu, which may be in the tree of the window below it
             found = (draft for one in own_seen for draft in one.drafts if draft.box.contains(point))
             popups = {draft.popup for draft in found if draft.popup}
-        # Only as long as the window is where it was.
+        # Valid only as long as the window has not moved.
         lately = [one for one in own_seen if (one.layer.window.id, one.layer.box) == (layer.window.id, layer.box)]
         if lately:
             origins = {one.tree.frame: one.origin for one in lately}
@@ -106,11 +106,11 @@ class Lookup:
         before = self.known.get(node.ref)
         if before is None:
             return element_of(self.layer, draft, 0)
-        # What was a field for any text may have become one for a password, and the other way round.
+        # A text field may have become a password field meanwhile, or the reverse.
         return replace(before, role=roles.role_name(node.role), states=states_of(draft), value=None)
 
     def text(self, layers: Sequence[Layer]) -> Question[FieldText | None]:
-        """Return the text and selection of the field that has the focus; None if nobody tells."""
+        """Return the text and selection of the focused field; None if unknown."""
         found = yield from self._with_focus(layers)
         if found is None or found[0].role == roles.PASSWORD:
             return None
@@ -125,23 +125,23 @@ class Lookup:
         if not text or length is None or length > _LONGEST_TEXT or at is None or not 0 <= at <= length:
             return None
         start, end = (int(selection[0]), int(selection[1])) if selection else (at, at)
-        # GTK tells 0, 0 where nothing is selected, and Chromium -1, -1.
+        # Without a selection, GTK returns 0, 0, and Chromium -1, -1.
         return FieldText(str(text[0]), start, end) if 0 <= start < end <= length else FieldText(str(text[0]), at, at)
 
     def _path(self, start: Ref, point: DesktopPoint, origin: tuple[int, int]) -> Question[list[Ref]]:
-        """The nodes at a point as far as they are told, the deepest last."""
+        """Return the path of nodes at a point as far as it is known, the deepest last."""
         x, y = point.rounded()
         if not self.application.is_gtk4:
             [path] = yield from descend([start], [(x - origin[0], y - origin[1])])
             return path
         if self.layer.helper:
-            return []  # a popover does not know where it is
+            return []  # GTK 4 does not know where a popover is
         [reply] = yield [hit(start, x - origin[0], y - origin[1], WINDOW)]
         below = reply_ref(reply)
         return [] if below is None else [below]
 
     def _element_on(self, path: Sequence[Ref], start: Ref, origin: tuple[int, int]) -> Question[Element | None]:
-        """The control on the way to a point, or else the deepest node that says anything."""
+        """Return the control on a path, or else the deepest node that has a text."""
         for ref in reversed(path):
             element = self.known.get(ref)
             if element is not None and (element.role in _CONTROLS or "clickable" in element.states):
@@ -170,7 +170,7 @@ class Lookup:
         return element_of(self.layer, draft, 0)
 
     def _with_focus(self, layers: Sequence[Layer]) -> Question[tuple[Node, Node] | None]:
-        """The node that has the focus, and that of the window."""
+        """Return the node that has the focus, and the window's node."""
         frames = yield from windows_of(self.application)
         found, own = matching(frames, layers, self.application.pid), self.layer.window.id
         frame = next((one for one in frames if one.ref in found and found[one.ref].window.id == own), None)
@@ -183,7 +183,7 @@ class Lookup:
         return max(reversed(nodes), key=lambda one: (one.role == roles.PASSWORD, one.role in roles.FIELDS)), frame
 
     def _saying_focused(self, frame: Ref) -> Question[list[Node]]:
-        """The nodes of a window that say that they have the focus, as they stand now."""
+        """Return the nodes of a window that claim the focus now."""
         if self.application.is_gtk4:
             cache = (yield from gtk4.listed(self.application.ref)) or {}
             below = gtk4.inside(cache, cache[frame]) if frame in cache else ()
@@ -192,7 +192,7 @@ class Lookup:
             [told] = yield [focused_below(frame, _MOST)]
             if told is not None:
                 return (yield from details(refs(told, _MOST)))
-        # Qt: most likely it is one of those that were there the last time.
+        # Qt: most likely the focus is on a node that is known from the last read.
         lately = [node for one in self.seen if one.tree.frame == frame for node in one.tree.nodes.values()]
         asked = [node.ref for node in lately if has(node.states, roles.FOCUSABLE)]
         replies = yield [method(ref, "Accessible", "GetState", "au") for ref in asked]
@@ -203,7 +203,7 @@ class Lookup:
 
 
 def _chain(path: Sequence[Ref], start: Ref) -> Question[list[Node]]:
-    """The nodes of a path, the deepest first, and those above them up to a control."""
+    """Return the nodes of a path, the deepest first, and their ancestors up to a control."""
     nodes = list(reversed((yield from details(path))))
     for _ in range(_CLIMB):
         parent = nodes[-1].parent if nodes else None

@@ -1,4 +1,4 @@
-"""From what was read of the trees to elements, and to sentences about what could not be read."""
+"""Turns the trees that were read into elements, and into sentences about what could not be read."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,18 +24,18 @@ class Seen:
     layer: Layer
     tree: Tree
     drafts: list[Draft]
-    origin: tuple[int, int]  # of its coordinates on the screen, where they are not the screen's own
-    moved: dict[Ref, tuple[int, int]]  # its popovers, and how far from where they say they really are (GTK 4)
+    origin: tuple[int, int]  # the origin of its coordinates on the screen
+    moved: dict[Ref, tuple[int, int]]  # popover -> the distance from its reported to its real place (GTK 4)
 
 
 def elements_of(found: Iterable[Seen], layers: Sequence[Layer]) -> tuple[tuple[Element, ...], dict[Ref, Element]]:
-    """The elements, window by window from the top, each in reading order; and the same by their nodes."""
+    """Return the elements, window by window from the top, each in reading order; and a map from nodes to elements."""
     rank = {layer.window.id: index for index, layer in enumerate(layers)}
     windows = sorted(found, key=lambda seen: rank.get(seen.layer.window.id, len(rank)))
     told: dict[Ref, tuple[Seen, Draft]] = {}
     for seen in windows:
         for draft in reading_order(seen.drafts):
-            told.setdefault(draft.node.ref, (seen, draft))  # an open list is in its own window and in its owner's
+            told.setdefault(draft.node.ref, (seen, draft))  # an open list is in the trees of two windows
     entries = list(told.values())[:_MOST_ELEMENTS]
     numbers = {draft.node.ref: index + 1 for index, (_, draft) in enumerate(entries)}
     elements = tuple(
@@ -49,7 +49,7 @@ def elements_of(found: Iterable[Seen], layers: Sequence[Layer]) -> tuple[tuple[E
 
 
 def element_of(layer: Layer, draft: Draft, number: int, parent: int | None = None) -> Element:
-    """One element of a window."""
+    """Build one element of a window from its draft."""
     return Element(
         id=number,
         role=role_name(draft.role),
@@ -67,7 +67,7 @@ def element_of(layer: Layer, draft: Draft, number: int, parent: int | None = Non
 
 
 def states_of(draft: Draft) -> frozenset[str]:
-    """How an element stands."""
+    """Return the states of an element."""
     states = {name for number, name in STATES.items() if has(draft.node.states, number)}
     if draft.role in CONTROLS and not (has(draft.node.states, ENABLED) or has(draft.node.states, SENSITIVE)):
         states.add("disabled")
@@ -76,7 +76,7 @@ def states_of(draft: Draft) -> frozenset[str]:
 
 
 def reading_order(found: Sequence[Draft]) -> list[Draft]:
-    """Row by row, and in a row from the left; an open menu before what it lies over."""
+    """Sort drafts row by row, each from the left. Elements of open menus come first."""
     popups = [draft for draft in found if draft.popup is not None]
     return _by_rows(popups) + _by_rows([draft for draft in found if draft.popup is None])
 
@@ -92,15 +92,15 @@ def _by_rows(found: Sequence[Draft]) -> list[Draft]:
 
 
 def shown_window(layer: Layer, active: WindowId | None) -> ShownWindow:
-    """A window as it is told."""
+    """Return a window as the outline shows it."""
     title, app = (one_line(text, _LONGEST_TITLE) for text in (layer.window.title, layer.window.app))
     return ShownWindow(title, app, layer.box, layer.window.id == active)
 
 
 def what_lacks(unread: Sequence[Layer], hung: Iterable[int | None], *, strangers: bool) -> str:
-    """Why elements are missing, as sentences; "" where no window was left unread.
+    """Say why elements are missing, as sentences; "" if all windows were read.
 
-    `hung` are the processes that did not answer. `strangers`: a process whose windows are unknown did not, either.
+    `hung` are the PIDs of processes that did not answer. `strangers`: an application with unknown PID did not answer.
     """
     late = [layer for layer in unread if layer.window.pid in {*hung}]
     mute = [layer for layer in unread if layer not in late]
@@ -120,7 +120,7 @@ def _titles(layers: Sequence[Layer], most: int = 3) -> str:
 
 
 def visible_parts(layers: Sequence[Layer], monitors: Sequence[Region]) -> dict[WindowId, list[Region]]:
-    """Of each layer, the parts of its contents on a monitor that no other one covers; `layers` the top-most first."""
+    """Return, by window, the parts on a monitor that no other layer covers. `layers` begin with the topmost."""
     found: dict[WindowId, list[Region]] = {}
     for index, layer in enumerate(layers):
         parts = [part for monitor in monitors if (part := shared(layer.box, monitor)) is not None]
@@ -133,7 +133,7 @@ def visible_parts(layers: Sequence[Layer], monitors: Sequence[Region]) -> dict[W
 
 
 def tops_at(windows: Windows, layers: Sequence[Layer], points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
-    """Which window gets a click at each of these points; a tool tip is gone by then."""
+    """Return the window that gets a click at each of these points. Tooltips disappear before a click."""
     passing = {layer.window.id for layer in layers if layer.passing}
     lasting = [layer for layer in layers if not layer.passing]
 
@@ -146,7 +146,7 @@ def tops_at(windows: Windows, layers: Sequence[Layer], points: Sequence[tuple[in
 
 
 def largest_part(box: Region, parts: Sequence[Region]) -> Region | None:
-    """Return the largest part of a box that lies in one of these; None if that is less than a fifth of the box."""
+    """Return the largest part of a box within one of these regions; None if it is less than a fifth of the box."""
     found = [part for one in parts if (part := shared(box, one)) is not None]
     best = max(found, key=lambda part: part.width * part.height, default=None)
     if best is None or best.width * best.height * 5 < box.width * box.height:

@@ -1,8 +1,8 @@
-"""Roles and states of AT-SPI by their numbers, which stay when names change ("push button" became "button" in 2.56)."""
+"""AT-SPI's roles and states by number. Numbers stay when names change ("push button" became "button" in 2.56)."""
 
 from agent.core.roles import role_group
 
-# What each number is called (at-spi2-core 2.46, atspi-constants.h).
+# The role names in the order of their numbers (at-spi2-core 2.46, atspi-constants.h).
 _NAMES = (
     "invalid,accelerator label,alert,animation,arrow,calendar,canvas,check box,check menu item,"
     "color chooser,column header,combo box,date editor,desktop icon,desktop frame,dial,dialog,"
@@ -25,7 +25,7 @@ _NUMBER = {name: number for number, name in enumerate(ROLES)}
 
 
 def role_name(number: int) -> str:
-    """What a role is called; "unknown" for numbers of later versions."""
+    """Return the name of a role; "unknown" for numbers of later versions."""
     return ROLES[number] if 0 <= number < len(ROLES) else "unknown"
 
 
@@ -53,7 +53,7 @@ TERMINAL = _NUMBER["terminal"]
 APPLICATION = _NUMBER["application"]
 MENU_BAR = _NUMBER["menu bar"]
 SCROLL_BAR = _NUMBER["scroll bar"]
-ALIKE = (  # one thing that some toolkits tell twice, one in the other
+ALIKE = (  # some toolkits have two nested nodes for one thing, with roles of the same set
     numbers("push button", "toggle button", "push button menu", "combo box"),
     numbers("text", "entry", "spin button", "password text"),
     LABELS | numbers("heading", "paragraph", "section"),
@@ -61,7 +61,7 @@ ALIKE = (  # one thing that some toolkits tell twice, one in the other
 
 ENABLED, SENSITIVE, SHOWING, VISIBLE, EDITABLE, SELECTED = 8, 24, 25, 30, 7, 23
 ACTIVE, FOCUSABLE, FOCUSED = 1, 11, 12
-#: The states that say how something stands, by their numbers.
+#: The states that elements have, by number.
 STATES = {
     1: "active", 3: "busy", 4: "checked", 5: "collapsed", 7: "editable", 9: "expandable", 10: "expanded",
     11: "focusable", 12: "focused", 16: "modal", 17: "multi line", 18: "multiselectable", 20: "pressed",

@@ -1,4 +1,4 @@
-"""From the nodes of a window to what a person sees in it: what is kept, what it is called, and where it lies."""
+"""Turns a window's nodes into the elements that a person sees: which nodes count, their names and visible boxes."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,13 +10,13 @@ from agent.desktop.trees.roles import alike, has
 from agent.desktop.trees.tree import Node, Ref
 from agent.safety.text import one_line
 
-#: Names are cut to so many characters: as much as a person reads of a button.
+#: Names are cut to this many characters, about as much as a person reads of a button.
 LONGEST_NAME = 60
-#: GTK 4.8 calls what has no name by its class.
+#: GTK 4.8 uses the class as the name of a nameless widget.
 _CLASS_NAME = re.compile(r"(Gtk|Adw|Cc|Nautilus|Gd|Gcal|Hdy|Panel|[A-Z][a-z]+)[A-Z]\w*\Z")
-#: GTK 4.8 tells its tool tips where they are not.
+#: GTK 4.8 reports wrong places for its tooltips.
 _TOOL_TIP = "GtkTooltipWindow"
-#: What is left of something partly scrolled away must have so many pixels each way to count as seen.
+#: Pixels in each direction that must be left of an element that is partly scrolled away, to count as visible.
 _SEEN = 4
 
 
@@ -27,31 +27,31 @@ class Draft:
     node: Node
     role: int
     name: str
-    box: Region  # what can be seen of it within its window
+    box: Region  # its visible part within its window
     offscreen: bool = False
-    clickable: bool = False  # a part of a page that takes clicks
-    popup: Ref | None = None  # the menu or list that it lies in, which may be over and beside its window
+    clickable: bool = False  # a clickable part of a page
+    popup: Ref | None = None  # the menu or list that contains it and may extend beyond its window
     parent: Ref | None = None
     label: str = ""
     value: str | None = None
     limits: tuple[float, float] | None = None
     trusted: bool = True
-    tested: bool = True  # False where an application that was asked what is there did not answer
+    tested: bool = True  # False if the application did not answer the hit test
     twins: set[Ref] = field(default_factory=set)  # other nodes that stand for the same thing
 
     @property
     def center(self) -> tuple[int, int]:
-        """The middle of its box: where it is clicked."""
+        """The middle of its box, where it is clicked."""
         return self.box.left + self.box.width // 2, self.box.top + self.box.height // 2
 
     @property
     def is_control(self) -> bool:
-        """Whether it is there to be clicked, typed into or dragged."""
+        """Whether it can be clicked, typed into or dragged."""
         return self.role in roles.CONTROLS or self.clickable
 
 
 class Tree:
-    """The nodes of one window with their ancestors and children; cycles and unknown parents are ignored."""
+    """The nodes of one window with their ancestors and children. Cycles and unknown parents are ignored."""
 
     def __init__(self, frame: Ref, nodes: Sequence[Node], *, class_names: bool = False) -> None:
         self.frame = frame
@@ -63,7 +63,7 @@ class Tree:
         self._class_names = class_names
 
     def above(self, ref: Ref) -> Iterator[Node]:
-        """A node's ancestors in the window, the nearest first."""
+        """Yield a node's ancestors in the window, the nearest first."""
         seen = {ref}
         node = self.nodes.get(ref)
         while node is not None and (parent := node.parent) in self.nodes and parent not in seen:
@@ -73,7 +73,7 @@ class Tree:
             yield node
 
     def inside(self, ref: Ref) -> Iterator[Node]:
-        """All nodes below one, in the order of the tree."""
+        """Yield all descendants of a node, in tree order."""
         waiting = list(reversed(self.below.get(ref, ())))
         seen = {ref}
         while waiting:
@@ -84,17 +84,17 @@ class Tree:
                 waiting += reversed(self.below.get(node.ref, ()))
 
     def name(self, node: Node) -> str:
-        """What a node is called by itself."""
+        """Return a node's own name, shortened; "" if it has none."""
         told = _once(node.name.strip()) if self._class_names else node.name.strip()
         lines = told.splitlines()
-        # What stands on a row's further lines is about it: "Adwaita-dark", "GTK 3, GTK 2".
+        # Further lines of a row only describe it: "Adwaita-dark", "GTK 3, GTK 2".
         name = one_line(lines[0] if lines and node.role in roles.ROWS else told, LONGEST_NAME)
         if self._class_names and (_CLASS_NAME.match(name) if node.role not in roles.LABELS else name == "GtkLabel"):
             return ""
         return name
 
     def labels(self, ref: Ref) -> list[str]:
-        """What is written below a node, without what belongs to another control there; each text once."""
+        """Return the texts of the labels below a node, without duplicates."""
         found: dict[str, None] = {}
         for node in self.inside(ref):
             if node.role in roles.LABELS and (name := self.name(node)):
@@ -102,15 +102,15 @@ class Tree:
         return list(found)
 
     def controls(self, ref: Ref) -> int:
-        """How many controls there are below a node."""
+        """Return the number of controls below a node."""
         return sum(node.role in roles.CONTROLS for node in self.inside(ref))
 
 
 def drafts(tree: Tree, window: Region, screen: Region, clickable: Iterable[Ref] = ()) -> list[Draft]:
-    """The elements of a window in the order of its tree.
+    """Return the elements of a window in tree order.
 
-    `window` is its place on the screen, and `screen` where its menus may be. `clickable` are the parts of a page that
-    take clicks, whatever their role.
+    `window` is the window's region on the screen, and `screen` the region where its menus may be. `clickable` are the
+    clickable parts of a page, whatever their role.
     """
     taking = set(clickable)
     made: dict[Ref, Draft] = {}
@@ -136,7 +136,7 @@ def drafts(tree: Tree, window: Region, screen: Region, clickable: Iterable[Ref] 
 
 
 def _once(name: str) -> str:
-    """A name that GTK 4 tells twice, told once: "Open Open", and with its mnemonic before, "_Open Open"."""
+    """Undo GTK 4's doubling of names: "Open Open", or with a mnemonic "_Open Open"."""
     for at in {(len(name) - 1) // 2, len(name) // 2}:
         if name[at : at + 1] == " " and name[:at].replace("_", "", 1) == name[at + 1 :]:
             return name[at + 1 :]
@@ -144,7 +144,7 @@ def _once(name: str) -> str:
 
 
 def _kept(tree: Tree, node: Node, taking: set[Ref]) -> bool:
-    """Whether a node is something to a person."""
+    """Whether a node is an element for a person."""
     if any(one.name == _TOOL_TIP for one in tree.above(node.ref)):
         return False
     if node.ref in taking or node.role in roles.CONTAINERS:
@@ -157,14 +157,14 @@ def _kept(tree: Tree, node: Node, taking: set[Ref]) -> bool:
 
 
 def _popup(tree: Tree, node: Node) -> Ref | None:
-    """The menu or list that came up over the window and holds a node; None where it is in the window itself."""
+    """Return the popup (menu or list) that contains a node; None if the node is in the window itself."""
     if node.role in roles.POPUP_MENUS:
         return node.ref
     return next((one.ref for one in tree.above(node.ref) if one.role in roles.POPUPS), None)
 
 
 def _seen(tree: Tree, node: Node, clip: Region) -> tuple[Region, bool]:
-    """The visible part of a node, or its whole box if it is off the screen; and whether it is off the screen."""
+    """Return the visible part of a node, or its whole box if it is off the screen; and whether it is off the screen."""
     assert node.box is not None
     seen: Region | None = node.box
     for window in (clip, *(one.box for one in tree.above(node.ref) if one.role in roles.SCROLL_PANES and one.box)):
@@ -175,12 +175,12 @@ def _seen(tree: Tree, node: Node, clip: Region) -> tuple[Region, bool]:
 
 
 def _merge(tree: Tree, made: dict[Ref, Draft]) -> None:
-    """Take away what says nothing of its own: texts on what is named by them, and the one of two that are one thing."""
+    """Remove redundant drafts: texts that only name their holder, and one of two drafts for the same thing."""
     for ref, draft in list(made.items()):
         holder = next((made[node.ref] for node in tree.above(ref) if node.ref in made), None)
         if holder is None or holder.node.ref not in made:
             continue
-        if holder.role == roles.COMBO_BOX and draft.box == holder.box:  # of a closed list, the entries are where it is
+        if holder.role == roles.COMBO_BOX and draft.box == holder.box:  # the entries of a closed list have its box
             if has(draft.node.states, roles.SELECTED):
                 holder.value = draft.name
             del made[ref]
@@ -189,7 +189,7 @@ def _merge(tree: Tree, made: dict[Ref, Draft]) -> None:
             del made[ref]
         elif draft.role in roles.TEXTS and not draft.clickable:
             named = holder.name == draft.name
-            # GTK 3 has the page of a tab below the tab: what is written there is not the tab's.
+            # In GTK 3, a tab's page is below the tab in the tree: texts on the page do not belong to the tab.
             on_it = holder.box.contains(DesktopPoint(*draft.center))
             if named or (on_it and holder.is_control and holder.role not in roles.ROWS):
                 holder.twins.add(ref)
@@ -205,7 +205,7 @@ def _merge(tree: Tree, made: dict[Ref, Draft]) -> None:
 
 
 def _is_choice_shown(tree: Tree, draft: Draft, holder: Draft) -> bool:
-    """Whether a node is what a combo box of GTK 4 shows while it is closed: a list of one row."""
+    """Whether a node is the list of one row that a closed combo box of GTK 4 shows."""
     if holder.role != roles.COMBO_BOX or draft.role not in roles.CONTAINERS | roles.ROWS:
         return False
     inside = holder.box.contains(DesktopPoint(*draft.center))
@@ -213,26 +213,26 @@ def _is_choice_shown(tree: Tree, draft: Draft, holder: Draft) -> bool:
 
 
 def _near(inner: Region, outer: Region) -> bool:
-    """Whether a box fills most of another, as a button in a button does."""
+    """Whether a box fills at least a quarter of another, as a button in a button does."""
     return inner.width * inner.height * 4 >= outer.width * outer.height
 
 
 def _row_label(tree: Tree, node: Node) -> str:
-    """The title of the row that a nameless control stands in."""
+    """Return the title of the row that contains a nameless control; "" if there is none."""
     row = next((one for one in tree.above(node.ref) if one.role in roles.ROWS), None)
     written = tree.labels(row.ref) if row is not None else []
     return written[0] if written else ""
 
 
 def smallest_at(found: Iterable[Draft], point: DesktopPoint) -> Draft | None:
-    """The smallest element at a point: controls before others."""
+    """Return the smallest element at a point, controls before others; None if there is none."""
     here = [draft for draft in found if not draft.offscreen and draft.box.contains(point)]
     controls = [draft for draft in here if draft.is_control]
     return min(controls or here, key=lambda draft: draft.box.width * draft.box.height, default=None)
 
 
 def clickable_sections(tree: Tree) -> list[Ref]:
-    """The parts of a page that may take clicks though their role does not say so, outside of what does."""
+    """Return the parts of a page that may be clickable despite their role, outside of controls."""
     return [
         node.ref
         for node in tree.nodes.values()

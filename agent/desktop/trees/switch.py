@@ -1,8 +1,8 @@
-"""The accessibility switch of a person's session: where its bus is, whether it is on, and switching it on for a run.
+"""The accessibility switch of a person's session: finds its bus, reads it, and switches it on for a run.
 
-Many applications tell their elements in any case. Browsers and others do so only if the switch says that somebody reads
-them. The switch is the person's: it is turned only after asking, and given back, also after a crash. The switch for
-screen readers is left alone, because desktops start one that speaks.
+Many applications always expose their elements, but browsers and some others only if the switch is on. It is a setting
+of the person, so it is changed only after asking, and restored even after a crash. The switch for screen readers is
+left alone, because desktops would start a screen reader that speaks.
 """
 
 import json
@@ -19,10 +19,10 @@ from foundation.errors import EnvironmentLacksError
 from foundation.files import read_json_object, write_atomically
 from foundation.processes import identity_of, is_alive, read_identity
 
-#: What the person says of it in the settings.
+#: The person's choice in the settings.
 Wish: TypeAlias = Literal["ask", "on", "off"]
 
-#: Starting the service takes up to some seconds on a busy machine that has just begun its session.
+#: Starting the service takes up to some seconds on a busy machine that has just started its session.
 _LIMITS = Limits(silence=5.0, total=5.0, working=5.0)
 _SERVICE, _PATH = "org.a11y.Bus", "/org/a11y/bus"
 _DBUS, _DBUS_PATH = "org.freedesktop.DBus", "/org/freedesktop/DBus"
@@ -47,14 +47,14 @@ def session_bus(environ: Mapping[str, str]) -> str:
 
 
 def buses(session: str, told: str = "") -> Iterator[str]:
-    """Return the addresses at which the accessibility bus may be, the best first.
+    """Yield the possible addresses of the accessibility bus, the best first.
 
     Args:
         session: the address of the session bus, which starts the service if necessary; "" for none.
-        told: the address that a display tells, which is that of its own applications; "" for none.
+        told: the address that the display announces for its own applications; "" for none.
 
     Raises:
-        EnvironmentLacksError: the session's bus takes no connection.
+        EnvironmentLacksError: the session bus accepts no connection.
     """
     if told:
         yield told
@@ -64,7 +64,7 @@ def buses(session: str, told: str = "") -> Iterator[str]:
 
 
 def is_switched_on(session: str) -> bool | None:
-    """Whether accessibility is on in a session, by the address of its bus; None if unknown."""
+    """Whether accessibility is on in the session whose bus has this address; None if unknown."""
     with suppress(EnvironmentLacksError):
         reply = _asked(session, Call(_SERVICE, _PATH, _PROPERTIES, "Get", "v", "ss", _SWITCH))
         if reply and reply[0][0] == "b":
@@ -73,7 +73,7 @@ def is_switched_on(session: str) -> bool | None:
 
 
 def answering(session: str) -> int | None:
-    """Return how many programs are on the accessibility bus of a session; None if it does not answer."""
+    """Return the number of programs on a session's accessibility bus; None if the bus does not answer."""
     with suppress(EnvironmentLacksError):
         for address in buses(session):
             reply = _asked(address, Call(_DBUS, _DBUS_PATH, _DBUS, "ListNames", "as"))
@@ -83,7 +83,7 @@ def answering(session: str) -> int | None:
 
 
 def switch(session: str, *, on: bool) -> bool:
-    """Switch it, and return whether that worked. Applications that run already may take no notice."""
+    """Switch accessibility on or off, and return whether that worked. Running applications may ignore the change."""
     with suppress(EnvironmentLacksError):
         _asked(session, Call(_SERVICE, _PATH, _PROPERTIES, "Set", "", "ssv", (*_SWITCH, ("b", on))))
         return is_switched_on(session) is on
@@ -91,9 +91,10 @@ def switch(session: str, *, on: bool) -> bool:
 
 
 class LentAccessibility:
-    """The accessibility of a session, switched on if the person agrees, until it is given back.
+    """Switches a session's accessibility on, if the person agrees, until `give_back`.
 
-    `wish` is the person's setting. `ask` asks the person yes or no, and is None if nobody can answer.
+    `wish` is the person's setting. `ask` asks the person a yes-or-no question; None if nobody can answer. `tell` shows
+    the person a remark.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class LentAccessibility:
             self._switch_on(tell)
 
     def give_back(self) -> None:
-        """Switch it off if it was off before; safe to call twice."""
+        """Switch accessibility off again if this object switched it on; safe to call twice."""
         if self._lent:
             self._lent = False
             switch(self._session, on=False)
@@ -122,7 +123,7 @@ class LentAccessibility:
 
     def _switch_on(self, tell: Callable[[str], None]) -> None:
         me = identity_of(os.getpid())
-        try:  # written down first: whatever happens from here on, the next start gives it back
+        try:  # written first: after a crash from here on, the next start restores the setting
             _marker().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_atomically(_marker(), json.dumps({"session": self._session} | (me.to_json() if me else {})))
         except OSError as error:
@@ -134,12 +135,12 @@ class LentAccessibility:
 
 
 def give_back_left_over() -> bool:
-    """Switch off what a run left on that ended without giving it back, and return whether there was such a run."""
+    """Switch accessibility off if a crashed run left it on. Return whether there was such a run."""
     told = read_json_object(_marker())
     session = told.get("session")
     if not isinstance(session, str) or is_alive(read_identity(told)):
         return False
-    # The setting is the person's, not the session's: it is given back on today's bus if that one is gone.
+    # The setting belongs to the person, not to one session: if that session's bus is gone, use the present one.
     if switch(session, on=False) or switch(session_bus(os.environ), on=False):
         _marker().unlink(missing_ok=True)
         return True
@@ -151,7 +152,7 @@ def _marker() -> Path:
 
 
 def _asked(session: str, call: Call, limits: Limits = _LIMITS) -> Body:
-    """The reply to one call on a session's bus. Raises EnvironmentLacksError: there is no bus at that address."""
+    """Return the reply to one call on a bus. Raises EnvironmentLacksError if there is no bus at this address."""
 
     def question() -> Question[Body]:
         [reply] = yield [call]

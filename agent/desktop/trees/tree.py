@@ -1,4 +1,4 @@
-"""Calls to an accessibility tree, and the nodes in the replies. Numbers of nodes and lengths of texts are limited."""
+"""Calls to an accessibility tree, and the nodes in the replies. Limits the number of nodes and the length of texts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ _A11Y = "org.a11y.atspi."
 _PROPERTIES = "org.freedesktop.DBus.Properties"
 ROOT = "/org/a11y/atspi/accessible/root"
 NULL = "/org/a11y/atspi/null"
-SCREEN, WINDOW = 0, 1  # what coordinates are counted from
-#: So many nodes of one window are looked at, and so many children of one node: the largest window measured shows 270.
+SCREEN, WINDOW = 0, 1  # what coordinates are relative to
+#: Nodes read per window, and children per node: the largest window measured shows 270 nodes.
 _MOST_NODES = 3000
 _MOST_CHILDREN = 400
 _DEEPEST = 60
-#: No screen is larger; what toolkits answer for "nowhere" is far outside.
+#: No screen is larger. Toolkits return coordinates far beyond this for "nowhere".
 _FARTHEST = 65536
-#: Names are read so far: they are cut much shorter when they are shown.
+#: Characters of a name that are kept; it is cut much shorter when it is shown.
 _LONGEST_NAME = 400
 
 
@@ -35,67 +35,67 @@ class Node:
     role: int
     name: str
     states: int
-    box: Region | None = None  # on the screen, in desktop pixels; None where it has none
+    box: Region | None = None  # on the screen, in desktop pixels; None if it has none
     parent: Ref | None = None
-    children: list[Ref] = field(default_factory=list)  # where they were asked for
-    count: int = 0  # of its children, as it says
-    description: str = ""  # what explains it, such as the text of its tool tip
+    children: list[Ref] = field(default_factory=list)  # empty unless they were requested
+    count: int = 0  # the number of children that it claims
+    description: str = ""  # an explanation, such as the text of its tooltip
 
     @property
     def showing(self) -> bool:
-        """Whether it says that it is to be seen (which says nothing of other windows over it)."""
+        """Whether the node claims to be visible; another window may still cover it."""
         return has(self.states, SHOWING) and has(self.states, VISIBLE)
 
 
 def method(ref: Ref, interface: str, member: str, returns: str, signature: str = "", *body: Any) -> Call:
-    """A call of one of AT-SPI's interfaces."""
+    """Build a call of a method of one of AT-SPI's interfaces."""
     return Call(*ref, _A11Y + interface, member, returns, signature, body)
 
 
 def getter(ref: Ref, interface: str, name: str) -> Call:
-    """A call for one property."""
+    """Build a call for one property."""
     return Call(*ref, _PROPERTIES, "Get", "v", "ss", (_A11Y + interface, name))
 
 
 def all_of(ref: Ref, interface: str) -> Call:
-    """A call for all properties of an interface."""
+    """Build a call for all properties of an interface."""
     return Call(*ref, _PROPERTIES, "GetAll", "a{sv}", "s", (_A11Y + interface,))
 
 
 def extents(ref: Ref, coordinates: int) -> Call:
-    """A call for a box."""
+    """Build a call for a node's box."""
     return method(ref, "Component", "GetExtents", "(iiii)", "u", coordinates)
 
 
 def hit(ref: Ref, x: int, y: int, coordinates: int) -> Call:
-    """A call for what lies at a point below a node."""
+    """Build a call for the descendant of a node at a point."""
     return method(ref, "Component", "GetAccessibleAtPoint", "(so)", "iiu", x, y, coordinates)
 
 
 def children(ref: Ref) -> Call:
-    """A call for the children."""
+    """Build a call for a node's children."""
     return method(ref, "Accessible", "GetChildren", "a(so)")
 
 
 def showing_below(ref: Ref) -> Call:
-    """A call for all that says it is shown below a window, for toolkits with ATK's bridge."""
+    """Build a call for all nodes below a window that claim to be visible, for toolkits with ATK's bridge."""
     return _matches(ref, (1 << SHOWING) | (1 << VISIBLE), _MOST_NODES)
 
 
 def focused_below(ref: Ref, most: int) -> Call:
-    """A call for what says that it has the keyboard focus below a window, for toolkits with ATK's bridge."""
+    """Build a call for the nodes below a window that claim the keyboard focus, for toolkits with ATK's bridge."""
     return _matches(ref, 1 << FOCUSED, most)
 
 
 def _matches(ref: Ref, states: int, most: int) -> Call:
-    # States: all of them; no attributes; any roles, given as four empty words; no interfaces; not inverted.
+    # All of these states; no attributes; any role, given as four empty words; no interfaces; not inverted.
     rule = (Array((states, 0)), 1, Array(()), 1, Array((0, 0, 0, 0)), 2, Array(()), 1, False)
     signature = "(aiia{ss}iaiiasib)uib"
     return method(ref, "Collection", "GetMatches", "a(so)", signature, rule, 1, most, True)
 
 
 def variant(body: Body, kind: str) -> Any:
-    """The value of a property of a type; None where it is of another."""
+    """Return the value of a property; None if it has another type."""
     if not body:
         return None
     told, value = body[0]
@@ -103,20 +103,20 @@ def variant(body: Body, kind: str) -> Any:
 
 
 def refs(body: Body, most: int = _MOST_CHILDREN) -> list[Ref]:
-    """The nodes in a reply, without those that are none, each once."""
+    """Return the nodes in a reply, without null references and duplicates."""
     if not body:
         return []
     return [ref for ref in dict.fromkeys(map(tuple, body[0][:most])) if ref[1] != NULL]
 
 
 def states_of(body: Body) -> int:
-    """The set of states in a reply."""
+    """Return the states in a reply as a bit set."""
     words = body[0][:2] if body else ()
     return sum(int(word) << 32 * index for index, word in enumerate(words))
 
 
 def region_of(body: Body, left: int = 0, top: int = 0) -> Region | None:
-    """The box in a reply, moved by an origin; None where it is no place on any screen."""
+    """Return the box in a reply, moved by an origin; None if it cannot be on any screen."""
     if not body:
         return None
     x, y, width, height = body[0]
@@ -126,14 +126,14 @@ def region_of(body: Body, left: int = 0, top: int = 0) -> Region | None:
 
 
 def move(nodes: Iterable[Node], right: int, down: int) -> None:
-    """Move the boxes of nodes, which told them in coordinates of their window, to where that is on the screen."""
+    """Convert the boxes of nodes from window to screen coordinates, in place."""
     for node in nodes if right or down else ():
         if node.box is not None:
             node.box = Region(node.box.left + right, node.box.top + down, node.box.width, node.box.height)
 
 
 def _node_calls(ref: Ref, properties: Sequence[str]) -> list[Call]:
-    """The calls that a node is made of; see `_node_of`."""
+    """Build the calls whose replies `_node_of` makes into a node."""
     told = [getter(ref, "Accessible", name) for name in properties] or [all_of(ref, "Accessible")]
     return [
         *told,
@@ -144,7 +144,7 @@ def _node_calls(ref: Ref, properties: Sequence[str]) -> list[Call]:
 
 
 def _node_of(ref: Ref, properties: Sequence[str], replies: Sequence[Body]) -> Node | None:
-    """The node that replies tell of; None where too little was told."""
+    """Make a node of the replies; None if role or states are missing."""
     *told, role, states, box = replies
     if role is None or states is None:
         return None
@@ -166,7 +166,7 @@ def _node_of(ref: Ref, properties: Sequence[str], replies: Sequence[Body]) -> No
 
 
 def text_of(told: Any) -> str:
-    """The text in a variant, cut; "" where it is none."""
+    """Return the text in a variant, cut; "" if it is no text."""
     if not isinstance(told, tuple) or told[0] != "s":
         return ""
     return str(told[1][:_LONGEST_NAME])
@@ -177,9 +177,9 @@ def _number(told: Any) -> int:
 
 
 def details(nodes: Iterable[Ref], properties: Sequence[str] = ("Name", "Parent")) -> Question[list[Node]]:
-    """The nodes of these names, in their order; without those that tell too little.
+    """Read these nodes, in their order, without those that do not answer enough.
 
-    Without properties all are asked for at once, which only ATK's bridge may be: Qt 5.15 crashes.
+    If `properties` is empty, one call reads all properties. Use that only with ATK's bridge: Qt 5.15 crashes.
     """
     wanted = list(nodes)
     replies = yield [call for ref in wanted for call in _node_calls(ref, properties)]
@@ -189,7 +189,7 @@ def details(nodes: Iterable[Ref], properties: Sequence[str] = ("Name", "Parent")
 
 
 def matched(frame: Ref) -> Question[list[Node] | None]:
-    """All that a window of a toolkit with ATK's bridge shows, in the order of the tree; None where it has none."""
+    """Return all visible nodes of a window in tree order; None if the toolkit does not use ATK's bridge."""
     [found] = yield [showing_below(frame)]
     if found is None:
         return None
@@ -197,7 +197,7 @@ def matched(frame: Ref) -> Question[list[Node] | None]:
 
 
 def walked(frame: Ref, most: int = _MOST_NODES) -> Question[list[Node]]:
-    """All that a window shows, from the top down: below what is not shown, nothing is (Qt)."""
+    """Return all visible nodes of a window by walking down from the top. Below a hidden node, all are hidden (Qt)."""
     found: dict[Ref, Node] = {}
     level, seen = [frame], {frame}
     for _ in range(_DEEPEST):
@@ -221,7 +221,7 @@ def walked(frame: Ref, most: int = _MOST_NODES) -> Question[list[Node]]:
 
 
 def _is_open(node: Node) -> bool:
-    """Whether its children are asked for: spreadsheets say that they have millions."""
+    """Whether to read a node's children. Spreadsheets claim millions of them."""
     if not node.showing and node.role != MENU_BAR:
         return False
     return not (node.role in TABLES and node.count > _MOST_CHILDREN)
