@@ -1,1 +1,1 @@
-"""A throw-away desktop to run in without touching the person's own."""
+"""Disposable desktops, in which a run cannot touch the person's own desktop."""

@@ -1,7 +1,7 @@
-"""Throw-away desktops: starts, finds and ends them.
+"""Starts, finds and ends sandboxes: disposable desktops.
 
-Nothing of the person's own desktop is reachable from inside, several sandboxes do not share anything, and nothing is
-left behind: the folder is locked while its owner lives, so the next start removes what a killed owner left.
+A sandbox shares nothing with the person's desktop or with other sandboxes. Its owner holds a lock on its folder, so
+the next start recognizes and removes the sandbox of a killed owner.
 """
 
 import fcntl
@@ -33,14 +33,14 @@ _PREFIX = "mai-agent-sandbox-"
 
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
-    """What kind of desktop."""
+    """The options of a sandbox."""
 
-    #: Of its one monitor, in pixels.
+    #: Size of its only monitor, in pixels.
     size: Size = Size(1920, 1080)  # noqa: RUF009 -- frozen
     keep: bool = False  # leave it running afterwards
-    session: str = "xfce"  # which kind; see `session_names`
-    locale: str | None = None  # what its programs speak, as in "de_DE.UTF-8"; None for what this process speaks
-    network: Network | None = None  # what its programs reach; "none" is refused where they cannot be isolated
+    session: str = "xfce"  # one of `session_names`
+    locale: str | None = None  # of its programs, such as "de_DE.UTF-8"; None for this process's locale
+    network: Network | None = None  # None: "host" if isolation is possible; "none" is an error if it is not
 
 
 class Sandbox:
@@ -52,26 +52,26 @@ class Sandbox:
         self.name = folder.name.removeprefix(_PREFIX)
         self.environ: dict[str, str] = {}
         self._lock: int | None = lock
-        self._held = ExitStack()  # without it, the desktop ends
+        self._held = ExitStack()  # resources whose closing ends the desktop
 
     def applied(self) -> None:
-        """Make this process see the sandbox's display."""
+        """Set this process's environment to the sandbox's display."""
         apply(self.environ)
 
     def state(self) -> dict[str, str]:
-        """A few settings as the system's own tools tell them, to show what a run changed."""
+        """Return a few settings, read by the system's own tools, to show what a run changed."""
         return settings(self.environ)
 
     def start(self, *command: str, **more: str) -> Inside:
-        """Start a program in its home; `more` are variables for it alone. Raises OSError."""
+        """Start a program in its home, with the additional environment variables `more`. Raises OSError."""
         return start_inside(command, self.environ | more)
 
     def run(self, *command: str, timeout: float = 20.0) -> "subprocess.CompletedProcess[str]":
-        """Run a program in it to its end. Raises OSError; subprocess.TimeoutExpired after killing it."""
+        """Run a program to its end. Raises OSError; subprocess.TimeoutExpired after killing it."""
         return run_inside(command, self.environ, timeout)
 
     def how_to_look(self) -> str:
-        """How to work with a kept sandbox."""
+        """Explain how to use a kept sandbox."""
         return (
             f"The sandbox stays on display {display_of(self.environ)}. Enter it with `. {self.folder}/environment`, "
             f"start a program inside with `mai-agent sandbox enter {self.name} PROGRAM`, end it with `mai-agent "
@@ -79,7 +79,7 @@ class Sandbox:
         )
 
     def close(self) -> None:
-        """End it and remove its folder; with `keep`, leave it running. Safe to call twice."""
+        """End the sandbox and remove its folder; with `keep`, leave it running. Safe to call twice."""
         if self._lock is None:
             return
         if not (self.spec.keep and self.environ):
@@ -94,9 +94,9 @@ def start_sandbox(
 ) -> Sandbox:
     """Start a desktop (1 to 3 s) and wait until it is ready.
 
-    `progress` gets what is being done; `check` is called while waiting, and its exception ends the start. Raises
-    EnvironmentLacksError if programs are missing, the desktop does not come up, or the wanted isolation is not
-    possible; UsageError for an unknown locale or an impossible size; KeyError for an unknown kind.
+    `progress` receives messages; `check` is called while waiting, and an exception from it ends the start. Raises
+    EnvironmentLacksError if programs are missing, the desktop does not start, or the requested isolation is not
+    possible; UsageError for an unknown locale or an invalid size; KeyError for an unknown session.
     """
     check_size(spec.size)
     session = load_session(spec.session)
@@ -131,7 +131,7 @@ def start_sandbox(
 
 
 def _network(wanted: Network | None, progress: Callable[[str], None], *, ordinary: bool = False) -> Network | None:
-    """The network of isolated programs; None if they cannot be isolated, which is told."""
+    """Return the network of isolated programs; None if isolation is impossible, which is reported."""
     network = wanted or "host"
     lack = why_not(network, ordinary=ordinary)
     if lack is None:
@@ -152,12 +152,12 @@ class Found:
     name: str
     folder: Path
     kept: bool  # may outlive its owner
-    owned: bool  # has one
+    owned: bool  # its owner is alive
     display: str
 
 
 def find_sandboxes() -> Iterator[Found]:
-    """This user's sandboxes."""
+    """Yield this user's sandboxes."""
     for folder in sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")):
         try:
             if folder.stat().st_uid != os.getuid():
@@ -174,7 +174,7 @@ def find_sandboxes() -> Iterator[Found]:
 
 
 def environment_of(name: str) -> dict[str, str]:
-    """The environment of a running sandbox's programs. Raises EnvironmentLacksError if it is gone."""
+    """Return the environment variables of a running sandbox's programs. Raises EnvironmentLacksError if it is gone."""
     folder = Path(tempfile.gettempdir()) / f"{_PREFIX}{name}"
     try:
         words = shlex.split((folder / "environment").read_text()) if "/" not in name and marked(name) else []
@@ -189,7 +189,7 @@ def environment_of(name: str) -> dict[str, str]:
 
 
 def reap_sandboxes() -> list[str]:
-    """Remove the sandboxes whose owner was killed, except kept ones; the names of the removed."""
+    """Remove the sandboxes whose owner was killed, except kept ones. Return their names."""
     reaped: list[str] = []
     for found in find_sandboxes():
         if not found.owned and not (found.kept and marked(found.name)):
@@ -212,7 +212,7 @@ def _is_locked(path: Path, *, default: bool) -> bool:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        return default  # perhaps being made right now
+        return default  # the sandbox may be starting right now
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The screen size, number, cookie and socket of a sandbox's X display."""
+"""The size, number, cookie and socket of a sandbox's X display."""
 
 import os
 import random
@@ -11,19 +11,19 @@ from pathlib import Path
 from agent.core.geometry import Size
 from foundation.errors import EnvironmentLacksError, UsageError
 
-#: Where X servers have their sockets, by their numbers.
-SOCKETS = Path("/tmp/.X11-unix")  # noqa: S108 -- so all programs expect it
-#: Small numbers are those of servers that choose the first free one, and of displays that come over SSH.
+#: Folder of the X servers' sockets.
+SOCKETS = Path("/tmp/.X11-unix")  # noqa: S108 -- all programs expect it here
+#: Lower numbers belong to servers that take the first free number, and to displays forwarded over SSH.
 _NUMBERS = range(100, 10_000)
 _TRIES = 50
-#: A display of this machine, in a file of cookies (libXau).
+#: FamilyLocal in an Xauthority file (libXau).
 _LOCAL = 256
 
 
 def reserve(folder: Path, *, elsewhere: bool) -> int:
-    """A display number that no other X server has.
+    """Reserve a display number that no other X server uses.
 
-    With `elsewhere`, the server's socket will be in the sandbox's own /tmp, and a link to it takes the number here.
+    With `elsewhere`, the server's socket is in the sandbox's own /tmp, and a symbolic link to it reserves the number.
     Raises EnvironmentLacksError if there is no folder for sockets.
     """
     problem: OSError | None = None
@@ -59,15 +59,15 @@ def release(folder: Path) -> None:
 
 
 def inside(folder: Path) -> Path:
-    """The path outside of the socket folder in the sandbox's own /tmp."""
+    """Return the path of the sandbox's socket folder as seen from outside."""
     return folder / "tmp" / SOCKETS.name
 
 
 def keep_name(number: int) -> socket.socket | None:
-    """Take the display's abstract socket name, which programs try first; None if it is taken."""
+    """Bind the display's abstract socket name, which programs try first; None if it is taken."""
     name = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        name.bind(f"\0{SOCKETS}/X{number}")  # nobody listens: whoever tries it goes on to the file
+        name.bind(f"\0{SOCKETS}/X{number}")  # nobody listens, so programs fall back to the socket file
     except OSError:
         name.close()
         return None
@@ -88,14 +88,14 @@ def _answers(number: int) -> bool:
         return one.connect_ex(f"\0{SOCKETS}/X{number}") == 0
 
 
-#: Below it, dialogs of the common desktops have no room for their buttons.
+#: On a smaller screen, dialogs of the common desktops do not fit.
 SMALLEST = Size(640, 480)
-#: 8K, also turned: 236 MB for the display, and as much for each picture that is being looked at.
+#: 8K in both orientations: 236 MB for the display, and as much for each screenshot in memory.
 LONGEST = 7680
 
 
 def check_size(size: Size) -> None:
-    """Raise UsageError for a size that no desktop can be used at."""
+    """Raise UsageError for a size at which a desktop is not usable."""
     if size.width < SMALLEST.width or size.height < SMALLEST.height:
         raise UsageError(f"A sandbox of {size} is too small: its windows would not fit.", f"Take at least {SMALLEST}.")
     if max(size.width, size.height) > LONGEST:

@@ -1,7 +1,7 @@
 """Isolates a sandbox's programs in namespaces of their own (bubblewrap).
 
-They see the system's own folders, read-only, and the sandbox's, at the same paths as outside, so that paths mean the
-same on both sides. Nothing of the person's is visible.
+They see the system's folders, read-only, and the sandbox's folders, both at the same paths as outside. The person's
+files are not visible.
 """
 
 import ctypes
@@ -17,31 +17,31 @@ from typing import Literal, TypeAlias
 
 from foundation.configs import load_config
 
-#: "host" shares the machine's network; with "none" there is only a loopback of the sandbox's own.
+#: "host" shares the machine's network; "none" has only a private loopback.
 Network: TypeAlias = Literal["none", "host"]
 
 _INSTALL = "Install it: apt-get install --no-install-recommends bubblewrap"
 _ALLOW = "Have user namespaces allowed to you, or work on a machine that holds nothing of yours."
-#: What programs that root starts may do of what only root may: become themselves.
+#: Capabilities that programs started by root keep, to change their user and group.
 _CAPABILITIES_OF_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN")
-#: The number of whom root is where it is to be nobody in particular.
+#: The uid and gid of root inside if it must be an ordinary user.
 _NOBODY = "1000"
-#: Seconds for one try, which takes 20 ms.
+#: Timeout of one attempt in seconds; it normally takes 20 ms.
 _PATIENCE = 10.0
 
 
 def why_not(network: Network, *, ordinary: bool = False) -> tuple[str, str] | None:
-    """Why programs cannot be isolated here, and what to do; None if they can.
+    """Return why programs cannot be isolated here, and what to do; None if they can.
 
-    It is tried once with everything that a sandbox needs: files and kernel settings do not tell the whole truth, least
-    of all in containers.
+    Tries it once with everything that a sandbox needs, because files and kernel settings are not reliable, especially
+    in containers.
     """
     return _tried(network, ordinary)[1]
 
 
 @cache
 def _tried(network: Network, ordinary: bool) -> tuple[list[str], tuple[str, str] | None]:
-    """The bubblewrap words that make the namespaces, and why they fail."""
+    """Return the bubblewrap arguments that create the namespaces, or why all variants fail."""
     if shutil.which("bwrap") is None:
         return [], ("bubblewrap is not installed.", _INSTALL)
     said = ""
@@ -60,12 +60,12 @@ def _tried(network: Network, ordinary: bool) -> tuple[list[str], tuple[str, str]
 
 
 def isolated(folder: Path, network: Network, also: tuple[str, ...] = (), *, ordinary: bool = False) -> list[str]:
-    """The words before a command that isolate it and its children.
+    """Return the command prefix that isolates a command and its children.
 
-    Of the sandbox's folder, `home`, `run` and `tmp` are writable and `cookie` is readable, as are the folders in
-    `also`; with `ordinary`, root is an ordinary user inside.
+    In the sandbox's folder, `home`, `run` and `tmp` are writable, and `cookie` is readable. The folders in `also` are
+    readable too. With `ordinary`, root is an ordinary user inside.
     """
-    own: list[str] = ["--bind", f"{folder}/tmp", "/tmp"]  # noqa: S108 -- inside, it is the sandbox's own
+    own: list[str] = ["--bind", f"{folder}/tmp", "/tmp"]  # noqa: S108 -- the sandbox's own /tmp
     for part in ("home", "run"):
         own += ["--bind", f"{folder}/{part}", f"{folder}/{part}"]
     for path in (f"{folder}/cookie", *also):
@@ -76,7 +76,7 @@ def isolated(folder: Path, network: Network, also: tuple[str, ...] = (), *, ordi
 
 
 def _accounts(folder: Path) -> Path:
-    """The system's accounts, with one for root's uid inside: a bus does not start without an account."""
+    """Write a passwd file with an account for root's uid inside, because a bus does not start without one."""
     told = Path("/etc/passwd").read_text(encoding="utf-8", errors="replace").splitlines()
     others = [line for line in told if line.split(":")[2:3] != [_NOBODY]]
     path = folder / "passwd"
@@ -87,9 +87,9 @@ def _accounts(folder: Path) -> Path:
 
 @cache
 def open_sockets() -> str:
-    """What programs that share the network can reach besides servers; "" if Linux prevents it.
+    """Return a warning about abstract sockets, which programs on the host network can reach; "" if Linux blocks them.
 
-    Abstract sockets belong to the network namespace; Linux 6.12 can close them to a program (Landlock, version 6).
+    Abstract sockets belong to the network namespace. Linux 6.12 can block them for a program (Landlock ABI 6).
     """
     create, version = 444, 1
     try:
@@ -104,7 +104,7 @@ def open_sockets() -> str:
 
 
 def python_inside() -> tuple[list[str], tuple[str, ...]]:
-    """The command of a Python that runs inside, and the folders that it needs there."""
+    """Return the command of a Python for inside the sandbox, and the folders that it needs there."""
     shown = tuple(load_config("sandbox.toml")["isolation"]["system"])
     program = os.path.realpath(sys.executable)
     own = os.path.realpath(sys.base_prefix)
@@ -113,9 +113,9 @@ def python_inside() -> tuple[list[str], tuple[str, ...]]:
 
 
 def _namespaces(network: Network, *, ordinary: bool) -> Iterator[list[str]]:
-    """Ways to separate users, processes, IPC and host name, the best first.
+    """Yield bubblewrap arguments that isolate users, processes, IPC and host name, the best first.
 
-    Root needs no user namespace for that: xterm started by root takes up its groups, which do not exist in one.
+    For root, a user namespace comes last: xterm started by root sets its groups, which do not exist in one.
     """
     apart = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL"]
     apart += ["--unshare-net"] if network == "none" else []
@@ -128,9 +128,9 @@ def _namespaces(network: Network, *, ordinary: bool) -> Iterator[list[str]]:
 
 
 def _system() -> list[str]:
-    """The system's own folders, without those for its administrator alone, which root's sandbox could read."""
+    """Return the arguments that mount the system's folders, without those only root may read."""
     table = load_config("sandbox.toml")["isolation"]
-    # The kernel's settings are root's to write, whatever else is taken from it.
+    # Root could write the kernel's settings even without capabilities.
     words = [
         "--proc",
         "/proc",
@@ -163,6 +163,6 @@ def _hidden(patterns: list[str]) -> Iterator[Path]:
 
 
 def _resolver() -> list[str]:
-    """The file that names the DNS servers: many systems keep it in /run, next to system sockets."""
+    """Mount the file with the DNS servers, which many systems keep in /run next to system sockets."""
     path = os.path.realpath("/etc/resolv.conf")
     return ["--ro-bind", path, path] if path.startswith("/run/") and Path(path).is_file() else []

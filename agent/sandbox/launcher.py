@@ -1,13 +1,13 @@
-"""The first program of a sandbox: it starts all others, inside, as the agent outside asks it to.
+"""The first program of a sandbox, which starts all others at the agent's request.
 
-It runs as text (`python -I -S -c`), because nothing of this checkout can be seen from inside, and with the standard
-library alone. Its arguments are the numbers of two files (the socket that it listens at, which has no name inside, and
-a pipe whose other end the owner holds, or -1), and what isolated programs reach: "none", "host", or "" where they are
-not isolated. It ends when the owner has, and with it, where they are isolated, everything inside.
+It runs from text (`python -I -S -c`) with the standard library alone, because this checkout is not visible inside. Its
+arguments are two file descriptors (the listening socket, which has no path inside, and a pipe whose other end the owner
+holds, or -1) and the network of isolated programs: "none", "host", or "" without isolation. It ends with its owner; if
+the programs are isolated, it kills all of them first.
 
-A conversation: one message with a JSON object (`agent.desktop.programs` writes it) and the three standard files of the
-program; then a line {"pid": N} or {"error": ERRNO}, and a line {"status": N} when it has ended. The number of a signal,
-on a line, is passed on to the program and its group.
+Protocol: the client sends a JSON object (written by `agent.desktop.programs`) with the program's three standard files.
+It receives a line {"pid": N} or {"error": ERRNO}, and a line {"status": N} when the program has ended. Signal
+numbers from the client, one a line, are sent to the program's process group.
 """
 
 import json
@@ -32,7 +32,7 @@ class Launcher:
             if number >= 0:
                 os.set_inheritable(number, False)
         self._listening = socket.socket(fileno=door)
-        self._asking: dict[int, socket.socket] = {}  # who waits for the end of which process
+        self._asking: dict[int, socket.socket] = {}  # PID to the client that waits for its end
         self._waker, self._woken = socket.socketpair()
         for end in (self._waker, self._woken):
             end.setblocking(False)
@@ -53,9 +53,7 @@ class Launcher:
     def _end(self) -> None:
         if self._isolated:
             with suppress(OSError):
-                os.kill(
-                    -1, signal.SIGKILL
-                )  # whatever there is in here, but the namespace's first process, which follows
+                os.kill(-1, signal.SIGKILL)  # all processes of the namespace but its first, which ends next
         sys.exit()
 
     def _accept(self) -> None:
@@ -138,7 +136,7 @@ class Launcher:
 
 
 def _received(asking: socket.socket) -> tuple[Any, list[int]]:
-    """The request and the three standard files. Raises OSError; ValueError for an incomplete request."""
+    """Read a request and the three standard files. Raises OSError; ValueError for an incomplete request."""
     text, files, _, _ = socket.recv_fds(asking, 65536, 3)
     while not text.endswith(b"\n"):
         more = asking.recv(65536)
@@ -149,9 +147,9 @@ def _received(asking: socket.socket) -> tuple[Any, list[int]]:
 
 
 def leave_abstract_sockets() -> None:
-    """Refuse connections to abstract sockets outside, if Linux can (6.12).
+    """Block connections to abstract sockets outside, if Linux supports that (6.12).
 
-    In a network shared with the machine, they are the person's: the X server's, and those of older session buses.
+    On the host network, they belong to the person's desktop: the X server and older session buses.
     """
     import ctypes
 
@@ -168,7 +166,7 @@ def leave_abstract_sockets() -> None:
 
 
 def main() -> None:
-    """Serve with the files that the arguments name."""
+    """Serve on the file descriptors in the arguments."""
     door, owner, network = sys.argv[1:]
     with suppress(OSError):
         Path("/proc/self/comm").write_text("mai-launcher")

@@ -1,4 +1,4 @@
-"""The language of a sandbox: an installed locale, or one that is built for it."""
+"""The locale of a sandbox: an installed one, or one built for it."""
 
 import re
 import shutil
@@ -9,16 +9,16 @@ from pathlib import Path
 from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError, UsageError
 
-#: Where glibc's `localedef` finds what locales are made from.
+#: Source files of locales for glibc's `localedef`.
 _SOURCES = Path("/usr/share/i18n/locales")
 _NAME = re.compile(r"(?P<place>[a-z]{2,3}_[A-Z]{2})(?P<code>\.(?i:utf-?8))?(?P<variant>@[a-z]+)?")
 
 
 def locale_environ(name: str) -> dict[str, str]:
-    """The variables that let programs speak a language such as "de_DE.UTF-8"; only UTF-8 is allowed.
+    """Return the environment variables for a locale such as "de_DE.UTF-8"; only UTF-8 is allowed.
 
-    A locale that is not installed is built once from the system's sources (a second or two) in mai-agent's own folder,
-    which needs no rights. Raises UsageError for an unknown locale; EnvironmentLacksError if it cannot be built.
+    A locale that is not installed is built once from the system's sources (a second or two) in mai-agent's state
+    folder, without root. Raises UsageError for an unknown locale; EnvironmentLacksError if it cannot be built.
     """
     parts = _NAME.fullmatch(name)
     if parts is None:
@@ -58,7 +58,7 @@ def _make(source: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as making:
         made = Path(making, target.name)
-        # Its exit status tells of warnings too, which many locales give.
+        # The exit status is no criterion: warnings, which many locales cause, set it too.
         done = subprocess.run(
             ["localedef", "--no-archive", "-i", source, "-f", "UTF-8", str(made)],
             capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
@@ -69,5 +69,5 @@ def _make(source: str, target: Path) -> None:
         try:
             made.rename(target)
         except OSError:
-            if not target.is_dir():  # another start made it meanwhile
+            if not target.is_dir():  # else another start has built it meanwhile
                 raise

@@ -1,6 +1,6 @@
-"""Finds and ends a sandbox's processes by the mark in their environment.
+"""Finds and ends a sandbox's processes by a variable in their environment.
 
-Desktop programs detach, fork and start each other over D-Bus, so a list of started PIDs misses most of them; all of
+Desktop programs detach, fork and start each other over D-Bus, so a list of started PIDs would miss most of them. All of
 them inherit the environment.
 """
 
@@ -18,14 +18,14 @@ __all__ = ["MARK", "end_marked", "marked"]
 
 
 def marked(name: str) -> list[psutil.Process]:
-    """The running processes of a sandbox, except this one."""
+    """Return the running processes of a sandbox, except this one."""
     return marked_processes(MARK, name)
 
 
 def end_marked(name: str, grace: float = 0.5) -> int:
-    """End every process of a sandbox, with `grace` seconds between SIGTERM and SIGKILL; their number."""
+    """End all processes of a sandbox, with `grace` seconds between SIGTERM and SIGKILL. Return their number."""
     total = 0
-    for _ in range(5):  # a dying bus may start a service once more
+    for _ in range(5):  # a session bus that is ending may start a service again
         processes = marked(name)
         if not processes:
             break
@@ -39,10 +39,10 @@ def end_marked(name: str, grace: float = 0.5) -> int:
 
 
 def _running_after(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """The processes that still run after this time.
+    """Return the processes that still run after this time.
 
-    A zombie has ended: psutil would wait for its parent to reap it, which the first process of some containers never
-    does.
+    A zombie counts as ended. psutil would wait until its parent reaps it, which the first process of some containers
+    never does.
     """
     deadline = time.monotonic() + seconds
     while (running := [process for process in processes if _runs(process)]) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""The kinds of throw-away desktops, described in `configs/sandbox.toml` and `configs/sandbox/`."""
+"""The kinds of sandbox desktops, described in `configs/sandbox.toml` and `configs/sandbox/`."""
 
 import shutil
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from foundation.errors import EnvironmentLacksError
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One kind of desktop; the file says what each part is for."""
+    """One kind of desktop. Its configuration file explains the fields."""
 
     name: str
     title: str
     start: tuple[tuple[str, ...], ...]
     windows: frozenset[str]
-    display: Literal["x11", "sway", "mutter"]  # what shows it: Xvfb, or a compositor of `start`
+    display: Literal["x11", "sway", "mutter"]  # Xvfb, or a compositor in `start`
     wallpaper: str  # "#rrggbb"
     folders: tuple[str, ...]
     libraries: tuple[str, ...]
@@ -31,19 +31,19 @@ class Session:
 
     @property
     def ordinary(self) -> bool:
-        """Whether an ordinary user must start it: compositors refuse root, or complain on the screen."""
+        """Whether it must run as an ordinary user. Compositors reject root or show a warning."""
         return self.display != "x11"
 
     def missing(self) -> list[str]:
-        """Debian packages of needed programs that are not installed."""
+        """Return the Debian packages of required programs that are not installed."""
         return _missing(self.programs)
 
     def missing_applications(self) -> list[str]:
-        """Debian packages of its applications that are not installed."""
+        """Return the Debian packages of its applications that are not installed."""
         return _missing(self.applications)
 
     def can_start(self) -> bool:
-        """Whether enough of it is installed."""
+        """Return whether enough of it is installed."""
         try:
             self.check_installed()
         except EnvironmentLacksError:
@@ -51,7 +51,7 @@ class Session:
         return True
 
     def check_installed(self) -> None:
-        """Raise EnvironmentLacksError if needed programs are missing, or all applications."""
+        """Raise EnvironmentLacksError if a required program is missing, or all applications."""
         missing = self.missing()
         absent = self.missing_applications()
         if missing:
@@ -66,12 +66,12 @@ class Session:
 
 
 def session_names() -> list[str]:
-    """The names of all kinds, sorted."""
+    """Return the names of all kinds, sorted."""
     return config_names("sandbox")
 
 
 def load_session(name: str) -> Session:
-    """One kind. Raises KeyError for an unknown name."""
+    """Load a kind of desktop. Raises KeyError for an unknown name."""
     if name not in session_names():
         raise KeyError(name)
     common, own = load_config("sandbox.toml"), load_config(f"sandbox/{name}.toml")
@@ -100,7 +100,7 @@ def load_session(name: str) -> Session:
 
 
 def install_line(packages: list[str]) -> str:
-    """The command that installs packages on a Debian."""
+    """Return the command that installs packages on Debian."""
     return f"apt-get install --no-install-recommends {' '.join(packages)}"
 
 

@@ -1,4 +1,4 @@
-"""Starts one throw-away desktop, with a home, a session bus and an X cookie of its own."""
+"""Starts one sandbox desktop with its own home, session bus and X cookie."""
 
 import os
 import shutil
@@ -23,9 +23,9 @@ from foundation.errors import EnvironmentLacksError
 Environ: TypeAlias = dict[str, str]
 
 _START_TIMEOUT = 30.0
-#: The variables that name a display.
+#: Environment variables of a display.
 _DISPLAY = ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "SWAYSOCK")
-#: Those of the person's own that programs in it have too.
+#: Environment variables that the sandbox inherits.
 _KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "USER")
 
 
@@ -38,12 +38,12 @@ def start(
     owner: ExitStack | None,
     check: Callable[[], None],
 ) -> Environ:
-    """Start the desktop in an empty folder, wait until it is ready, and return its applications' environment.
+    """Start the desktop in an empty folder, wait until it is ready, and return its environment variables.
 
-    This process sees the display too (see `apply`). `own` are variables for its processes alone, `network` is None for
-    programs that are not isolated, `owner` holds what must live as long as the desktop (None if it outlives this
-    process), and an exception of `check` ends the start. Raises EnvironmentLacksError if it does not come up; what was
-    started then still runs.
+    Also sets this process's display (see `apply`). `own` are additional variables for the desktop, `network` is None
+    without isolation, `owner` holds resources that must live as long as the desktop (None if it outlives this process),
+    and an exception from `check` ends the start. Raises EnvironmentLacksError if the desktop does not start; programs
+    that were started keep running then.
     """
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     named = {name: value.format(folder=folder) for name, value in session.environment.items()}
@@ -77,19 +77,19 @@ def start(
 
 
 def apply(environ: Mapping[str, str]) -> None:
-    """Make this process see the display of an environment."""
+    """Set this process's environment to a display."""
     for name in _DISPLAY:
         os.environ.pop(name, None)
     os.environ.update({name: environ[name] for name in _DISPLAY if name in environ})
 
 
 def display_of(environ: Mapping[str, str]) -> str:
-    """The name of its display."""
+    """Return the display's name."""
     return environ.get("WAYLAND_DISPLAY") or environ["DISPLAY"]
 
 
 def settings(environ: Environ) -> dict[str, str]:
-    """A few settings as the system's own tools tell them."""
+    """Return a few settings, read by the system's own tools."""
     answers: dict[str, str] = {}
     for label, command in load_config("sandbox.toml")["settings"].items():
         with suppress(subprocess.SubprocessError, OSError):
@@ -116,9 +116,9 @@ def _make_home(folder: Path, session: Session, environ: Environ) -> None:
             shutil.copy(source, _parent(home / path))
     (folder / "keyfiles").mkdir()
     (folder / "keyfiles/settings").write_text(_keyfile(session.dconf))
-    # Compiled, not set one by one, so that it is there before the first program looks.
+    # Compile the database instead of setting keys one by one, so that it exists before the first program starts.
     _finish(["dconf", "compile", str(home / ".config/dconf/user"), str(folder / "keyfiles")], environ)
-    if shutil.which("xdg-user-dirs-update"):  # makes the folders of a home, called as the language calls them
+    if shutil.which("xdg-user-dirs-update"):  # creates the home's folders with localized names
         _finish(["xdg-user-dirs-update"], environ)
     else:
         for name in session.folders:
@@ -144,7 +144,7 @@ def _finish(command: list[str], environ: Environ) -> None:
 
 
 def _name_display(folder: Path, network: Network | None, owner: ExitStack | None) -> Environ:
-    """Reserve an X display number and write its cookie; the variables that name both."""
+    """Reserve an X display number and write its cookie. Return the variables that name both."""
     number = reserve(folder, elsewhere=network is not None)
     write_cookie(folder / "cookie", number)
     if network == "none" and owner is not None and (name := keep_name(number)):
@@ -155,7 +155,7 @@ def _name_display(folder: Path, network: Network | None, owner: ExitStack | None
 def _open_door(
     folder: Path, environ: Environ, network: Network | None, owner: ExitStack | None, *, ordinary: bool
 ) -> Environ:
-    """Start the launcher, which starts everything else; the variable that names its socket."""
+    """Start the launcher, which starts everything else. Return the variable that names its socket."""
     address = folder / "door"
     ours, theirs = os.pipe() if owner is not None else (-1, -1)
     program, needed = python_inside()
@@ -193,12 +193,12 @@ def _start_bus(folder: Path, environ: Environ, check: Callable[[], None]) -> Env
     address = _first_line(_started(command, environ, "The sandbox's session bus"), check)
     if not address:
         raise EnvironmentLacksError("The sandbox's session bus did not start.", "Is dbus-daemon installed whole?")
-    # The system bus is the session's too: nothing in here reaches the machine's own services.
+    # The session bus also serves as system bus, so that programs inside cannot reach the machine's services.
     return {"DBUS_SESSION_BUS_ADDRESS": address, "DBUS_SYSTEM_BUS_ADDRESS": address}
 
 
 def _started(command: list[str], environ: Environ, what: str) -> Inside:
-    """Start a part of the desktop whose output is read. Raises EnvironmentLacksError."""
+    """Start a part of the desktop with its output piped. Raises EnvironmentLacksError."""
     try:
         return start_inside(command, environ, stdout=subprocess.PIPE)
     except OSError as error:
@@ -210,7 +210,7 @@ def _started(command: list[str], environ: Environ, what: str) -> Inside:
 
 
 def _first_line(program: Inside, check: Callable[[], None]) -> str:
-    """A program's first line of output; "" if it ends or is silent for too long."""
+    """Return a program's first line of output; "" if it ends or the timeout expires first."""
     assert program.stdout is not None
     with program.stdout as output:
         os.set_blocking(output.fileno(), False)
@@ -224,7 +224,7 @@ def _first_line(program: Inside, check: Callable[[], None]) -> str:
 
 
 def _paint_root(colour: str) -> None:
-    """Give the root window a colour, as #rrggbb."""
+    """Set the root window's colour, as #rrggbb."""
     from Xlib.display import Display
 
     display: Any = Display()
@@ -238,7 +238,7 @@ def _paint_root(colour: str) -> None:
 
 
 def _has_manager(display: Any) -> bool:
-    """Whether a window manager has announced itself (EWMH)."""
+    """Return whether a window manager is running (EWMH)."""
     return bool(display.screen().root.get_full_property(display.intern_atom("_NET_SUPPORTING_WM_CHECK"), 0))
 
 

@@ -1,4 +1,4 @@
-"""The compositor of a throw-away Wayland desktop: its variables, and its set-up once it listens."""
+"""The compositor of a Wayland sandbox: its environment variables and its set-up."""
 
 import subprocess
 import time
@@ -22,7 +22,7 @@ _SHELL = DBusAddress("/org/gnome/Shell", "org.gnome.Shell", "org.freedesktop.DBu
 
 
 def names(compositor: Compositor, folder: Path) -> dict[str, str]:
-    """Its variables: sway takes the given socket path, and the first free name for its display."""
+    """Return its environment variables. Sway uses the given SWAYSOCK, and the first free name for its display."""
     if compositor == "mutter":
         return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-0"}
     return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-1", "SWAYSOCK": f"{folder}/run/sway.sock"}
@@ -36,10 +36,10 @@ def set_up(
     seconds: float,
     check: Callable[[], None],
 ) -> None:
-    """Wait until it listens, and set up its one monitor.
+    """Wait until the compositor listens, and set up its only monitor.
 
-    `colour` (#rrggbb) is the background; an exception of `check` ends the wait. Raises EnvironmentLacksError after this
-    many seconds.
+    `colour` (#rrggbb) is the background. An exception from `check` ends the wait. Raises EnvironmentLacksError after
+    `seconds`.
     """
     deadline = time.monotonic() + seconds
     while not (
@@ -56,7 +56,7 @@ def set_up(
 
 
 def _told(environ: Mapping[str, str], size: Size, colour: str) -> bool:
-    """Set sway's monitor; whether sway accepted that."""
+    """Configure sway's monitor. Return whether sway accepted it."""
     output = f"output HEADLESS-1 resolution {size} position 0 0 scale 1 background {colour} solid_color"
     try:
         return run_inside(("swaymsg", output), environ, _PATIENCE).returncode == 0
@@ -65,7 +65,7 @@ def _told(environ: Mapping[str, str], size: Size, colour: str) -> bool:
 
 
 def _overview_closed(environ: Mapping[str, str]) -> bool:
-    """Close the overview that GNOME's shell begins with; whether it was open and now is closed."""
+    """Close GNOME Shell's initial overview. Return whether it was open and is closed now."""
     of_shell = "org.gnome.Shell"
     try:
         with Bus(environ, _PATIENCE) as bus:
