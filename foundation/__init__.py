@@ -1,1 +1,1 @@
-"""The ground floor that `agent` and `serverctl` stand on; it knows neither agents nor servers."""
+"""Shared code of `agent` and `serverctl`, which knows neither agents nor servers."""

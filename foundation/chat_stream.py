@@ -1,9 +1,8 @@
-"""Reads chat completions of OpenAI-compatible servers, streamed or whole, in all their dialects.
+"""Parses chat completions of OpenAI-compatible servers, streamed or whole, in all their dialects.
 
-A thinking model's reasoning has several names (`reasoning_content` in vLLM and DeepSeek, `reasoning` in newer vLLM and
-OpenRouter, `thinking` elsewhere), as text, an object or a list of parts; some servers send it under two names at once.
-Tool calls come whole, or in deltas that belong together by index, which is 0 for all calls or missing on some servers.
-Anything else is skipped: no chunk raises.
+Reasoning has several names (`reasoning_content` in vLLM and DeepSeek, `reasoning` in newer vLLM and OpenRouter,
+`thinking` elsewhere), is text, an object or a list of parts, and comes under two names at once from some servers. Tool
+calls come whole or in deltas that share an index, which some servers omit or set to 0 for all calls.
 """
 
 import json
@@ -13,23 +12,23 @@ from typing import Any, Literal, TypeAlias
 
 PieceKind: TypeAlias = Literal["content", "reasoning", "call"]
 
-#: No answer is longer that is of any use: 2,048 tokens are about 8,000 characters, long reasoning ten times that.
+#: Longest useful answer. 2,048 tokens are about 8,000 characters, long reasoning ten times that.
 MAX_CHARS = 1_000_000
 
-#: A server that keeps to a limit of tokens sends no more pieces than that, or longer ones. What is counted here is
-#: below the true number, so a little over the limit means that it keeps to none; some do not count what is thought.
+#: Factors on the token limit. Tokens are estimated from below, so an estimate above the limit means that the server
+#: ignores the limit. Some servers do not count reasoning.
 _OVER, _OVER_THINKING = 1.25, 4.0
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 
 
 class AnswerTooLongError(Exception):
-    """The server sends more than an answer can be."""
+    """The server's answer exceeds every limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of streamed text; of a tool call, its name and arguments."""
+    """A piece of streamed text; for a tool call, of its name and arguments."""
 
     kind: PieceKind
     text: str
@@ -46,7 +45,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request; None if the server does not tell."""
+    """Tokens of one request; None if the server does not report them."""
 
     prompt: int | None = None
     completion: int | None = None
@@ -59,16 +58,16 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """All that a model said."""
+    """A complete answer of a model."""
 
     content: str = ""
-    reasoning: str = ""  # what it thought before, where the server keeps that apart
+    reasoning: str = ""  # its reasoning, if the server separates that from the content
     tool_calls: tuple[ToolCall, ...] = ()  # in the order in which they began
-    #: "length" when the token limit cut the answer off, "refusal" when the service declines, "malformed" when it could
-    #: not read the model's own call; None when the server never said that it ended
+    #: "length" if the token limit cut the answer off, "refusal" if the service declined, "malformed" if it could not
+    #: parse the model's call; None if the server sent no finish reason
     finish_reason: str | None = None
     usage: Usage = Usage()
-    #: all of it in its API's own shape, for APIs that want it back to the letter; for the next requests alone
+    #: the answer in the API's own format, for APIs that require it unchanged in the next request
     items: tuple[Any, ...] = field(default=(), repr=False)
 
 
@@ -84,7 +83,7 @@ class AnswerReader:
     """Assembles one answer from the chunks of a stream, or from one whole completion.
 
     Text, reasoning and tool calls together are limited to `max_chars` characters, and to a little over `max_tokens`
-    tokens, the limit that the server was told.
+    tokens, the limit in the request.
     """
 
     def __init__(self, max_chars: int = MAX_CHARS, max_tokens: int | None = None) -> None:
@@ -98,12 +97,12 @@ class AnswerReader:
         self._usage = Usage()
 
     def take(self, chunk: Any) -> list[Piece]:
-        """The new pieces of a chunk (a dict or an object of the openai library). Raises AnswerTooLongError."""
+        """Return the new pieces of a chunk (a dict or an object of the openai library). Raises AnswerTooLongError."""
         self._usage = _usage(_get(chunk, "usage")) or self._usage
         pieces: list[Piece] = []
         for choice in _list(_get(chunk, "choices")):
             if _get(choice, "index") not in (0, None):
-                continue  # one answer was asked for
+                continue  # only one answer was requested
             said = _get(choice, "delta") or _get(choice, "message")
             pieces += [*_texts(said), *self._take_calls(said)]
             self._finish_reason = _text(_get(choice, "finish_reason")) or self._finish_reason
@@ -120,7 +119,7 @@ class AnswerReader:
         return pieces
 
     def answer(self) -> Answer:
-        """What was said so far."""
+        """Return the answer so far."""
         return Answer(
             content="".join(self._texts["content"]),
             reasoning="".join(self._texts["reasoning"]),
@@ -133,7 +132,7 @@ class AnswerReader:
         for delta in _list(_get(said, "tool_calls")):
             function = _get(delta, "function")
             name, arguments = _text(_get(function, "name")), _get(function, "arguments")
-            if isinstance(arguments, dict):  # whole, and already read
+            if isinstance(arguments, dict):  # complete and already parsed
                 arguments = json.dumps(arguments, ensure_ascii=False, default=str)
             call = self._call(_get(delta, "index"), _text(_get(delta, "id")), name)
             begins = not call.name
@@ -142,7 +141,7 @@ class AnswerReader:
             yield Piece("call", (name if begins else "") + _text(arguments))
 
     def _call(self, index: Any, identifier: str, name: str) -> _OpenCall:
-        """The call that a delta continues, or a new one."""
+        """Return the call that a delta continues, or a new one."""
         position = index if isinstance(index, int) else None
         for call in reversed(self._calls):
             if identifier and identifier != call.id:
@@ -154,12 +153,12 @@ class AnswerReader:
 
 
 def _fewest_tokens(text: str) -> float:
-    """A lower bound for the tokens of a piece: some servers send many tokens at once, some a letter."""
+    """Return a lower bound for a piece's tokens. Some servers send many tokens at once, others single letters."""
     return min(1.0, len(text) / 4)
 
 
 def _texts(said: Any) -> Iterator[Piece]:
-    """Reasoning and text of a delta or message; the first name that holds reasoning counts."""
+    """Yield the reasoning and text of a delta or message. The first field that contains reasoning counts."""
     content = _get(said, "content")
     parts = _list(content)
     thinking = [part for part in parts if _get(part, "type") in ("thinking", "reasoning")]
@@ -171,7 +170,7 @@ def _texts(said: Any) -> Iterator[Piece]:
 
 
 def _flat(value: Any, depth: int = 4) -> str:
-    """The text in a string, in an object under a usual name, or in a list of these."""
+    """Return the text in a string, in an object under a common name, or in a list of these."""
     if value is None or isinstance(value, str) or depth == 0:
         return _text(value)
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What every command shares: the argument parser, argument types, and errors as sentences and exit statuses."""
+"""Shared by all commands: the argument parser, argument types, and errors as messages and exit statuses."""
 
 import argparse
 import importlib
@@ -13,12 +13,12 @@ from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.printing import put_text
 
 Number = TypeVar("Number", int, float)
-#: How much of two names must be alike (0 to 1) for one to be a slip of the other: swapped, missing or doubled letters.
+#: Similarity (0 to 1) from which a word counts as a misspelling: swapped, missing or doubled letters.
 _ALIKE = 0.75
 
 
 def meant_by(word: str, names: Iterable[str]) -> str | None:
-    """The name that a word is probably a misspelling of, or None."""
+    """Return the name that a word probably misspells, or None."""
     known = list(names)
     near = [] if word in known else get_close_matches(word, known, 1, _ALIKE)
     return near[0] if near else None
@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"Unrecognized arguments: {' '.join(rest)}.", f"{hint}See {self.prog} --help.")
 
     def error(self, message: str) -> NoReturn:
-        """Raise UsageError in place of printing the usage and leaving."""
+        """Raise UsageError instead of printing the usage and exiting."""
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
 
 
@@ -62,7 +62,7 @@ class _AsWritten(argparse.RawDescriptionHelpFormatter):
 
 
 def plain_text(written: str) -> str:
-    """An argument's text, read as UTF-8 in every locale. Raises ArgumentTypeError."""
+    """Decode an argument as UTF-8 in every locale. Raises ArgumentTypeError."""
     try:
         return os.fsencode(written).decode("utf-8")
     except UnicodeError as error:
@@ -72,7 +72,7 @@ def plain_text(written: str) -> str:
 def _number(
     kind: Callable[[str], Number], what: str, is_allowed: Callable[[Number], bool], complaint: str
 ) -> Callable[[str], Number]:
-    """The type of a number argument; {} in a complaint stands for the text."""
+    """Return the type of a number argument; {} in the complaint is replaced by the text."""
 
     def read(text: str) -> Number:
         try:
@@ -90,7 +90,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def duration(text: str) -> float:
-    """Seconds of a duration such as 90s, 15m or 2h; a plain number is seconds. Raises ArgumentTypeError."""
+    """Parse a duration such as 90s, 15m or 2h to seconds; a plain number is seconds. Raises ArgumentTypeError."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
     return positive_seconds(number) * _UNITS[unit]
 
@@ -103,10 +103,10 @@ port_number = _number(
 
 
 def run_command(program: str, module: str, arguments: list[str], as_json: bool = False) -> int:
-    """Run `main(arguments)` of a module, or `MODULE:FUNCTION`; the exit status.
+    """Run `main(arguments)` of a module, or `MODULE:FUNCTION`. Return the exit status.
 
-    Only SystemExit leaves this. The module is imported here, so that other subcommands cost nothing. `as_json` prints
-    errors as JSON on standard output too.
+    Lets only SystemExit through. Imports the module here, so that other subcommands cost no time. `as_json` also prints
+    errors as JSON to standard output.
     """
     name, _, function = module.partition(":")
     try:
@@ -118,10 +118,10 @@ def run_command(program: str, module: str, arguments: list[str], as_json: bool =
     except KeyboardInterrupt:
         printing.remark(f"{program}: Stopped: Ctrl-C.")
         return ExitStatus.STOPPED
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
+    except BrokenPipeError:  # the reader of our output has exited, as `head` does
         printing.close_output()
         return ExitStatus.NOT_DONE
-    except OSError as error:  # a full disk behind standard output, a folder that went away
+    except OSError as error:  # standard output on a full disk, or a deleted folder
         printing.close_output()
         what = f"{error.strerror or error}: {error.filename or 'output'}"
         printing.remark(f"{program}: {what}. Is there space, and is it yours?")
@@ -131,7 +131,7 @@ def run_command(program: str, module: str, arguments: list[str], as_json: bool =
 
 
 def say_mistake(program: str, error: BaseException) -> int:
-    """Say that the program itself failed, and where its traceback is; the exit status."""
+    """Report a bug of the program and where its traceback is. Return the exit status."""
     from foundation.stray_output import keep_traceback
 
     log = keep_traceback(error)
@@ -141,7 +141,7 @@ def say_mistake(program: str, error: BaseException) -> int:
 
 
 def say_error(program: str, error: MaiError, as_json: bool = False) -> int:
-    """Print an error as a command's last line; its exit status."""
+    """Print an error as a command's last line. Return its exit status."""
     if as_json:
         told = {"what": error.what, "remedy": error.remedy, "status": int(error.exit_status)}
         printing.put_json({"error": told})

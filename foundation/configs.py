@@ -1,4 +1,4 @@
-"""Where settings and state are: the shipped data files of `configs/`, the person's `config.toml`, the state folder."""
+"""Locates and reads settings and state: the shipped `configs/`, the user's `config.toml`, the state folder."""
 
 import json
 import os
@@ -21,7 +21,7 @@ _ROOT = Path(__file__).resolve().parent
 
 @cache
 def configs_dir() -> Path:
-    """The folder of the shipped configuration: in the installed package, or beside it in a checkout."""
+    """Return the folder of the shipped configuration: in the installed package, or beside it in a checkout."""
     for candidate in (_ROOT / "configs", _ROOT.parent / "configs"):
         if candidate.is_dir():
             return candidate
@@ -30,7 +30,7 @@ def configs_dir() -> Path:
 
 @cache
 def load_config(name: str) -> dict[str, Any]:
-    """A shipped file by its name below `configs/`, such as "gpus/t4.toml"."""
+    """Load a shipped file by its path below `configs/`, such as "gpus/t4.toml"."""
     path = configs_dir() / name
     if path.suffix == ".json":
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -40,12 +40,12 @@ def load_config(name: str) -> dict[str, Any]:
 
 
 def config_names(folder: str, suffix: str = ".toml") -> list[str]:
-    """The names of the files in a folder of `configs/` without their suffix, sorted."""
+    """Return the names of the files in a folder of `configs/` without their suffix, sorted."""
     return sorted(path.stem for path in (configs_dir() / folder).glob(f"*{suffix}"))
 
 
 def settings_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Where the settings are: MAI_AGENT_CONFIG, or the user's configuration folder."""
+    """Return the path of the settings: MAI_AGENT_CONFIG, or `config.toml` in the user's configuration folder."""
     named = (os.environ if environ is None else environ).get("MAI_AGENT_CONFIG")
     if named:
         return Path(named)
@@ -55,7 +55,7 @@ def settings_path(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The tables of a settings file; empty if there is no file. Raises UsageError if it cannot be read."""
+    """Read a settings file; empty if there is none. Raises UsageError if it cannot be read."""
     import tomllib
 
     if not path.is_file():
@@ -67,9 +67,10 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def check_settings(schema: "type[Schema]", table: Any, where: str) -> "Schema":
-    """Validate a table; a schema field's description tells the person how to write it.
+    """Validate a table against a schema.
 
-    Raises UsageError naming the first wrong entry; `where` begins the message, for example "In config.toml, [server]:".
+    Raises UsageError naming the first wrong entry, with the schema field's description as the remedy. `where` begins
+    the message, for example "In config.toml, [server]:".
     """
     from pydantic import ValidationError
 
@@ -89,7 +90,7 @@ def check_settings(schema: "type[Schema]", table: Any, where: str) -> "Schema":
 
 
 def state_folder() -> Path:
-    """The folder in MAI_AGENT_STATE, or the user's own; it need not exist."""
+    """Return the folder in MAI_AGENT_STATE, or the user's state folder. It may not exist yet."""
     if named := os.environ.get("MAI_AGENT_STATE"):
         return Path(named).expanduser()
     import platformdirs

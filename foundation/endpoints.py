@@ -1,4 +1,4 @@
-"""OpenAI-compatible endpoints: their addresses as people write them, and the list of their models."""
+"""OpenAI-compatible endpoints: normalizes their addresses and lists their models."""
 
 import asyncio
 import ipaddress
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def normalize_url(text: str) -> str:
-    """The base URL of an endpoint, written as host and port, or as a URL with or without /v1. Raises UsageError."""
+    """Return the base URL for an address: host and port, or a URL with or without /v1. Raises UsageError."""
     address = text.strip()
     if "://" not in address:
         address = f"http://{address}"
@@ -29,7 +29,7 @@ def normalize_url(text: str) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether requests to this URL stay on this machine."""
+    """Return whether requests to this URL stay on this machine."""
     host = urllib.parse.urlsplit(url).hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -37,27 +37,27 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-#: Bytes of the list. OpenRouter's, the longest known, has about 350 entries of 2 KiB.
+#: Most bytes of a list of models. The longest known, OpenRouter's, has about 350 entries of 2 KiB.
 _MOST_BYTES = 4 << 20
-#: Entries that are looked at: telling the family of a name takes about 50 µs.
+#: Most entries of a list of models: detecting the family of a name takes about 50 µs.
 _MOST_MODELS = 5_000
-#: Seconds for the whole list.
+#: Timeout in seconds for the whole list.
 _PATIENCE = 20
-#: The path of a folder, which vLLM takes for a name, has 4,096 characters at the most.
+#: Longest model name. vLLM uses a folder's path as the name, which has at most 4,096 characters.
 _LONGEST_NAME = 4096
 
 
 class ListingError(Exception):
-    """The answer is no list of models, or an endless one."""
+    """The answer is not a list of models, or is too long."""
 
 
 async def list_models(client: "AsyncOpenAI") -> dict[str, dict[str, Any]]:
-    """The entries of /v1/models by their ids.
+    """Return the entries of /v1/models by id.
 
     Raises:
-        TimeoutError: the whole list did not come in time.
-        ListingError: it is no list, or longer than any server's.
-        Exception: whatever the library raises where the server refuses or cannot be reached.
+        TimeoutError: the whole list did not arrive in time.
+        ListingError: the answer is not a list, or is too long.
+        Exception: the openai library's exception if the server refuses or is unreachable.
     """
     data = bytearray()
     async with asyncio.timeout(_PATIENCE), client.models.with_streaming_response.list() as response:

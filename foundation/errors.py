@@ -1,4 +1,4 @@
-"""Errors that reach a person: what happened, what to do, and the exit status."""
+"""Errors that are shown to the user: what happened, what to do, and the exit status."""
 
 from enum import IntEnum
 

@@ -1,6 +1,6 @@
-"""What both halves know of a model family: its data file, its image rule, and how to recognise its models.
+"""Model families as both `agent` and `serverctl` need them: data file, image rule, and detection of their models.
 
-A family is a folder with a `family.toml`; nothing else lists it.
+A family is a folder with a `family.toml`; there is no other registry.
 """
 
 import json
@@ -15,13 +15,13 @@ from typing import Any
 from foundation.errors import UsageError
 from foundation.images import ImageRule
 
-#: Where the folders of families lie: beside this package, in a checkout and in an installation.
+#: Parents of the families' folders, beside this package both in a checkout and in an installation.
 ROOTS: tuple[Path, ...] = (Path(__file__).resolve().parents[1] / "agent" / "families",)
 
 
 @cache
 def _families(roots: tuple[Path, ...]) -> dict[str, tuple[Path, dict[str, Any]]]:
-    """The families by name: folder and data."""
+    """Return each family's folder and data by name."""
     found: dict[str, tuple[Path, dict[str, Any]]] = {}
     for path in sorted(path for root in roots for path in root.glob("*/family.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -30,7 +30,7 @@ def _families(roots: tuple[Path, ...]) -> dict[str, tuple[Path, dict[str, Any]]]
     return found
 
 
-#: What a `family.toml` may hold: the keys of each table, None for tables whose keys are names of the family's own.
+#: Allowed keys of each table in a `family.toml`; None for tables with arbitrary keys.
 _KEYS: dict[str, frozenset[str] | None] = {
     "detect": frozenset({"a_word", "model_types", "names", "processors", "template"}),
     "grid": frozenset({"grounding", "navigation"}),
@@ -59,7 +59,7 @@ _OWN = frozenset({"api", "fractions", "made_by", "models", "name", "proven_by", 
 
 
 def _check_keys(path: Path, data: Mapping[str, Any]) -> None:
-    """Raise UsageError for a key that nothing reads, which is most often misspelt."""
+    """Raise UsageError for an unknown key, which is usually misspelt."""
     _check(path, data, _OWN | _KEYS.keys())
     for name, keys in _KEYS.items():
         if keys is not None and isinstance(table := data.get(name), dict):
@@ -77,12 +77,12 @@ def _check(path: Path, table: Mapping[str, Any], known: frozenset[str]) -> None:
 
 
 def family_names() -> list[str]:
-    """Every family, also those of which only the image rule is known; sorted."""
+    """Return the names of all families, sorted; also of those with only an image rule."""
     return sorted(_families(ROOTS))
 
 
 def named(written: str) -> str:
-    """The family that a person means by its name in any case, or by a model's name.
+    """Resolve a family's name in any case, or a model's name, to the family.
 
     Returns the text unchanged if it is neither.
     """
@@ -102,17 +102,17 @@ def _family(name: str) -> tuple[Path, dict[str, Any]]:
 
 
 def family_data(name: str) -> dict[str, Any]:
-    """The data of a family. Raises UsageError if it does not exist."""
+    """Return the data of a family. Raises UsageError if it does not exist."""
     return _family(name)[1]
 
 
 def family_folder(name: str) -> Path:
-    """The folder of a family. Raises UsageError if it does not exist."""
+    """Return the folder of a family. Raises UsageError if it does not exist."""
     return _family(name)[0]
 
 
 def image_rule(name: str) -> ImageRule:
-    """The image rule of a family. Raises UsageError if it does not exist."""
+    """Return the image rule of a family. Raises UsageError if it does not exist."""
     image = family_data(name)["image"]
     numbers = {name: int(image[name]) for name in ("factor", "min_pixels", "max_pixels")}
     return ImageRule(
@@ -125,7 +125,7 @@ def image_rule(name: str) -> ImageRule:
 
 
 def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:
-    """The family with the longest spelling in a served model's name, in any case; None if there is none."""
+    """Return the family with the longest spelling that a served model's name contains, in any case; None for none."""
     lowered = model.lower()
     matches = [
         (len(spelling), name)
@@ -137,39 +137,39 @@ def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:
 
 
 def _spellings(name: str) -> Iterable[str]:
-    """The names of a family's models: its own name too, unless that is a common word."""
+    """Return the spellings that identify a family's models, with its own name unless that is a common word."""
     detect = family_data(name).get("detect", {})
     return (*(() if detect.get("a_word", False) else (name,)), *detect.get("names", ()))
 
 
-#: Files of a folder that are larger than this, in bytes, are none of those looked for.
+#: Largest file to read in a model's folder, in bytes.
 _LARGEST = 4_000_000
-#: How many folders of a path may name its model: in caches of the hub, a snapshot lies three below the name.
+#: Trailing parts of a path that may name the model: in the hub's cache, a snapshot is three levels below the name.
 _NEAR = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Clues:
-    """What a model's folder tells about its family."""
+    """The evidence of a model's family in its folder."""
 
-    names: tuple[str, ...] = ()  # under which the model is or was known, the best first
+    names: tuple[str, ...] = ()  # the model's names, the best first
     types: frozenset[str] = field(default_factory=frozenset)  # model_type and architectures of its config.json
     template: str = ""  # its chat template
-    processor: str = ""  # of images: its class, "/" and the side of a patch in pixels
+    processor: str = ""  # the image processor's class, "/" and the side of a patch in pixels
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A family, and the clue that told it."""
+    """A family, and the clue that identified it."""
 
     family: str
     by: str  # a name, or a file
 
 
 def clues_in(folder: Path) -> Clues | None:
-    """The clues in a folder; None if it holds no model.
+    """Return the clues in a folder; None if it contains no model.
 
-    A fine-tune has its base model's architecture and mostly its template, so its own name comes first.
+    A fine-tune has the architecture and usually the template of its base model, so its own name comes first.
     """
     config = _object(folder / "config.json")
     if config is None:
@@ -189,7 +189,7 @@ def clues_in(folder: Path) -> Clues | None:
 
 
 def family_of(clues: Clues, among: Iterable[str]) -> Found | None:
-    """The family that the clues tell: by name, chat template, architecture or image processor."""
+    """Return the family that the clues identify: by name, chat template, architecture or image processor."""
     known = {name: family_data(name).get("detect", {}) for name in among}
     for name in clues.names:
         if (family := detect_family(name, known)) is not None:

@@ -1,4 +1,4 @@
-"""Small files: replaced atomically, and read without trust."""
+"""Writes small files atomically, and reads untrusted ones."""
 
 import errno
 import json
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
-    """Replace a file, or leave it as it was.
+    """Replace a file completely or not at all.
 
-    The draft is a hidden file beside it that ends with our PID; a draft left by a killed process is overwritten. Text
-    is written as UTF-8, and the umask applies to the mode. Raises OSError, and leaves nothing behind;
+    The temporary file is a hidden file beside it with our PID as suffix; a leftover of a killed process is overwritten.
+    Text is written as UTF-8, and the umask applies to the mode. Raises OSError without leaving the temporary file;
     UnicodeEncodeError for lone surrogates.
     """
     content = data.encode("utf-8") if isinstance(data, str) else data
@@ -29,9 +29,9 @@ def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
 
 
 def overwrite(path: Path, data: bytes) -> None:
-    """Write over an existing file in place, for a full disk without room for a draft.
+    """Overwrite an existing file in place, for a full disk without room for a temporary file.
 
-    Shorter data is padded with spaces, and a reader may see half of it for a moment. Raises OSError.
+    Shorter data is padded with spaces. A concurrent reader may see half of it. Raises OSError.
     """
     with path.open("r+b", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
@@ -39,19 +39,19 @@ def overwrite(path: Path, data: bytes) -> None:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether a disk or quota is full."""
+    """Return whether a disk or quota is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def keep_json(path: Path, document: dict[str, Any]) -> None:
-    """Replace a JSON file of learned facts; a failing disk costs only the facts."""
+    """Replace a JSON file of cached facts. Errors of the disk are ignored."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(document, indent=1, sort_keys=True))
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty if it cannot be read."""
+    """Return the object in a JSON file; empty if it cannot be read."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""The one gate for foreign text: of models, pages, window titles, file names, logs and tools.
+"""Escapes untrusted text from models, pages, window titles, file names, logs and tools.
 
-Such text can steer a terminal (escape sequences, C1), reverse the reading direction (bidirectional controls), hide
-(zero width, tags) or look like lines of ours (line ends). Here it is spelled out in ASCII, so that a person sees it.
-Everything printed goes through `foundation.printing`, which applies this.
+Such text can control a terminal (escape sequences, C1), reverse the reading direction (bidirectional controls), hide
+(zero width, tags) or imitate our own lines (line ends). Such characters are escaped in ASCII; `foundation.printing`
+applies this to everything that is printed.
 """
 
 import json
@@ -10,18 +10,18 @@ import re
 import unicodedata
 from typing import Any
 
-#: Characters that Python calls printable and that show nothing: of Unicode's Default_Ignorable_Code_Point
-#: (DerivedCoreProperties, 16.0) those that are letters or marks.
+#: Invisible characters for which str.isprintable() is true: the letters and marks in Unicode's
+#: Default_Ignorable_Code_Point (DerivedCoreProperties, 16.0).
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _ODD = re.compile(r"[^\x20-\x7e]+")
-#: No script sets more marks on one letter; a heap of them is drawn over the lines above and below it.
+#: Most combining marks on one letter. No script uses more, and a stack of them covers the lines above and below.
 _MOST_MARKS = 8
-#: Asks for the coloured form of the sign before it, and shows nothing itself.
+#: Variation selector 16: selects the emoji form of the character before it, and is invisible itself.
 _EMOJI_FORM = "\ufe0f"
 
 
 def printable(text: str) -> str:
-    """The text on one line; everything invisible, with line ends and tabs, is spelled out as in `\\x1b`."""
+    """Return the text on one line, with everything invisible, also line ends and tabs, escaped as in `\\x1b`."""
     return text if text.isascii() and text.isprintable() else _ODD.sub(_spelled, text)
 
 
@@ -33,12 +33,12 @@ def harmless(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """As `printable`, but each white space becomes one blank."""
+    """As `printable`, but each run of white space becomes one space."""
     return printable(" ".join(text.split()))
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """A value as JSON that keeps readable characters of all languages and escapes the rest.
+    """Serialize a value as JSON that keeps readable characters of all languages and escapes the rest.
 
     A lone surrogate becomes a question mark.
     """
@@ -47,11 +47,13 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 
 def _escaped(char: str) -> str:
-    return char if char == "\n" or printable(char) == char else json.dumps(char)[1:-1]  # line ends are those of JSON
+    return (
+        char if char == "\n" or printable(char) == char else json.dumps(char)[1:-1]
+    )  # line ends come from JSON's indentation
 
 
 def spell(char: str) -> str:
-    """A character in ASCII, as Python writes it in a string."""
+    """Escape a character in ASCII, as in a Python string."""
     return char.encode("unicode_escape").decode("ascii")
 
 
@@ -63,7 +65,7 @@ def _spelled(odd: re.Match[str]) -> str:
         marks = marks + 1 if kind in ("Mn", "Me") else 0
         if char == _EMOJI_FORM and before == "So":
             continue
-        if kind == "Zs":  # a blank of another width
+        if kind == "Zs":  # a space of another width
             shown.append(" ")
         elif char.isprintable() and not _BLANK.match(char) and marks <= _MOST_MARKS:
             shown.append(char)

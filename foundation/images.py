@@ -1,7 +1,7 @@
-"""The size at which a vision model keeps an image, and its tokens, known before the request.
+"""Computes the size to which a vision model resizes an image, and its tokens, before the request.
 
-Servers resize every image to a multiple of their patch grid. If we resize to exactly that size, the tokens are known,
-no pixel is sent in vain, and absolute coordinates refer to our image.
+Servers resize every image to a multiple of their patch grid. If we resize to exactly that size, the number of tokens is
+known, no pixels are sent in vain, and absolute coordinates refer to our image.
 """
 
 import math
@@ -9,23 +9,23 @@ from dataclasses import dataclass, replace
 
 from foundation.errors import UsageError
 
-#: The processor refuses images that are more than this many times longer than wide.
+#: Largest aspect ratio that the processors accept.
 MAX_ASPECT_RATIO = 200
 
 
 def smart_resize(width: int, height: int, factor: int, min_pixels: int, max_pixels: int) -> tuple[int, int]:
-    """The size to which a Qwen-VL processor resizes an image: both sides whole multiples of `factor`.
+    """Return the size to which a Qwen-VL processor resizes an image: both sides are multiples of `factor`.
 
-    `smart_resize` of transformers (`models/qwen2_vl/image_processing_qwen2_vl.py`, Apache-2.0), shared by Qwen2-VL,
-    Qwen2.5-VL and Qwen3-VL. Halves round to the even neighbour, as Python's `round` does. A strip so long that its
-    short side cannot shrink below one step may stay above `max_pixels`, as in the original.
+    Equals `smart_resize` of transformers (`models/qwen2_vl/image_processing_qwen2_vl.py`, Apache-2.0), which Qwen2-VL,
+    Qwen2.5-VL and Qwen3-VL share. Halves round to even, as Python's `round` does. A strip whose short side is already
+    one `factor` may stay above `max_pixels`, as in the original.
 
     Args:
-        width, height: of the image, in pixels.
-        factor: pixels on a side of one image token: 32 for Qwen3-VL (patch 16 x merge 2), 28 for Qwen2/2.5-VL.
-        min_pixels, max_pixels: the area to which smaller images are enlarged at least, and larger ones reduced at most.
+        width, height: size of the image, in pixels.
+        factor: side of one image token in pixels: 32 for Qwen3-VL (patch 16 x merge 2), 28 for Qwen2/2.5-VL.
+        min_pixels, max_pixels: limits of the area; smaller images are enlarged, larger ones reduced.
 
-    Raises UsageError: the image has no area, or is more than 200 times longer than wide, which the processors refuse.
+    Raises UsageError if the image has no area or an aspect ratio above 200, which the processors refuse.
     """
     _check(width, height)
     area = width * height
@@ -42,9 +42,10 @@ def smart_resize(width: int, height: int, factor: int, min_pixels: int, max_pixe
 
 
 def linear_resize(width: int, height: int, min_pixels: int, max_pixels: int) -> tuple[int, int]:
-    """The size at which UI-TARS 1.0's own client sends an image: the sides keep their ratio.
+    """Return the size at which UI-TARS 1.0's own client sends an image; the aspect ratio is kept.
 
-    `linear_resize` of bytedance/UI-TARS (codes/ui_tars/action_parser.py, Apache-2.0). Raises UsageError as above.
+    Equals `linear_resize` of bytedance/UI-TARS (codes/ui_tars/action_parser.py, Apache-2.0). Raises UsageError as
+    `smart_resize` does.
     """
     _check(width, height)
     if width * height > max_pixels:
@@ -68,18 +69,18 @@ def _check(width: int, height: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """A model family's rule for images: the numbers for `smart_resize`, and other limits."""
+    """A model family's rule for images: the parameters of `smart_resize`, and other limits."""
 
     factor: int
     min_pixels: int
     max_pixels: int
-    counts: bool = True  # False for what reads pixels and knows no tokens
-    linear: bool = False  # True for who sends images by `linear_resize`; the server then fits them to its factor
-    max_side: int | None = None  # of the longer side, where that has a limit of its own
+    counts: bool = True  # False if the family reads pixels and has no image tokens
+    linear: bool = False  # resize by `linear_resize`; the server then fits the image to its factor
+    max_side: int | None = None  # limit of the longer side; None for none
     token_pixels: int | None = None  # pixels of one image token; None for a square of `factor`
 
     def fit(self, width: int, height: int) -> tuple[int, int]:
-        """The size in pixels at which an image is sent. Raises UsageError as `smart_resize` does."""
+        """Return the size in pixels at which to send an image. Raises UsageError as `smart_resize` does."""
         if self.linear:
             return linear_resize(width, height, self.min_pixels, self.max_pixels)
         fitted = smart_resize(width, height, self.factor, self.min_pixels, self.max_pixels)
@@ -92,13 +93,13 @@ class ImageRule:
         return narrower, lower
 
     def tokens(self, width: int, height: int) -> int:
-        """Vision tokens of an image of a fitted size; 0 for families that count none."""
+        """Return the vision tokens of an image of a fitted size; 0 for families without image tokens."""
         if self.linear:
             width, height = smart_resize(width, height, self.factor, self.min_pixels, self.max_pixels)
         return width * height // (self.token_pixels or self.factor**2) if self.counts else 0
 
     def capped(self, max_pixels: int | None) -> "ImageRule":
-        """The rule with a lower pixel budget. Raises UsageError below the family's minimum."""
+        """Return the rule with a lower pixel budget. Raises UsageError below the family's minimum."""
         if max_pixels is None:
             return self
         if max_pixels < self.min_pixels:

@@ -1,7 +1,7 @@
-"""The only module that prints.
+"""The only module that writes to standard output and standard error, which a test enforces.
 
-Every line passes the gate for foreign text: a line end inside a line is spelled out, so that no foreign text looks like
-lines of ours. JSON is ASCII. A test keeps every other module from writing to standard output or standard error.
+Every line is escaped by `foreign_text`, also line ends within it, so that untrusted text cannot imitate our own lines.
+JSON is ASCII.
 """
 
 import json
@@ -42,27 +42,27 @@ def ask_for(*lines: str) -> None:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """JSON in ASCII without control characters; JSON itself would allow DEL."""
+    """Serialize a value as JSON in ASCII without control characters; JSON itself would allow DEL."""
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
 def is_terminal(stream: Stream) -> bool:
-    """Whether the stream is a terminal."""
+    """Return whether the stream is a terminal."""
     target = _target(stream)
     try:
         return target is not None and target.isatty()
-    except ValueError:  # it is closed
+    except ValueError:  # the stream is closed
         return False
 
 
 def shown_as(text: str, stream: Stream) -> str:
-    """A text in the terminal's encoding, with escapes for characters that it lacks."""
+    """Replace characters that the stream's encoding lacks by escapes."""
     encoding = getattr(_target(stream), "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def terminal_size(stream: Stream) -> tuple[int, int] | None:
-    """Columns and rows of the terminal, or None."""
+    """Return the terminal's columns and rows, or None."""
     target = _target(stream)
     try:
         size = None if target is None else os.get_terminal_size(target.fileno())
@@ -78,13 +78,13 @@ def flush() -> None:
 
 
 def close_output() -> None:
-    """Print and flush nothing more to standard output, whose reader is gone."""
+    """Stop writing to standard output, because its reader has exited."""
     sys.stdout = None
     _own["output"] = None
 
 
 def own_streams(output: TextIO | None, error: TextIO | None) -> None:
-    """Print to these while Python's own streams lead into a log; None for Python's own."""
+    """Print to these streams while Python's own are redirected to a log; None for Python's own."""
     _own["output"], _own["error"] = output, error
 
 
@@ -96,6 +96,6 @@ def _target(stream: Stream) -> TextIO | None:
 def _write(target: TextIO | None, text: str) -> None:
     if target is None:
         return
-    encoding = getattr(target, "encoding", None) or "utf-8"  # what it lacks must not end a run
+    encoding = getattr(target, "encoding", None) or "utf-8"  # a character that it lacks must not raise
     target.write(text.encode(encoding, "backslashreplace").decode(encoding))
     target.flush()

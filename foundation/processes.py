@@ -1,4 +1,4 @@
-"""Identities of processes. PIDs are reused, so an identity holds the birth time too."""
+"""Identities of processes. PIDs are reused, so an identity contains the start time too."""
 
 import os
 import signal
@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psutil
 
-#: Start times in seconds are rounded to clock ticks, and the boot time they are added to may be adjusted.
+#: Tolerance in seconds for start times, which are rounded to clock ticks and added to an adjustable boot time.
 _CLOCK_SLACK = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process by its PID and its birth."""
+    """A process, identified by its PID and start time."""
 
     pid: int
-    #: on Linux "BOOT/TICKS", the kernel's id of this boot and the start in clock ticks; elsewhere seconds since 1970
+    #: on Linux "BOOT/TICKS", the kernel's boot id and the start in clock ticks; elsewhere seconds since the epoch
     born: str
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the identity as JSON values."""
         return {"pid": self.pid, "born": self.born}
 
 
 def identity_of(pid: int) -> ProcessIdentity | None:
-    """A living process's identity; None if it is gone or a zombie."""
+    """Return a running process's identity; None if it has ended or is a zombie."""
     if not sys.platform.startswith("linux"):
         started = _start_seconds(pid)
         return None if started is None else ProcessIdentity(pid, f"{started:.2f}")
@@ -43,7 +43,7 @@ def identity_of(pid: int) -> ProcessIdentity | None:
 
 
 def read_identity(document: Any) -> ProcessIdentity | None:
-    """An identity from its JSON; None if it is not one."""
+    """Parse an identity from JSON values; None if they are invalid."""
     try:
         pid, born = int(document["pid"]), str(document["born"])
     except (TypeError, KeyError, ValueError, OverflowError):
@@ -52,7 +52,7 @@ def read_identity(document: Any) -> ProcessIdentity | None:
 
 
 def is_alive(identity: ProcessIdentity | None) -> bool:
-    """Whether exactly this process still runs."""
+    """Return whether exactly this process still runs."""
     if identity is None:
         return False
     if "/" in identity.born:
@@ -66,7 +66,7 @@ def is_alive(identity: ProcessIdentity | None) -> bool:
 
 
 def has_run_since(pid: int, seconds: float) -> bool:
-    """Whether the process with this PID began before a time (since the epoch); True if unknown."""
+    """Return whether the process with this PID started before a time (since the epoch); True if unknown."""
     import psutil
 
     try:
@@ -78,7 +78,7 @@ def has_run_since(pid: int, seconds: float) -> bool:
 
 
 def wait_gone(identity: ProcessIdentity, seconds: float) -> bool:
-    """Waits until a process has ended; False where it has not within that time."""
+    """Wait until a process has ended. Return False on timeout."""
     end = time.monotonic() + seconds
     while is_alive(identity):
         if time.monotonic() > end:
@@ -88,10 +88,10 @@ def wait_gone(identity: ProcessIdentity, seconds: float) -> bool:
 
 
 def send_signal(identity: ProcessIdentity, number: int) -> bool:
-    """Signals exactly this process; False when it is not there any more. Raises PermissionError for another user's."""
+    """Signal exactly this process. Return False if it has ended. Raises PermissionError for another user's process."""
     held: int | None = None
     try:
-        # Holding on to the process keeps its number from being given away meanwhile; some sandboxes do not allow that.
+        # A pidfd avoids a signal to another process if the PID is reused meanwhile. Some sandboxes do not allow it.
         with suppress(OSError, AttributeError):
             held = os.pidfd_open(identity.pid)
         if not is_alive(identity):
@@ -109,12 +109,12 @@ def send_signal(identity: ProcessIdentity, number: int) -> bool:
 
 
 def marked_processes(variable: str, value: str) -> "list[psutil.Process]":
-    """Living processes with a value in a variable of their environment, except this one."""
+    """Return the running processes with this environment variable, except this one and zombies."""
     import psutil
 
     found: list[psutil.Process] = []
     for process in psutil.process_iter():
-        # It ended meanwhile, or is another user's.
+        # The process may have ended, or belong to another user.
         with suppress(psutil.Error, OSError):
             if process.pid == os.getpid() or process.environ().get(variable) != value:
                 continue
@@ -124,12 +124,12 @@ def marked_processes(variable: str, value: str) -> "list[psutil.Process]":
 
 
 def number_here(pid: int, variable: str, value: str | None) -> int:
-    """The number, in this process's view, of one that has another in its own, as it is told from within a container.
+    """Translate a PID from another PID namespace into ours. Returns it unchanged if no process matches.
 
     Args:
-        pid: the number as it is told.
-        variable: what all processes in there have in their environment.
-        value: what it says; None where there is no such place, and the number is what it seems.
+        pid: the PID in the other namespace.
+        variable: an environment variable of all processes there.
+        value: its value; None if there is no other namespace.
     """
     if not value:
         return pid
@@ -144,7 +144,7 @@ def number_here(pid: int, variable: str, value: str | None) -> int:
 
 
 def _start_seconds(pid: int) -> float | None:
-    """When a living process started, in seconds since the epoch."""
+    """Return when a running process started, in seconds since the epoch."""
     import psutil
 
     with suppress(psutil.Error):

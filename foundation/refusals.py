@@ -1,6 +1,6 @@
-"""Why a server gave no answer, told apart once for all dialects: what the library or the transport raised, as data.
+"""Classifies why a request to a server failed, for all servers' dialects.
 
-Each program that asks a server adds its own sentences.
+The callers add their own messages.
 """
 
 import re
@@ -19,8 +19,8 @@ _CONTEXT_WORDS = re.compile(
     r"exceeds the maximum number of tokens",
     re.IGNORECASE,
 )
-#: A model without eyes: vLLM, llama.cpp ("image input is not supported"), Ollama ("missing data required for image
-#: input"), LM Studio ("Model does not support images"), OpenAI ("image_url is only supported by certain models"),
+#: Errors of models without vision: vLLM, llama.cpp ("image input is not supported"), Ollama ("missing data required for
+#: image input"), LM Studio ("Model does not support images"), OpenAI ("image_url is only supported by certain models"),
 #: services in Rust ("unknown variant `image_url`, expected `text`").
 _NO_IMAGES = re.compile(
     r"not a multimodal model|image input is not supported|required for image input|not support (?:image|vision)"
@@ -33,17 +33,17 @@ _KIND_OF_STATUS: dict[int, RefusalKind] = {401: "bad_key", 403: "bad_key", 429: 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A request without an answer."""
+    """A failed request."""
 
-    kind: RefusalKind  # what happened, for programs
-    reason: str  # what the server or the transport said of it, in one line without a full stop
-    #: the HTTP status of a refusal; None where there was none, also for an error inside a stream
+    kind: RefusalKind  # for programs
+    reason: str  # the message of the server or transport, in one line without a full stop
+    #: the HTTP status; None if there was none, also for an error inside a stream
     status: int | None = None
-    limit: int | None = None  # the number of images or tokens that a refusal named
+    limit: int | None = None  # the limit of images or tokens in the message
 
 
 def refusal_of(error: BaseException) -> Refusal:
-    """Classify the exception of a request; an unexpected one means that the answer was unreadable."""
+    """Classify the exception of a request. An unexpected one means that the answer was unreadable."""
     import openai
 
     if isinstance(error, openai.APIStatusError):
@@ -60,7 +60,7 @@ def refusal_of(error: BaseException) -> Refusal:
 def of_status(said: str, status: int) -> Refusal:
     """Classify a refusal by its HTTP status and text."""
     match = _IMAGES_LIMIT.search(said)
-    if _NO_IMAGES.search(said) or (match is not None and int(match[1]) == 0):  # llama.cpp says so with status 500
+    if _NO_IMAGES.search(said) or (match is not None and int(match[1]) == 0):  # llama.cpp sends it with status 500
         return Refusal("no_images", said, status)
     kind = _KIND_OF_STATUS.get(status, "server_error" if status >= 500 else None)
     if kind is not None:
@@ -79,7 +79,7 @@ def _said(error: Any) -> str:
 
 
 def cause_of(error: BaseException) -> str:
-    """The root cause of an exception, in one line without a full stop."""
+    """Return the message of an exception's root cause, in one line without a full stop."""
     deepest = error
     while (deeper := deepest.__cause__ or deepest.__context__) is not None:
         deepest = deeper

@@ -1,4 +1,4 @@
-"""Rich's console behind the gate for foreign text."""
+"""Rich's console with untrusted text escaped by `foreign_text`."""
 
 from collections.abc import Iterable
 
@@ -10,10 +10,10 @@ from foundation.foreign_text import harmless
 
 
 class GatedConsole(Console):
-    """A console in which only Rich steers the terminal: texts pass the gate, links are dropped."""
+    """A console in which only Rich controls the terminal: texts are escaped, links are dropped."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render segments, each through the gate."""
+        """Render segments and escape their text."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment

@@ -1,8 +1,8 @@
-"""Keeps the output of libraries off the terminal, in a log that a person can find.
+"""Redirects the output of libraries from the terminal to a log.
 
-C libraries (tesseract, GLib, libEGL, Qt) write to file descriptors 1 and 2 over the screen, and so do Python's
-warnings, tracebacks of threads and started programs. Meanwhile both descriptors lead into a log; only
-`foundation.printing` and the terminal application still have the terminal.
+C libraries (tesseract, GLib, libEGL, Qt), Python's warnings, tracebacks of threads and child processes write to file
+descriptors 1 and 2, over the screen. Both are redirected to a log; only `foundation.printing` and the terminal
+application keep the terminal.
 """
 
 import ctypes
@@ -20,22 +20,22 @@ from typing import TextIO
 from foundation import printing
 from foundation.configs import state_folder
 
-#: The log of what is printed beside runs; what a run's own libraries print is in its folder under the same name.
+#: Name of the log for output outside runs, and of the log in each run's folder.
 LOG_NAME = "output.log"
-#: Bytes at which the log begins anew, and what is kept of the beginning and the end of a run's own.
+#: Bytes at which the log is rotated, and bytes kept from the beginning and the end of a run's log.
 _MOST, _HEAD, _TAIL = 1 << 20, 1 << 16, 3 << 16
-#: Where the descriptors lead now, the innermost last; empty where they are the terminal's.
+#: The active logs' descriptors, the innermost last; empty if nothing is redirected.
 _logs: list[int] = []
 
 
 def sitting_log() -> Path:
-    """The log for output outside runs."""
+    """Return the path of the log for output outside runs."""
     return state_folder() / LOG_NAME
 
 
 @contextmanager
 def stray_output_kept() -> Iterator[None]:
-    """Redirect the output of libraries into the log; does nothing if it already is."""
+    """Redirect the output of libraries to the log. Do nothing if it is redirected already."""
     if _logs:
         yield
         return
@@ -46,7 +46,7 @@ def stray_output_kept() -> Iterator[None]:
     try:
         with _into(_opened(sitting_log())):
             printing.own_streams(*ours)
-            # What a terminal application draws on.
+            # The terminal application draws on these.
             sys.__stdout__ = ours[0] or dunder[0]  # type: ignore[misc, assignment]
             sys.__stderr__ = ours[1] or dunder[1]  # type: ignore[misc, assignment]
             faulthandler.enable(file=2)
@@ -70,7 +70,7 @@ def stray_output_kept() -> Iterator[None]:
 
 @contextmanager
 def kept_in(path: Path) -> Iterator[None]:
-    """Redirect it into this file meanwhile; the file is removed if it stays empty."""
+    """Redirect the output to this file instead, if it is redirected. The file is removed if it stays empty."""
     if not _logs:
         yield
         return
@@ -83,7 +83,7 @@ def kept_in(path: Path) -> Iterator[None]:
 
 
 def keep_traceback(error: BaseException) -> Path | None:
-    """Write an exception's traceback to the log; the log's path, or None if it cannot be written."""
+    """Append an exception's traceback to the log. Return the log's path, or None if it cannot be written."""
     log = sitting_log()
     told = f"\n{time.strftime('%F %T')}\n{''.join(traceback.format_exception(error))}"
     with suppress(OSError), os.fdopen(_opened(log), "wb") as file:
@@ -109,7 +109,7 @@ def _into(log: int) -> Iterator[None]:
 
 
 def _opened(path: Path) -> int:
-    """The file opened for appending, or the null device."""
+    """Open a file for appending, or the null device if that fails."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -120,7 +120,7 @@ def _opened(path: Path) -> int:
 
 
 def _stream(descriptor: int, like: TextIO | None) -> TextIO | None:
-    """A stream to the original standard output or error; None if Python's own leads elsewhere."""
+    """Return a stream to the original standard output or error; None if Python's own leads elsewhere."""
     try:
         if like is None or like.fileno() not in (1, 2):
             return None
