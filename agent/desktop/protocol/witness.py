@@ -17,7 +17,10 @@ class Witness(Protocol):
         """Return what differs from the beginning. Blocks for some milliseconds; call it in a worker thread."""
 
     def settle(self, within: float) -> None:
-        """Wait until no setting has changed for about 0.3 s, at most `within` seconds. Call it in a worker thread."""
+        """Wait until settings are written, that is unchanged for about 0.3 s; at most `within` seconds.
+
+        Call it in a worker thread.
+        """
 
     def close(self) -> None:
         """End the watch; never raises."""

@@ -50,7 +50,7 @@ class _Ends:
 
 
 def window_environ(desktop: Desktop, environ: Mapping[str, str]) -> Mapping[str, str] | None:
-    """Return the environment for a window on this desktop, on Wayland if possible; None if there is no such one."""
+    """Return the environment for a window on this desktop, on Wayland if possible; None if neither is possible."""
     for other in ("DISPLAY", "WAYLAND_DISPLAY"):
         alone = {name: value for name, value in environ.items() if name != other}
         if desktop.shows(alone):

@@ -1,8 +1,8 @@
 """The accessibility switch of a person's session: finds its bus, reads it, and switches it on for a run.
 
-Many applications always expose their elements, but browsers and some others only if the switch is on. It is a setting
-of the person, so it is changed only after asking, and restored even after a crash. The switch for screen readers is
-left alone, because desktops would start a screen reader that speaks.
+Browsers and some other applications expose their elements only if the switch is on. It is the person's setting, so it
+is changed only after asking, and restored even after a crash; the switch for screen readers, which would start one, is
+left alone.
 """
 
 import json
