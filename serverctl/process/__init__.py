@@ -1,5 +1,5 @@
-"""Starts, watches, repairs and stops servers. One owner task has the state; everybody else reads its file.
+"""Starts, watches, repairs and stops servers. Only the supervisor writes a server's state; others read its file.
 
-A server is three processes deep: the supervisor (owner of the state, in the background), the guardian (leader of the
-server's own process group; ends it when the supervisor dies), and vLLM with everything it starts.
+A server has three levels of processes: the supervisor (in the background), the guardian (leads the server's session
+and kills it when the supervisor dies), and vLLM with its children.
 """

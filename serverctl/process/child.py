@@ -1,4 +1,4 @@
-"""One life of a vLLM process behind its guardian: start, output, orders, exit."""
+"""Runs one vLLM process through its guardian: start, output, signals, exit."""
 
 import asyncio
 import contextlib
@@ -16,14 +16,14 @@ from serverctl.process.cleanup import MARK, kill_marked
 from serverctl.process.logs import MOST_LINE, LogWriter
 
 _GUARDIAN = Path(__file__).with_name("guardian.py")
-#: Output that is read at a time, bytes.
+#: Size of one read of the output, bytes.
 _CHUNK = 65_536
-#: A line that never ends is cut into pieces of this size, bytes.
+#: A line longer than this is split, bytes.
 _MOST_PENDING = 65_536
 
 
 class Child:
-    """A running server process. `on_line` is called for every line while it starts, `echo` for every line always."""
+    """A running server process. `on_line` is called for each line during the start, `echo` for every line."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Child:
         self.guardian: ProcessIdentity | None = None
 
     async def start(self, command: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
-        """Starts the guardian and, through it, the server. Raises OSError where a process cannot be started."""
+        """Start the guardian, which starts the server. Raises OSError if the process cannot be created."""
         control_read, control_write = os.pipe()
         status_read, status_write = os.pipe()
         self.mark = env[MARK]
@@ -69,7 +69,7 @@ class Child:
         self._tasks = [asyncio.create_task(self._read_status(status_read)), asyncio.create_task(self._read_output())]
 
     async def _read_status(self, descriptor: int) -> None:
-        """What the guardian says; when it says nothing any more, it is gone, and so must be the rest."""
+        """Read the guardian's reports. When the pipe closes, the guardian is gone: kill the rest of the server."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         transport, _ = await loop.connect_read_pipe(
@@ -87,7 +87,7 @@ class Child:
         assert self._process is not None
         if self.exit_status is None:  # the guardian was killed
             self.exit_status = -9
-        # Before the wait, which lasts until all holders of the output have ended: orphans of a killed guardian hold it.
+        # Kill first: `wait` returns only when the output pipe closes, and orphans of a killed guardian keep it open.
         await asyncio.to_thread(kill_marked, self.mark)
         await self._process.wait()
         self.exited.set()
@@ -101,9 +101,9 @@ class Child:
             *whole, pending = pending.replace(b"\r\n", b"\n").split(b"\n")
             for raw in whole:
                 self._take(raw)
-            if b"\r" in pending:  # a progress bar draws itself anew without ending its line
+            if b"\r" in pending:  # a progress bar redraws itself without a line end
                 self._take(pending, keep=False)
-                text = pending.rstrip(b"\r")  # a return at the very end may be half a line's end
+                text = pending.rstrip(b"\r")  # a final \r may be the first half of \r\n
                 pending = text.rpartition(b"\r")[2] + pending[len(text) :]
             if len(pending) > _MOST_PENDING:
                 self._take(pending)
@@ -112,7 +112,7 @@ class Child:
             self._take(pending)
 
     def _take(self, raw: bytes, keep: bool = True) -> None:
-        """Pass one line of output to the log, to the stages and to the listeners."""
+        """Pass one line of output to the log, the start report and the callbacks."""
         shown = raw.rstrip(b"\r").rpartition(b"\r")[2]
         text = shown[:MOST_LINE].decode("utf-8", "replace") + (" ... (cut)" if len(shown) > MOST_LINE else "")
         self.lines += 1
@@ -126,13 +126,13 @@ class Child:
             self._on_line(self.report)
 
     def _order(self, order: bytes) -> None:
-        """T lets vLLM's own process finish the requests in flight, K kills every process of the server."""
+        """Send an order to the guardian: T lets vLLM finish running requests, K kills every process of the server."""
         if self._control is not None:
             with contextlib.suppress(OSError):
                 os.write(self._control, order)
 
     async def end(self, grace_seconds: float) -> None:
-        """Ends the server: asks, waits, kills, and looks that nothing is left."""
+        """Stop the server: SIGTERM, wait, then kill all its processes."""
         for order, seconds in ((b"T", grace_seconds), (b"K", 15)):
             if not self.exited.is_set():
                 self._order(order)
@@ -141,7 +141,7 @@ class Child:
         await self.close()
 
     async def close(self) -> None:
-        """After the end: lets the guardian go, collects the rest of the output, kills what is left."""
+        """Release the guardian after the end, read the rest of the output, and kill leftover processes."""
         if self._control is not None:
             os.close(self._control)
             self._control = None
@@ -154,22 +154,25 @@ class Child:
             await asyncio.to_thread(kill_marked, self.mark)
 
     def failure(self) -> Failure:
-        """Classify its output and exit status."""
+        """Classify the failure by the output and the exit status."""
         return classify([parse_line(text) for text in self._tail], self.report, self.exit_status)
 
     def last_lines(self, count: int) -> list[str]:
-        """The last lines of its output."""
+        """Return the last lines of the output."""
         return [parse_line(text).text for text in list(self._tail)[-count:]]
 
 
 def server_env(environ: Mapping[str, str], extra: Mapping[str, str], key: str, run: str) -> dict[str, str]:
-    """A server's environment: ours, the plan's, the key (not on the command line, where `ps` shows it), the mark."""
-    # OMP_THREAD_LIMIT: vLLM's attention on the processor (0.32) waits for ever for the threads that it does not get.
-    # PYTHONPATH and PYTHONHOME would bring other libraries into vLLM's own environment (ROS sets them for every shell).
+    """Return a server's environment: ours, the plan's variables, the key and the mark.
+
+    The key is not on the command line, where `ps` would show it.
+    """
+    # OMP_THREAD_LIMIT: vLLM's CPU attention (0.32) waits forever for threads that it does not get.
+    # PYTHONPATH and PYTHONHOME would bring other libraries into vLLM's environment (ROS sets them for every shell).
     unwanted = ("VLLM_API_KEY", "VLLM_HOST_IP", "OMP_THREAD_LIMIT", "PYTHONPATH", "PYTHONHOME")
     env = {name: value for name, value in environ.items() if name not in unwanted}
     if env.get("VLLM_LOGGING_LEVEL", "INFO").upper() in ("WARNING", "ERROR", "CRITICAL"):
-        del env["VLLM_LOGGING_LEVEL"]  # stages and memory are INFO lines
-    # vLLM names its processes through setproctitle, which writes over their environment, the mark included, unless told
-    # not to by SPT_NOENV: a server whose guardian was killed could not be found any more.
+        del env["VLLM_LOGGING_LEVEL"]  # stages and memory are logged at INFO
+    # vLLM sets process titles with setproctitle, which overwrites the environment in /proc, including the mark, unless
+    # SPT_NOENV is set. Without the mark, the processes of a killed guardian could not be found.
     return {**env, **extra, "VLLM_API_KEY": key, MARK: run, "PYTHONUNBUFFERED": "1", "SPT_NOENV": "1"}

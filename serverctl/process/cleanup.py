@@ -1,18 +1,18 @@
-"""Ends what a server left behind: all its processes carry a mark in their environment."""
+"""Kills leftover processes of a server, which all carry a mark in their environment."""
 
 import contextlib
 import time
 
 from foundation.processes import ProcessIdentity, marked_processes, wait_gone
 
-#: Environment variable that every process of a server carries, with the server's own random value.
+#: Environment variable of every process of a server; its value is random and unique to one start.
 MARK = "MAI_SERVER_RUN"
-#: A guardian whose supervisor died ends everything by itself; it also knows processes that lost the mark.
+#: Wait this long for a guardian whose supervisor died: it kills everything, even processes that lost the mark.
 _GUARDIAN_SECONDS = 5.0
 
 
 def kill_marked(mark: str, seconds: float = 10.0) -> list[int]:
-    """Kills what a server left behind, and only that; gives the processes that were there."""
+    """Kill all processes with the mark, and return their PIDs."""
     import psutil
 
     seen: set[int] = set()
@@ -30,7 +30,10 @@ def kill_marked(mark: str, seconds: float = 10.0) -> list[int]:
 
 
 def end_left_behind(guardian: ProcessIdentity | None, mark: str) -> list[int]:
-    """Ends what a dead supervisor's server left behind: its guardian gets the chance to, then the mark decides."""
+    """Kill the leftovers of a dead supervisor's server, and return their PIDs.
+
+    The guardian gets some time to do it; then all processes with the mark are killed.
+    """
     seen = [process.pid for process in marked_processes(MARK, mark)] if mark else []
     if guardian is not None:
         wait_gone(guardian, _GUARDIAN_SECONDS)

@@ -1,4 +1,4 @@
-"""What everybody but the supervisor does with servers: start one, wait for it, find it, stop it."""
+"""Starts, finds, awaits and stops servers from outside their supervisor."""
 
 import contextlib
 import re
@@ -23,45 +23,45 @@ from serverctl.process.state import LIVE, Folder, State, cannot_write, current_s
 if TYPE_CHECKING:
     from serverctl.process.request import ServerRequest
 
-#: How often a waiting client reads the state, seconds.
+#: Interval at which a waiting client reads the state, seconds.
 _POLL = 0.05
-#: A supervisor is asked to end for this long (vLLM's grace, and some) before it is killed.
+#: Seconds between SIGTERM and SIGKILL for a supervisor: vLLM's grace period and some more.
 _DOWN_SECONDS = 30.0
-#: A new supervisor imports a few modules; on a slow disk that takes seconds.
+#: Timeout for a new supervisor to begin. Its imports take seconds on a slow disk.
 _BEGIN_SECONDS = 60.0
 #: Exit status of a supervisor when another one holds the lock.
 ALREADY_RUNNING = 75
 DEFAULT_NAME = "default"
-#: A stage that only counts percents or bytes is told again at most this often, seconds.
+#: Interval at which the progress of an unchanged stage (percent or bytes) is reported again, seconds.
 _AGAIN_EVERY = 10.0
-#: Characters of an error that are quoted; `status --json` has the full text.
+#: Maximum characters to quote from an error; `status --json` has the full text.
 _MOST_QUOTED = 300
-#: What pydantic says before and after the words of vLLM's own checks.
+#: Text that pydantic adds before and after the messages of vLLM's own checks.
 _PYDANTIC = re.compile(
     r"^[\w.]*ValidationError: \d+ validation errors? for \w+\s+(?:Value error, )?| \[type=\w+, input_value=.*$",
     re.DOTALL,
 )
-#: Failures in which the machine lacks something: no program did anything wrong.
+#: Failures caused by the machine's environment, not by a program.
 _OF_THE_MACHINE = ("CANNOT_PLAN", "CORRUPT", "DISK", "LOOPBACK", "MISREADS", "NETWORK", "OFFLINE", "PERMISSION")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyServer:
-    """A server of ours that answers."""
+    """A managed server that is ready."""
 
     name: str  # its name for `mai-server`
     base_url: str  # of the API, on loopback
-    api_key: str = field(repr=False)  # made at its start
-    model: str  # what clients call the model
-    family: str | None  # the agent's family, None where not known
-    images: int | None  # what one request may hold, as the two below
+    api_key: str = field(repr=False)  # created at its start
+    model: str  # the model's name for clients
+    family: str | None  # the model family that the agent uses; None if unknown
+    images: int | None  # limit of one request, like the next two
     context: int | None
     max_pixels: int | None
-    started: bool = False  # whether it was started for whoever asked
+    started: bool = False  # whether it was started for this caller
 
 
 def launch(name: str, request: "ServerRequest") -> bool:
-    """Starts the supervisor of a server in the background, unless one runs. Gives whether it was started now.
+    """Start a server's supervisor in the background unless one runs. Return whether it was started.
 
     Raises MaiError.
     """
@@ -75,10 +75,10 @@ def launch(name: str, request: "ServerRequest") -> bool:
 
 
 def _launch(folder: Folder, request: "ServerRequest") -> bool:
-    """Raises OSError if its files cannot be written."""
+    """Launch as `launch` does, inside its lock. Raises OSError if the files cannot be written."""
     if current_state(folder).phase in LIVE:
         return False
-    ending = folder.owner()  # it has said how it went, and is about to go
+    ending = folder.owner()  # it has written its final state and is about to exit
     if ending is not None and not wait_gone(ending, _DOWN_SECONDS):
         return False
     write_atomically(folder.request_file, request.to_json())
@@ -91,8 +91,8 @@ def _launch(folder: Folder, request: "ServerRequest") -> bool:
     return _has_begun(folder, process)
 
 
-#: Our own package may be in a checkout. Its folder must not come to the supervisor by PYTHONPATH: vLLM would inherit
-#: that, and import our libraries in place of its own.
+#: The supervisor may run from a checkout. Do not use PYTHONPATH for that: vLLM would inherit it and import our
+#: libraries instead of its own.
 _SUPERVISOR = (
     f"import sys; sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r}); "
     "from serverctl.process.supervisor import main; sys.exit(main(sys.argv[1]))"
@@ -100,7 +100,7 @@ _SUPERVISOR = (
 
 
 def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
-    """Wait until a new supervisor has begun; False if another one was quicker. Raises MaiError if none begins."""
+    """Wait until a new supervisor runs. Return False if another one was faster. Raises MaiError if none runs."""
     what, remedy = "The program that watches the server", f"Its output is in {folder.supervisor_log}."
     end = time.monotonic() + _BEGIN_SECONDS
     while time.monotonic() < end:
@@ -126,7 +126,7 @@ def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
 
 
 def wait_ready(name: str, progress: Callable[[State], None] = lambda _: None) -> State:
-    """Waits until a server is ready, or is not going to be; gives its last state."""
+    """Wait until a server is ready, failed or stopped, and return its last state."""
     folder = Folder(name)
     while True:
         state = current_state(folder)
@@ -137,7 +137,7 @@ def wait_ready(name: str, progress: Callable[[State], None] = lambda _: None) ->
 
 
 class Announcer:
-    """Tells each event of servers since a time (seconds since the epoch) once, and each stage when it begins."""
+    """Selects news for the user: each event after `since` (seconds since the epoch) once, and each new stage."""
 
     def __init__(self, since: float = 0.0) -> None:
         self._since = since
@@ -146,14 +146,14 @@ class Announcer:
         self._next = 0.0
 
     def events(self, state: State) -> list[str]:
-        """Return the new sentences, without the failure of a start: the waiting client reports that itself."""
+        """Return the new events, without the failure of a start, which the waiting client reports itself."""
         told = self._told.get(state.name, self._since)
         self._told[state.name] = max([told, *(when for when, _ in state.events)])
         last = state.message if state.phase == "failed" else None
         return [sentence for when, sentence in state.events if when > told and sentence != last]
 
     def stage(self, state: State) -> str:
-        """Return the stage in words, with its download; "" if it was told a moment ago."""
+        """Return the stage as text, with download progress; "" if it was reported recently."""
         words = state.stage
         if state.downloading:
             words = f"{words or 'downloading'}: {state.downloading} downloaded"
@@ -177,7 +177,7 @@ def as_ready(state: State, started: bool = False) -> ReadyServer | None:
 
 
 def model_names(state: State) -> set[str]:
-    """Return the names of a server's model, in lower case; empty while the server plans and may choose."""
+    """Return the names of a server's model in lower case; empty while the server has not chosen one."""
     from serverctl.process.request import read_request
 
     names = {state.model, state.source}
@@ -187,12 +187,12 @@ def model_names(state: State) -> set[str]:
 
 
 def serves(state: State, model: str) -> bool:
-    """Whether a server is for a model: by its name, its repository or its folder."""
+    """Return whether a server serves a model, given by name, repository or folder."""
     return not model_names(state).isdisjoint((model.casefold(), str(Path(model).expanduser().resolve()).casefold()))
 
 
 def live_servers(model: str | None = None) -> list[State]:
-    """Return the servers that run or start, the default one first; only those with `model` if it is named."""
+    """Return the servers that run or start, the default one first; only those with `model` if given."""
     states = [current_state(Folder(name)) for name in ordered_names()]
     live = [state for state in states if state.phase in LIVE and state.phase != "stopping"]
     return [state for state in live if model is None or serves(state, model)]
@@ -206,23 +206,23 @@ def metrics_of(state: State) -> ServerMetrics | None:
 
 
 def find_ready(model: str | None = None) -> ReadyServer | None:
-    """The first server that is ready, with the model where one is named."""
+    """Return the first ready server, with `model` if given; None if there is none."""
     return next(filter(None, map(as_ready, live_servers(model))), None)
 
 
 def name_of_model(model: str) -> str:
-    """A name for a server beside others: its model's, as a folder may be called."""
+    """Return a server name made from a model's name, valid as a folder name."""
     return re.sub(r"[^a-z0-9._-]+", "-", model.lower()).strip("-._")[:56] or "server"
 
 
 def ordered_names() -> list[str]:
-    """The servers that have a folder, the default one first."""
+    """Return the names of all servers with a folder, the default one first."""
     names = [path.parent.name for path in servers_root().glob("*/state.json")]
     return sorted(names, key=lambda name: (name != DEFAULT_NAME, name))
 
 
 def stop(name: str) -> bool:
-    """Stops a server and everything of it; gives whether there was anything to stop. Returns when all is gone."""
+    """Stop a server and wait until all its processes are gone. Return whether there was anything to stop."""
     folder = Folder(name)
     owner = folder.owner()
     if owner is not None:
@@ -235,7 +235,7 @@ def stop(name: str) -> bool:
 
 
 def _clean_up(folder: Folder) -> int:
-    """Ends what a dead supervisor left behind, and says so in the state; gives how many processes there were."""
+    """Kill the leftovers of a dead supervisor, and record it in the state. Return the number of processes."""
     state = folder.read()
     if state is None or folder.owner() is not None:
         return 0
@@ -250,7 +250,7 @@ def _clean_up(folder: Folder) -> int:
 
 
 def failure_of(state: State) -> MaiError:
-    """The error for a server that did not become ready."""
+    """Return the error for a server that did not become ready."""
     found = state.failure or {}
     title = str(found.get("title") or state.message or "The server did not start").rstrip(".")
     evidence = str(found.get("evidence") or "").strip()
@@ -263,6 +263,6 @@ def failure_of(state: State) -> MaiError:
 
 
 def _quoted(evidence: str) -> str:
-    """The heart of an error's words: without what pydantic puts around it, and cut between words."""
+    """Shorten an error message: without pydantic's additions, and cut between words."""
     text = _PYDANTIC.sub("", evidence)
     return text if len(text) <= _MOST_QUOTED else text[:_MOST_QUOTED].rpartition(" ")[0] + " ..."

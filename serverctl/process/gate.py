@@ -1,6 +1,6 @@
-"""The gate of a server's API: asks for the key on every path, and is shut before the server goes away.
+"""Adds the gate to a server's API: middleware that requires the key on every path.
 
-Shut, it keeps new requests from a vLLM that is ending.
+The gate is closed before the server stops, so that a stopping vLLM gets no new requests.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ _FLAG = "--middleware"
 _WHY = Reason(
     "every path needs the key; requests that come while the server ends are asked to come again", "docs/serving.md"
 )
-#: Interval between two looks at the requests inside, seconds.
+#: Interval between two checks of the running requests, seconds.
 _LOOK_EVERY = 0.1
 
 
 def inside(port: int, key: str) -> int | None:
-    """Return how many requests of clients are inside, also while images are prepared; None without a gate."""
+    """Return the number of running client requests, including those whose images are prepared; None without a gate."""
     answer = probe.ask(port, INSIDE, key, seconds=2.0)
     try:
         found = json.loads(answer.body)["inside"] if answer.ok else None
@@ -37,7 +37,7 @@ def inside(port: int, key: str) -> int | None:
 
 
 async def emptied(folder: Folder, port: int, key: str, seconds: float) -> None:
-    """Shut the gate, and wait at most `seconds` for the requests inside."""
+    """Close the gate, and wait at most `seconds` for the running requests."""
     folder.shut_gate()
     end = time.monotonic() + seconds
     while await asyncio.to_thread(inside, port, key) and time.monotonic() < end:
@@ -45,10 +45,10 @@ async def emptied(folder: Folder, port: int, key: str, seconds: float) -> None:
 
 
 def with_gate(command: Command, capabilities: Capabilities, place: str) -> Command:
-    """The command of a server behind the gate, whose module lies in the folder `place`.
+    """Add the gate to a command. Its module is in the folder `place`.
 
     Raises:
-        EnvironmentLacksError: this vLLM takes no middleware, so that some paths would answer without the key.
+        EnvironmentLacksError: this vLLM has no --middleware, so some paths would answer without the key.
     """
     if not capabilities.has(_FLAG):
         raise EnvironmentLacksError(
@@ -60,11 +60,11 @@ def with_gate(command: Command, capabilities: Capabilities, place: str) -> Comma
 
 
 def with_folders_gate(command: Command, folder: Folder, capabilities: Capabilities) -> Command:
-    """The command of a server of this machine, whose gate can be shut by a file of its folder."""
+    """Add the gate to the command of a local server. The gate file in its folder closes it."""
     gated = with_gate(command, capabilities, str(Path(in_vllm.__file__).parent))
     return replace(gated, env={**gated.env, FILE: str(folder.gate_file)})
 
 
 def source() -> str:
-    """The text of the gate's module, for servers on other machines."""
+    """Return the source code of the gate's module, for servers on other machines."""
     return Path(mai_gate.__file__).read_text(encoding="utf-8")

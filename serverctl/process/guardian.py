@@ -1,12 +1,12 @@
-"""Stands between the supervisor and vLLM so that nothing of vLLM outlives either.
+"""Runs between the supervisor and vLLM, so that no vLLM process survives either of them.
 
-Run as a script by any Python 3.11 (it imports nothing of ours, and little else: it starts before every server):
-`guardian.py CONTROL STATUS COMMAND...` with the numbers of two inherited pipes, in a session of its own.
+Run as a script by any Python 3.11: `guardian.py CONTROL STATUS COMMAND...`, with two inherited pipe descriptors, in
+its own session. It imports only the standard library, and little of it, because it runs before every server.
 
-- When the control pipe closes, the supervisor is gone: everything in the session is killed.
-- `T` on the control pipe asks vLLM's own process to end; `K` kills everything at once.
-- When vLLM's own process ends, what it left behind (engine cores and workers outlive a killed API server) is killed.
-- The status pipe says `pid N` after the start and `exit N` after the end (negative for a signal).
+- When the control pipe closes, the supervisor is gone: kill everything in the session.
+- `T` on the control pipe sends SIGTERM to vLLM's main process; `K` kills everything at once.
+- When vLLM's main process ends, kill the rest: engine cores and workers survive a killed API server.
+- The status pipe reports `pid N` after the start and `exit N` after the end (negative for a signal).
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    """Start the command, watch both ends, leave nothing."""
+    """Start the command, wait for its end or for orders, and kill all remaining processes."""
     control, status = int(sys.argv[1]), int(sys.argv[2])
     command = sys.argv[3:]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -32,7 +32,7 @@ def main() -> int:
     child = os.fork()
     if child == 0:
         _start(command, control, status, me)
-    # The server's output must end when the server's processes end, whatever becomes of us.
+    # Release the output pipe: the supervisor must see end-of-file when the server's processes end.
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
@@ -63,11 +63,11 @@ def main() -> int:
 
 
 def _start(command: list[str], control: int, status: int, guardian: int) -> None:
-    """In the child: become vLLM, and die should the guardian itself be killed."""
+    """Execute vLLM in the forked child. The kernel kills the child if the guardian dies."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != guardian:  # it was killed before the line above
+    if os.getppid() != guardian:  # the guardian was killed before the prctl call
         os._exit(137)
     os.close(control)
     os.close(status)
@@ -78,12 +78,12 @@ def _start(command: list[str], control: int, status: int, guardian: int) -> None
         os._exit(127)
 
 
-#: Exit statuses of children that were collected, by number; negative for a signal.
+#: Exit statuses of reaped children by PID; negative for a signal.
 _ended: dict[int, int] = {}
 
 
 def collect() -> None:
-    """Collects ended children and remembers how they ended."""
+    """Reap ended children and record their exit statuses."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -95,7 +95,7 @@ def collect() -> None:
 
 
 def kill_others(seconds: float = 10.0) -> None:
-    """Kills every other process of this session and every descendant, until there is none."""
+    """Kill every other process of this session and every descendant until none is left or the time is up."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         others = _others()
@@ -109,7 +109,7 @@ def kill_others(seconds: float = 10.0) -> None:
 
 
 def _others() -> list[int]:
-    """Processes of our session, and descendants that made sessions of their own; zombies do not count."""
+    """Return the processes of our session and all descendants, also those in other sessions, without zombies."""
     me, session = os.getpid(), os.getsid(0)
     parents: dict[int, int] = {}
     found: set[int] = set()
@@ -136,7 +136,7 @@ def _others() -> list[int]:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Linux only; elsewhere the supervisor's own cleaning up has to do."""
+    """Call prctl on Linux. On other systems only the supervisor cleans up."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 

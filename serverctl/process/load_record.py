@@ -1,4 +1,4 @@
-"""The last loads of a server, on disk: snapshots of its counters, taken while it works."""
+"""Records the recent load of a server on disk: snapshots of its counters, taken while it works."""
 
 import contextlib
 import json
@@ -9,19 +9,19 @@ from foundation.files import write_atomically
 from serverctl.load.window import Snapshot, take_snapshot
 from serverctl.process.state import Folder
 
-#: Seconds between snapshots: a load of half a minute has some.
+#: Seconds between snapshots: short enough for several snapshots of a half-minute load.
 EVERY_S = 5.0
-#: Snapshots that are kept: 40 minutes of work, whenever that was. Idle time takes none.
+#: Number of snapshots to keep: 40 minutes of work. Idle time adds none.
 _KEPT = 480
 
 
 def record_file(folder: Folder) -> Path:
-    """Where a server's snapshots are: a JSON object a line."""
+    """Return the path of a server's snapshots: JSON lines."""
     return folder.path / "load.jsonl"
 
 
 def read_record(folder: Folder) -> list[Snapshot]:
-    """The snapshots, the oldest first; what cannot be read is left out."""
+    """Return the snapshots, the oldest first, without unreadable lines."""
     try:
         lines = record_file(folder).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -42,7 +42,7 @@ def _finished(snapshot: Snapshot) -> float:
 
 
 class LoadRecord:
-    """Writes the record of one start. The readiness probe is its first snapshot, not part of any load."""
+    """Writes the record of one start. Its first snapshot follows the readiness probe, which is not part of any load."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
@@ -52,12 +52,10 @@ class LoadRecord:
         self._beats = 0
 
     def take(self, page: str | None, beats: int = 0) -> bool:
-        """Return whether the server was used since the last snapshot, as far as is known.
+        """Record a /metrics page if there was load. Return whether the server was used, True if the page is None.
 
-        Keeps a /metrics page where anything has happened since the last one; nothing where there is none.
-
-        A quiet moment is only remembered, and written before what comes after it: a window begins there. A moment with
-        nothing but heartbeats of ours (`beats` is how many there were in all) is quiet.
+        An idle snapshot is only kept in memory. It is written before the next one with load, as the start of a window.
+        A period with only our own heartbeats is idle; `beats` is their total number so far.
         """
         if page is None:
             return True
@@ -71,12 +69,12 @@ class LoadRecord:
             self._kept.append(before)
         self._kept = [*self._kept, now][-_KEPT:]
         text = "".join(json.dumps(one.to_json(), separators=(",", ":")) + "\n" for one in self._kept)
-        with contextlib.suppress(OSError):  # a full disk must not end a server that serves
+        with contextlib.suppress(OSError):  # a full disk must not stop a working server
             write_atomically(record_file(self._folder), text)
         return True
 
     def is_due(self) -> bool:
-        """Whether it is time for the next snapshot."""
+        """Return whether the next snapshot is due, and schedule the one after it if so."""
         if time.monotonic() < self._due:
             return False
         self._due = time.monotonic() + EVERY_S

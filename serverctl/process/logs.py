@@ -1,4 +1,4 @@
-"""A server's log on disk: every line with its time, rotated by size, and read back by `logs` and `diagnose`."""
+"""A server's log on disk: lines with timestamps, rotated by size. `logs` and `diagnose` read it."""
 
 import os
 import time
@@ -10,19 +10,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
-#: One file's size before the next is begun, and how many old ones are kept.
+#: Size at which the log is rotated, and the number of old files to keep.
 MOST_BYTES = 16 * 1024**2
 KEPT = 4
-#: A line longer than this is cut: one base64 screenshot in a log would fill it.
+#: Lines are cut at this length: a base64 screenshot would fill the log.
 MOST_LINE = 16_384
-#: How often `follow` looks, seconds.
+#: Interval at which `follow` checks for new lines, seconds.
 _POLL = 0.1
 
 
 class LogWriter:
-    """Writes lines to `server.log`, and moves it to server.log.1 and so on when it is full.
+    """Writes lines to `server.log`, and rotates it to server.log.1 and so on.
 
-    A disk that cannot be written does not stop the server: `trouble` then says so.
+    Write errors do not stop the server; `trouble` then describes the error.
     """
 
     def __init__(self, path: Path) -> None:
@@ -32,14 +32,14 @@ class LogWriter:
         self._size = 0
 
     def write(self, line: str) -> None:
-        """One line, without its end; the time in UTC comes before it."""
+        """Write one line, given without its line end, after a UTC timestamp."""
         stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
         raw = f"{stamp}Z {line}\n".encode("utf-8", "replace")
         try:
             if self._file is not None and self._size > MOST_BYTES:
                 self._rotate()
             if self._file is None:
-                self._file = self.path.open("ab", buffering=0)  # a line is there for readers as soon as it was written
+                self._file = self.path.open("ab", buffering=0)  # unbuffered, so that readers see each line at once
                 self._size = self.path.stat().st_size
             self._file.write(raw)
             self._size += len(raw)
@@ -54,7 +54,7 @@ class LogWriter:
                 newer.replace(older)
 
     def close(self) -> None:
-        """Closes the file; the next line opens it again."""
+        """Close the file. The next `write` opens it again."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
@@ -62,20 +62,20 @@ class LogWriter:
 
 
 def _names(path: Path) -> list[Path]:
-    """Where the log and its older parts may be, the newest first."""
+    """Return the possible paths of the log and its rotated files, the newest first."""
     return [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, KEPT + 1))]
 
 
 def log_files(path: Path) -> list[Path]:
-    """The log and its older parts, oldest first."""
+    """Return the existing log files, the oldest first."""
     return [file for file in reversed(_names(path)) if file.is_file()]
 
 
 @contextmanager
 def _parts(path: Path) -> Iterator[dict[int, BinaryIO]]:
-    """The log and its older parts, oldest first, each by its inode, which stays when it is renamed.
+    """Open the log files, the oldest first, keyed by inode, which survives renaming.
 
-    They are opened newest first: one that moves on meanwhile is met twice, and none is missed.
+    They are opened newest first: a file that is rotated meanwhile is seen twice instead of being missed.
     """
     found: dict[int, BinaryIO] = {}
     with ExitStack() as stack:
@@ -88,13 +88,13 @@ def _parts(path: Path) -> Iterator[dict[int, BinaryIO]]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place between two lines of a log: a part of it by its inode, and an offset in bytes."""
+    """A position between two lines of a log: the inode of a log file, and an offset in bytes."""
 
     inode: int
     offset: int
 
 
-#: Before every line: no file has this number.
+#: The position before all lines: no file has inode 0.
 NOWHERE = Place(0, 0)
 
 
@@ -106,7 +106,7 @@ def _whole_lines(file: BinaryIO, offset: int) -> tuple[list[bytes], int]:
 
 
 def tail(path: Path, count: int) -> tuple[list[str], Place]:
-    """Return the last complete lines of a log, over its parts, and the place after them, for `follow`."""
+    """Return the last complete lines over all log files, and the position after them, for `follow`."""
     found: list[bytes] = []
     place = NOWHERE
     with _parts(path) as parts:
@@ -120,14 +120,14 @@ def tail(path: Path, count: int) -> tuple[list[str], Place]:
 
 
 def all_lines(path: Path) -> Iterator[str]:
-    """Every line that is kept, oldest first."""
+    """Yield every line of all log files, the oldest first."""
     with _parts(path) as parts:
         for file in parts.values():
             yield from map(_text, file)
 
 
 def follow(path: Path, place: Place = NOWHERE) -> Iterator[str]:
-    """New lines after a place as they come, for ever, across rotations; "" when nothing came for a while."""
+    """Yield new lines after a position forever, across rotations. Yields "" after each check for new lines."""
     while True:
         with _parts(path) as parts:
             begin = list(parts).index(place.inode) if place.inode in parts else 0

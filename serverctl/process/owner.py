@@ -1,4 +1,4 @@
-"""The one task that owns a server: plans, starts, watches, repairs, restarts and stops it."""
+"""The task that owns a server: it plans, starts, watches, repairs, restarts and stops it."""
 
 import asyncio
 import contextlib
@@ -35,11 +35,11 @@ from serverctl.process.restart import back_off, deaths_lately, grace, memory_wan
 from serverctl.process.state import Download, Folder, State, cannot_write, failure_json, has_room
 from serverctl.process.watchdog import Pulse, StallWatch, Watchdog, timeouts
 
-#: Interval of the owner's checks, seconds: bounds how late a status file is.
+#: Interval of the owner's checks, seconds: the maximum delay of the state file.
 _TICK = 0.05
-#: /health while starting (cheap: the port is refused until the end), and while serving.
+#: Intervals of /health checks, seconds, while starting (cheap: the port is closed until the end) and while serving.
 _POLL_STARTING, _POLL_SERVING = 0.1, 2.0
-#: Seconds that requests inside get before vLLM is asked to end.
+#: Seconds for running requests to finish before vLLM gets SIGTERM.
 _FINISH = 5.0
 
 
@@ -48,9 +48,9 @@ def _spoken(seconds: float) -> str:
 
 
 class Owner:
-    """Owns one server from request to end; the caller holds the lock of its folder.
+    """Runs one server from the request to its end. The caller holds the lock of its folder.
 
-    `echo` also gets every line of the server's output, `changed` the state whenever it has changed.
+    `echo` is called with every line of the server's output, `changed` with every new state.
     """
 
     def __init__(
@@ -78,17 +78,17 @@ class Owner:
         )
         before = folder.read() or State()
         self._before = before.guardian
-        self.state.run = before.run  # until what it marks is gone
+        self.state.run = before.run  # kept until the processes with this mark are gone
         self._publisher = Publisher(folder, self.state, self._log, changed)
         self._set, self._flush = self._publisher.set, self._publisher.flush
         self._set("planning", "Looking at the hardware and planning.")
 
     def stop(self) -> None:
-        """Asks for the end; safe from signal handlers of the loop."""
+        """Request the end. Safe to call from the event loop's signal handlers."""
         self._stop.set()
 
     async def run(self) -> ExitStatus:
-        """Runs until stopped or until nothing more can be tried."""
+        """Run until stopped, or until no repair is left to try."""
         left = await asyncio.to_thread(end_left_behind, self._before, self.state.run)
         if left:
             self.state.note(time.time(), f"Ended {len(left)} processes that an earlier server had left behind.")
@@ -105,7 +105,7 @@ class Owner:
             try:
                 prepared = await asyncio.to_thread(self._prepare)
                 command = self._command(prepared)
-                self._key = self._key or self._folder.new_key()  # the same after a restart: clients go on
+                self._key = self._key or self._folder.new_key()  # unchanged after a restart, so that clients continue
             except MaiError as error:
                 kind = error.kind if isinstance(error, NoStartError) else "CANNOT_PLAN"
                 return self._fail(failure_json(kind, error.what), error.remedy)
@@ -129,7 +129,10 @@ class Owner:
         return ExitStatus.DONE
 
     def _prepare(self) -> Prepared:
-        """The plan as things are now, from the last adjustments that worked. Raises MaiError where no start can be."""
+        """Plan for the current hardware with the adjustments that last worked. Raises MaiError if no start can succeed.
+
+        Raises OSError if the disk is full.
+        """
         if not has_room(self._folder.path):
             raise OSError(errno.ENOSPC, "No space left on device", str(self._folder.path))
         prepared = prepare(self._request, self._goal)
@@ -139,7 +142,7 @@ class Owner:
             values = {name: value for name, value in values.items() if name not in self._goal.adjustments}
             if values:
                 goal = self._goal.adjusted(values, {name: because[name] for name in values})
-                # What worked with other memory free, or another model on the disk, need not work now.
+                # Adjustments from earlier may fail with less free memory or another model on disk; then skip them.
                 with contextlib.suppress(MaiError):
                     prepared = prepare(self._request, goal)
                     self._goal = goal
@@ -157,7 +160,7 @@ class Owner:
         return gate.with_folders_gate(replace(command, lines=lines, env=env), self._folder, prepared.capabilities)
 
     async def _life(self, prepared: Prepared, command: Command) -> Failure | None:
-        """One start and what follows. None when it was stopped, the failure otherwise."""
+        """Run one start until its end. Return None if it was stopped, the failure otherwise."""
         plan, state = prepared.plan, self.state
         run = secrets.token_hex(8)
         state.run, state.attempt, state.ready_at = run, state.attempt + 1, None
@@ -185,7 +188,7 @@ class Owner:
             await child.end(0.1)
 
     async def _watch(self, child: Child, prepared: Prepared) -> Failure | None:
-        """Until the child ends, is asked to, or has to be. None when it was asked to."""
+        """Wait until the child exits, hangs, or a stop is requested. Return None for a stop, the failure otherwise."""
         self._set_process(child)
         watchers = [
             asyncio.create_task(watcher)
@@ -209,10 +212,10 @@ class Owner:
         return next(watcher for watcher in watchers if watcher.done()).result()
 
     async def _serve(self, child: Child, prepared: Prepared) -> Failure:
-        """A server's life as its answers show it: until it does not answer as it should."""
+        """Wait until the server is ready, then watch it. Return the failure when it answers wrong or not at all."""
         verdict = await self._become_ready(child, prepared)
         if not verdict.ok:
-            # A server that dies of the question is a server that died: its output says why.
+            # If the question crashed the server, report the crash: its output has the cause.
             if verdict.silent:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(child.exited.wait(), self._timeouts.last_words)
@@ -223,7 +226,7 @@ class Owner:
         return replace(child.failure(), kind=Kind.HUNG, evidence=evidence)
 
     async def _look_around(self, child: Child, plan: Plan) -> Failure:
-        """Keeps the state file true, until a start is stuck."""
+        """Keep the state file up to date. Return the failure if the start is stuck."""
         stall = StallWatch(lambda: self._progress(child, plan), self._timeouts)
         while True:
             await asyncio.sleep(_TICK)
@@ -235,7 +238,7 @@ class Owner:
                 return replace(child.failure(), kind=Kind.STALLED, evidence=silent)
 
     def _ended(self, child: Child) -> Failure:
-        """Return the failure of an unwanted end, whatever its exit status."""
+        """Return the failure for an unexpected exit, even with exit status 0."""
         failure = child.failure()
         if failure.kind is Kind.NONE:
             failure = replace(failure, kind=Kind.EXITED, evidence="\n".join(child.last_lines(3)))
@@ -244,10 +247,10 @@ class Owner:
         return failure
 
     async def _become_ready(self, child: Child, prepared: Prepared) -> Verdict:
-        """Waits for /health, then looks whether it answers, and answers right."""
+        """Wait for /health, then check that the server answers requests correctly."""
         port, model, key = self.state.port, self.state.model, self._key
         assert port is not None
-        # A program that answers on this port before ours has bound it must not be taken for ours: the log says when.
+        # Another program may answer on this port before our server binds it, so also wait for the engine in the log.
         while child.report.stage < Stage.ENGINE or not await asyncio.to_thread(probe.is_healthy, port):
             await asyncio.sleep(_POLL_STARTING)
         self._set("probing", "Asking about a picture and words whose tokens are known.")
@@ -274,7 +277,7 @@ class Owner:
         measure(child.report, prepared.plan, prepared.capabilities.version)
 
     async def _watch_over(self, slow: float, on_processor: bool) -> str:
-        """Ends, with the reason, when the server hangs; tells what is wrong for a moment on the way."""
+        """Watch a ready server until it hangs, and return the reason. Report temporary problems in the state."""
         port, state = self.state.port, self.state
         assert port is not None
         pulse = Pulse(port, self._key, state.model, state.server_pid, self._timeouts, slow, on_processor)
@@ -299,7 +302,7 @@ class Owner:
                 self._set("ready", "Answers again.")
 
     def _decide(self, failure: Failure, plan: Plan) -> Step:
-        """What to do about a failure; counts deaths of a server that had been ready."""
+        """Choose the step after a failure. Count the crashes of a server that was ready."""
         state = self.state
         if state.ready_at is not None:
             state.deaths = deaths_lately(state.deaths, time.time())
@@ -309,7 +312,7 @@ class Owner:
         if failure.kind is Kind.PORT and self._request.port is not None:
             text = f"Port {self._request.port} is your own choice, so no other one is taken."
             return Step("stop", text)
-        if state.ready_at is None and failure.serving:  # the first question was its end, and will be the next time
+        if state.ready_at is None and failure.serving:  # the first question crashed it, and would do so again
             failure = replace(failure, stage=Stage.LISTENING)
         step = next_step(failure, plan, self._goal, self._earlier)
         self._earlier = (*self._earlier, failure.kind)
@@ -326,20 +329,20 @@ class Owner:
         self._log.write(f"mai-server: {self.state.message}")
 
     async def _pause(self, step: Step, failure: Failure, plan: Plan) -> None:
-        """Back-off after a death, and waiting until the card's memory has come back."""
+        """Wait for the back-off after a crash, and for the card's memory to become free."""
         self._set("restarting" if self.state.deaths else "waiting", self.state.message)
         if not await self._sleep(back_off(len(self.state.deaths))):
             wanted = memory_wanted(step, failure, plan)
             await wait_for_memory(wanted, self._request.hardware, self._sleep, self._timeouts.memory)
 
     async def _sleep(self, seconds: float) -> bool:
-        """Waits, but not longer than until the end is asked for; gives whether it is."""
+        """Sleep, but wake up when a stop is requested. Return whether it is."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stop.wait(), seconds)
         return self._stop.is_set()
 
     def _progress(self, child: Child, plan: Plan) -> tuple[object, ...]:
-        """What changes while a start makes progress: output, bytes of the download."""
+        """Return values that change while a start makes progress: output lines, downloaded bytes."""
         got = 0
         if plan.model.local is None and child.report.stage < Stage.LOADED and "/" in plan.model.source:
             got = downloaded_bytes(plan.model.source)

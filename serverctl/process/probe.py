@@ -1,4 +1,4 @@
-"""Asks a server on loopback: is it there, what does it serve, does it answer a picture. Blocking and small."""
+"""A small blocking HTTP client for servers on loopback: health, served model, metrics, test requests."""
 
 import base64
 import http.client
@@ -12,27 +12,27 @@ from typing import Any
 from serverctl.load.metrics import ServerMetrics, parse_metrics
 from serverctl.process.in_vllm.mai_gate import OURS
 
-#: Nothing that is asked for is longer; another program on the port may talk without end, bytes.
+#: Limit for the size of answers, bytes: another program on the port might send endless data.
 _MOST_ANSWER = 16 * 1024**2
-#: 65,536 pixels: the smallest image that Qwen3-VL's processor keeps as it is.
+#: Side of the test image. 65,536 pixels is the smallest image that Qwen3-VL's processor does not enlarge.
 PROBE_SIDE = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered."""
+    """A server's answer."""
 
-    status: int | None  # of HTTP; None where nothing answered
-    body: str  # or why there is none
+    status: int | None  # HTTP status; None without an answer
+    body: str  # or the reason why there is no answer
 
     @property
     def ok(self) -> bool:
-        """Whether it answered as it should."""
+        """True for HTTP status 200."""
         return self.status == 200
 
 
 def ask(port: int, path: str, key: str = "", payload: object | None = None, seconds: float = 5.0) -> Answer:
-    """One request. Never raises: what went wrong is in the answer."""
+    """Send one request. Never raises; errors are in the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
     headers = {"Content-Type": "application/json", OURS: "1", **({"Authorization": f"Bearer {key}"} if key else {})}
     method, body = ("GET", None) if payload is None else ("POST", json.dumps(payload))
@@ -47,13 +47,13 @@ def ask(port: int, path: str, key: str = "", payload: object | None = None, seco
 
 
 def is_healthy(port: int, seconds: float = 5.0) -> bool:
-    """Whether /health says 200: the engine lives. It does not run the model."""
+    """Return whether /health answers 200. This does not run the model."""
     return ask(port, "/health", seconds=seconds).ok
 
 
 def served_context(port: int, key: str, model: str) -> int | None:
     """Return the effective max_model_len from /v1/models; None if it is missing."""
-    with suppress(ValueError, TypeError, KeyError):  # no JSON, or of another shape
+    with suppress(ValueError, TypeError, KeyError):  # invalid or unexpected JSON
         for entry in json.loads(ask(port, "/v1/models", key).body)["data"]:
             if entry["id"] == model:
                 return int(entry["max_model_len"])
@@ -73,9 +73,9 @@ def metrics_page(port: int, key: str = "", seconds: float = 3.0) -> str | None:
 
 
 def ask_model(port: int, key: str, model: str, image: bool = True, seconds: float = 120.0, others: int = 0) -> Answer:
-    """One token about a small picture: the whole way through the model, its vision tower included.
+    """Request one token about a small image, which runs the whole model including its vision tower.
 
-    With it come as many `others`: the likeliest tokens, and how likely each was.
+    The answer contains the log probabilities of the `others` most likely tokens.
     """
     content = text_of_question()
     if image:
@@ -86,7 +86,7 @@ def ask_model(port: int, key: str, model: str, image: bool = True, seconds: floa
 
 
 def text_of_question() -> list[dict[str, Any]]:
-    """What `ask_model` says beside the picture, as the content of a message."""
+    """Return the text that `ask_model` sends with the image, as the content of a message."""
     return [{"type": "text", "text": "Hi"}]
 
 
@@ -105,7 +105,7 @@ def free_port() -> int:
 
 
 def port_is_free(port: int) -> bool:
-    """Whether a port on loopback is free. vLLM itself may share a port silently, so this is checked first."""
+    """Return whether a port on loopback is free. Check before the start: vLLM may silently share a used port."""
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError:

@@ -1,4 +1,4 @@
-"""Keeps a server's state file true while its supervisor lives."""
+"""Keeps a server's state file up to date while its supervisor runs."""
 
 import contextlib
 import time
@@ -7,12 +7,15 @@ from collections.abc import Callable
 from serverctl.process.logs import LogWriter
 from serverctl.process.state import Folder, Phase, State, file_stamp
 
-#: How often the publisher looks whether its folder is still there, seconds.
+#: Interval between two checks that the folder still exists, seconds.
 _LOOK_EVERY = 1.0
 
 
 class Publisher:
-    """Writes the state after its changes, and again if the file was changed or removed. `changed` gets it too."""
+    """Writes the state after each change, and again if another program changed or removed the file.
+
+    `changed` is called with each new state.
+    """
 
     def __init__(self, folder: Folder, state: State, log: LogWriter, changed: Callable[[State], None]) -> None:
         self._folder, self._state, self._log, self._changed = folder, state, log, changed
@@ -23,13 +26,13 @@ class Publisher:
         self._trouble = ""
 
     def set(self, phase: Phase, message: str) -> None:
-        """Give the state a phase and a message, and write it."""
+        """Set the phase and the message, and write the state."""
         self._state.phase = phase
         self._state.note(time.time(), message)
         self.flush()
 
     def flush(self) -> None:
-        """Write the state if it changed. A disk that is full must not end a server that serves."""
+        """Write the state if it changed. Ignores OSError: a full disk must not stop a working server."""
         text = self._state.model_dump_json()
         if text == self._written:
             return
@@ -40,7 +43,7 @@ class Publisher:
             self._written_as = file_stamp(self._folder.state_file)
 
     def refresh(self) -> bool:
-        """Write the state if needed. Return False if the folder is gone: no client could find the server again."""
+        """Write the state if needed. Return False if the folder is gone, since clients could not find the server."""
         now, there = time.monotonic(), True
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY
@@ -50,7 +53,7 @@ class Publisher:
                 self._state.note(time.time(), "Its folder was removed, so the server is stopped.")
                 there = False
             if self._state.is_ready:
-                self._folder.open_gate()  # the process that shut it may have been killed
+                self._folder.open_gate()  # in case the process that closed it was killed
             if self._log.trouble and self._log.trouble != self._trouble:
                 self._trouble = self._log.trouble
                 self._state.note(time.time(), self._trouble)

@@ -1,6 +1,6 @@
-"""Whether a server that says it is ready answers right: words whose tokens are known, a picture whose tokens count.
+"""Checks that a ready server answers correctly: known tokens of some words, and the number of tokens of an image.
 
-A server without its tokenizer, or with another model's image processor, answers all requests, and wrongly.
+With a missing tokenizer or another model's image processor, a server answers every request, but wrongly.
 """
 
 import json
@@ -19,48 +19,48 @@ from serverctl.plan.goal import Plan
 from serverctl.process import probe
 from serverctl.process.probe import PROBE_SIDE, Answer
 
-#: Plain words, in which every tokenizer of English finds at most a token a letter.
+#: Plain English words: every tokenizer makes at least one token per word and at most one per character.
 WORDS = "open the window and read the words on the screen"
-#: What a chat template may put around a picture: Qwen's has a token before and one after it.
+#: Most tokens that a chat template adds around an image: Qwen's adds one before and one after it.
 _MOST_FRAME = 8
-#: How many of the likeliest tokens are asked for (vLLM's default allows 20), and the difference that counts as none.
+#: Number of top tokens to request (vLLM's default maximum is 20), and the difference of logprobs that counts as none.
 _OTHERS, _SAME = 20, 1e-6
-#: Flags of a person's own with which the model's files do not say what the server reads.
+#: User flags that replace the tokenizer or image processor, so that the model's files do not predict the tokens.
 _OWN_WORDS, _OWN_PICTURES = ("--tokenizer", "--hf-overrides", "--tokenizer-mode"), ("--hf-overrides", "--chat-template")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the questions showed."""
+    """The result of the readiness check."""
 
-    silent: str = ""  # how it did not answer; "" where it did
-    wrong: str = ""  # what it answered wrong; "" where all was right
-    seconds: float = 0.0  # how long the picture took
-    refused: bool = False  # whether it did answer, with an error
+    silent: str = ""  # why there is no answer; "" if there is one
+    wrong: str = ""  # what is wrong with the answers; "" if they are correct
+    seconds: float = 0.0  # duration of the image request
+    refused: bool = False  # whether the server answered with an HTTP error
 
     @property
     def ok(self) -> bool:
-        """Whether it answered everything as it should."""
+        """True if all answers are correct."""
         return not self.silent and not self.wrong
 
 
 def question(port: int, key: str, name: str, plan: Plan, seconds: float) -> Verdict:
-    """Asks a server everything. Blocking; `seconds` is how long it may take for one token about a picture."""
+    """Run all checks on a server. Blocking. `seconds` is the timeout for one token about an image."""
     model = plan.model
     sees = model.shape.vision is not None
-    if wrong := _words(port, key, name, model, plan.extra):  # first: without words every question is refused
+    if wrong := _words(port, key, name, model, plan.extra):  # first: with a broken tokenizer every request fails
         return Verdict(wrong=wrong)
     began = time.monotonic()
     answer = probe.ask_model(port, key, name, sees, seconds, _OTHERS)
-    if answer.status == 400 and "logprobs" in answer.body:  # a person's own --max-logprobs
+    if answer.status == 400 and "logprobs" in answer.body:  # the user set --max-logprobs
         answer = probe.ask_model(port, key, name, sees, seconds)
     took = time.monotonic() - began
     if not answer.ok:
-        if "Out of range float" in answer.body:  # Python's words about NaN in JSON
+        if "Out of range float" in answer.body:  # Python's error for NaN in JSON
             return Verdict(wrong="what it computes are no numbers: its weights are damaged")
         if answer.status == 400 and "chat template" in answer.body:
             return Verdict(wrong="it has no chat template: it refuses every conversation")
-        if answer.status == 400 and "template" in answer.body:  # Jinja's own words, whatever they are
+        if answer.status == 400 and "template" in answer.body:  # some error of Jinja
             return Verdict(wrong=f"its chat template is broken, so it refuses every conversation: {answer.body[:300]}")
         said = f"HTTP {answer.status}: {answer.body}" if answer.status else answer.body
         return Verdict(silent=said, refused=answer.status is not None)
@@ -69,12 +69,12 @@ def question(port: int, key: str, name: str, plan: Plan, seconds: float) -> Verd
 
 
 def _words(port: int, key: str, name: str, model: Model, flags: Sequence[str]) -> str:
-    """Return what is wrong with its tokens of words; "" if they are right, or it cannot be asked."""
+    """Return what is wrong with the tokens of WORDS; "" if they are correct or cannot be checked."""
     asked = {"model": name, "prompt": WORDS, "add_special_tokens": False}
     answer = probe.ask(port, "/tokenize", key, asked, 20.0)
     tokens = _of(answer, "tokens")
     if not isinstance(tokens, list):
-        return ""  # a server that has no such question
+        return ""  # the server has no /tokenize
     place = None if _given(flags, _OWN_WORDS) else place_of(model)
     known = None if place is None else tokens_of(place, WORDS)
     if known is not None and tokens != known:
@@ -88,7 +88,7 @@ def _words(port: int, key: str, name: str, model: Model, flags: Sequence[str]) -
 
 
 def _choice(answer: Answer) -> str:
-    """Return what is wrong with its choice of the token; "" if it is right, or unknown."""
+    """Return what is wrong with the token probabilities; "" if they are plausible or unknown."""
     with suppress(LookupError, TypeError):
         likely = [each["logprob"] for each in _of(answer, "choices")[0]["logprobs"]["content"][0]["top_logprobs"]]
         if len(likely) == _OTHERS and (None in likely or max(likely) - min(likely) < _SAME):
@@ -97,7 +97,7 @@ def _choice(answer: Answer) -> str:
 
 
 def _picture(port: int, key: str, name: str, plan: Plan, answer: Answer) -> str:
-    """Return what is wrong with its tokens of a picture, by the answer to the question before."""
+    """Return what is wrong with the number of image tokens in `answer`; "" if it is correct or cannot be checked."""
     usage = _of(answer, "usage")
     seen = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     asked = {"model": name, "messages": [{"role": "user", "content": probe.text_of_question()}]}
@@ -116,7 +116,7 @@ def _picture(port: int, key: str, name: str, plan: Plan, answer: Answer) -> str:
 
 
 def _is_known(model: Model) -> bool:
-    """Whether the tokens of the model's pictures are known, by its own config.json."""
+    """Return whether the number of image tokens can be computed for this model, by its config.json."""
     place = place_of(model)
     with suppress(BrokenFileError, OSError):
         return place is not None and is_known(read_object(place, "config.json"))
@@ -124,7 +124,7 @@ def _is_known(model: Model) -> bool:
 
 
 def _of(answer: Answer, name: str) -> Any:
-    """Return an entry of an answer's JSON object; None if it is missing."""
+    """Return an entry of an answer's JSON object; None if it is missing or the answer is an error."""
     with suppress(ValueError, AttributeError):
         return json.loads(answer.body).get(name) if answer.ok else None
     return None

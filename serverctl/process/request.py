@@ -1,4 +1,4 @@
-"""What `up` was asked for, on disk: the supervisor reads it, and so does everybody who asks what runs and why."""
+"""The request for a server, stored on disk by `up`. The supervisor and other commands read it."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerRequest:
-    """What a supervisor is to start."""
+    """The server that a supervisor should start."""
 
-    goal: Goal  # what is wanted
+    goal: Goal
     vllm_python: str  # the Python of the environment with vLLM
-    port: int | None = None  # None for a free one
+    port: int | None = None  # None for any free port
     served_name: str | None = None  # the model's name for clients; None for its own
     cards: tuple[str, ...] = ()  # UUIDs (or numbers) of the cards to use; empty for the plan's choice
     processor: bool = False  # whether to serve without a card
-    idle_seconds: float | None = None  # it ends when nobody has asked anything for so long; None for never
+    idle_seconds: float | None = None  # stop after this time without requests; None for never
 
     def to_json(self) -> str:
-        """As JSON text."""
+        """Return the request as JSON text."""
         return _adapter().dump_json(self, indent=1).decode()
 
     def hardware(self) -> Hardware:
-        """The hardware to plan for, as it is now: free memory included.
+        """Detect the hardware to plan for, with its current free memory.
 
-        Raises EnvironmentLacksError where its cards are gone: the processor is no substitute nobody asked for.
+        Raises EnvironmentLacksError if the requested cards are gone, instead of falling back to the CPU.
         """
         if self.processor:
             return Hardware((), detect_cpu())
@@ -61,7 +61,7 @@ def server_request(
     served_name: str | None = None,
     idle_seconds: float | None = None,
 ) -> ServerRequest:
-    """What a supervisor is to start for a plan: on exactly the plan's cards."""
+    """Return the request for a plan, on exactly the plan's cards."""
     assert resolved.vllm is not None
     return ServerRequest(
         goal=resolved.goal,
@@ -93,14 +93,14 @@ def _adapter() -> "TypeAdapter[ServerRequest]":
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A plan with the vLLM it was made for."""
+    """A plan with the capabilities of its vLLM."""
 
     plan: Plan
     capabilities: Capabilities
-    offline: bool = False  # whether the start finds the whole model here, and needs no hub
+    offline: bool = False  # whether the whole model is on this machine, so that the hub is not needed
 
 
 def prepare(request: ServerRequest, goal: Goal) -> Prepared:
-    """The plan for a request as things are now. Raises MaiError."""
+    """Plan a request for the current hardware. Raises MaiError."""
     capabilities = installed(Path(request.vllm_python))
     return Prepared(plan_for(request.hardware(), goal, capabilities.version), capabilities)

@@ -1,4 +1,4 @@
-"""Between two starts: how long a server may take to end, how long to back off, waiting until memory has come back."""
+"""Timing between two starts: grace period, back-off, and the wait for free memory."""
 
 import asyncio
 import contextlib
@@ -14,24 +14,24 @@ from serverctl.plan.goal import Plan
 from serverctl.process import probe
 from serverctl.process.state import State
 
-#: How much of the memory that was free when the last start was planned must have come back before the next.
+#: Share of the memory that was free at the last plan that must be free again before the next start.
 _SHARE = 0.75
-#: How often the card is asked, seconds.
+#: Interval between two checks of the card's memory, seconds.
 _EVERY = 0.5
 
-#: Two deaths within these seconds, and the server is not started again by itself.
+#: After two crashes within this time, seconds, the server is not restarted automatically.
 _DEATHS_WINDOW = 600.0
 
-#: vLLM gets its own --shutdown-timeout of 5 s and some; a start that is asked to end may swallow the signal.
-#: Idle workers of the CPU build ignore the signal until vLLM kills them itself after those 5 s.
+#: Seconds between SIGTERM and SIGKILL. A serving vLLM gets its --shutdown-timeout of 5 s and some more. During a start
+#: the signal may get lost. Idle workers of the CPU build ignore it until vLLM kills them after those 5 s.
 _GRACE_SERVING, _GRACE_IDLE, _GRACE_STARTING = 9.0, 2.0, 2.0
 
-#: Waits some seconds, or less if the end is requested. Returns whether it is.
+#: Sleeps for some seconds, or until a stop is requested. Returns whether it is.
 Sleep = Callable[[float], Awaitable[bool]]
 
 
 def grace(state: State) -> float:
-    """Return the seconds that a server may take to end: as long as running requests need. Blocking."""
+    """Return the seconds to wait between SIGTERM and SIGKILL: more if requests are running. Blocking."""
     if state.ready_at is None or state.port is None:
         return _GRACE_STARTING
     metrics = probe.read_metrics(state.port, "", 1.0)
@@ -39,20 +39,20 @@ def grace(state: State) -> float:
 
 
 def deaths_lately(earlier: Sequence[float], now: float) -> list[float]:
-    """The times (seconds) of the deaths that count, the one of `now` included: those of the last ten minutes."""
+    """Return the times (seconds) of the crashes in the last ten minutes, including one at `now`."""
     return [*(when for when in earlier if now - when < _DEATHS_WINDOW), now]
 
 
 def back_off(deaths: int) -> float:
-    """Seconds before a server that died while serving is started again; none for a start that failed."""
+    """Return the seconds to wait before a restart after a crash while serving; 0 after a failed start."""
     return min(2.0**deaths / 2, 60.0) if deaths else 0.0
 
 
 def memory_wanted(step: Step, failure: Failure, plan: Plan) -> Mapping[str, int]:
-    """Return the free bytes, by card, that the next start should find; empty if it need not wait."""
+    """Return the bytes that must be free on each card before the next start; empty if it need not wait."""
     if not step.wait_for_memory:
         return {}
-    if failure.kind is Kind.FREE_MEM and step.action == "retry":  # what was free was too little: all that was asked for
+    if failure.kind is Kind.FREE_MEM and step.action == "retry":  # too little was free: wait for the full request
         return {gpu.uuid: plan.budget.requested for gpu in plan.gpus}
     return {gpu.uuid: round(gpu.free_bytes * _SHARE) for gpu in plan.gpus if gpu.free_bytes is not None}
 
@@ -60,7 +60,7 @@ def memory_wanted(step: Step, failure: Failure, plan: Plan) -> Mapping[str, int]
 async def wait_for_memory(
     wanted: Mapping[str, int], look: Callable[[], Hardware], sleep: Sleep, seconds: float
 ) -> None:
-    """Waits until the cards have what is wanted, or for so long. A tool that fails now may answer in a moment."""
+    """Wait at most `seconds` until the cards have the wanted free memory. Errors of detection may be temporary."""
     end = time.monotonic() + seconds
     while wanted and time.monotonic() < end:
         with contextlib.suppress(MaiError):

@@ -1,4 +1,4 @@
-"""What a server is doing, as its supervisor writes it and everybody else reads it: one small JSON file."""
+"""A server's folder and its state: a small JSON file that the supervisor writes and other processes read."""
 
 import contextlib
 import fcntl
@@ -23,28 +23,28 @@ Phase: TypeAlias = Literal[
     "stopped", "planning", "waiting", "starting", "probing", "ready", "degraded", "restarting", "stopping", "failed"
 ]
 PHASES: tuple[str, ...] = get_args(Phase)
-#: Phases in which a server is on its way or there.
+#: Phases of a server that is starting, running or stopping.
 LIVE = tuple(phase for phase in PHASES if phase not in ("stopped", "failed"))
 
-#: Lines of what happened that are kept in the state.
+#: Number of events that the state keeps.
 _KEPT_EVENTS = 40
 _GIB = 1024**3
 
 
 class Download(BaseModel):
-    """Bytes that are there, and bytes in all."""
+    """Progress of a download in bytes."""
 
     bytes: int
     total: int
 
 
 class Heartbeat(BaseModel):
-    """The engine's last sign of life."""
+    """The engine's last heartbeat."""
 
-    at: float | None = None  # when, seconds since the epoch
-    seconds: float | None = None  # how long one token took; None where it was heard computing, and was not asked
-    missed: int = 0  # tokens in a row that did not come
-    asked: int = 0  # requests for it since the start: they are among the server's own counts
+    at: float | None = None  # its time, seconds since the epoch
+    seconds: float | None = None  # duration of one token; None if the engine was busy, so that no token was requested
+    missed: int = 0  # heartbeats missed in a row
+    asked: int = 0  # our requests since the start; the server's counters include them
 
 
 class State(BaseModel):
@@ -52,79 +52,79 @@ class State(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    phase: Phase = "stopped"  # where it is in its life
+    phase: Phase = "stopped"
     name: str = "default"  # the server's name
-    message: str = ""  # one sentence about now
-    stage: str = ""  # the stage of a start, in words
+    message: str = ""  # one sentence about the current situation
+    stage: str = ""  # the stage of a start, for display
     percent: int | None = None  # progress within the stage
     stage_at: dict[str, float] = {}  # when each stage was reached, by name
     supervisor: ProcessIdentity | None = None
     guardian: ProcessIdentity | None = None
-    server_pid: int | None = None  # vLLM's own process
-    run: str = ""  # the mark that all its processes carry
+    server_pid: int | None = None  # vLLM's main process
+    run: str = ""  # the mark in the environment of all its processes
     port: int | None = None  # on loopback
-    model: str = ""  # what clients call it
-    source: str = ""  # what vLLM was given
-    family: str | None = None  # the agent's family
+    model: str = ""  # the model's name for clients
+    source: str = ""  # the repository or folder that vLLM loads
+    family: str | None = None  # the model family that the agent uses
     vllm: str = ""  # vLLM's version
     limits: dict[str, Any] = {}  # images, max_pixels, context, history_images
-    started: float | None = None  # when this start began
-    ready_at: float | None = None  # when it answered
-    attempt: int = 0  # number of the start
-    deaths: list[float] = []  # when it died while serving
-    events: list[Annotated[tuple[float, str], Strict(False)]] = []  # what happened, oldest first: [time, sentence]
-    failure: dict[str, Any] | None = None  # what went wrong last, for a person: kind, title, cause, remedy, evidence
-    report: dict[str, int | float | str] = {}  # what vLLM printed about itself
+    started: float | None = None  # when the supervisor started
+    ready_at: float | None = None  # when the server became ready
+    attempt: int = 0  # number of starts so far
+    deaths: list[float] = []  # when it crashed while serving
+    events: list[Annotated[tuple[float, str], Strict(False)]] = []  # oldest first: [time, sentence]
+    failure: dict[str, Any] | None = None  # the last failure: kind, title, cause, remedy, evidence
+    report: dict[str, int | float | str] = {}  # values that vLLM printed about itself
     download: Download | None = None  # of the model
-    plan: dict[str, Any] = {}  # the plan's essentials
+    plan: dict[str, Any] = {}  # the plan's summary
     log: str = ""  # the log file
     heartbeat: Heartbeat | None = None  # of a server that is ready
 
     @property
     def is_ready(self) -> bool:
-        """Whether it serves, if perhaps not well at the moment."""
+        """True if it serves, even with problems."""
         return self.phase in ("ready", "degraded")
 
     @property
     def url(self) -> str | None:
-        """The API's address; None before a port was chosen."""
+        """The base URL of the API; None before a port is chosen."""
         return None if self.port is None else f"http://127.0.0.1:{self.port}/v1"
 
     @property
     def ready_after(self) -> float | None:
-        """Seconds from the launch of the start that answered to its answer; None before."""
+        """Seconds from the launch until the server was ready; None before."""
         launched = self.stage_at.get("LAUNCHED")
         return None if self.ready_at is None or launched is None else self.ready_at - launched
 
     @property
     def downloading(self) -> str:
-        """The progress of a download in words; "" without a download."""
+        """The progress of a download as text; "" without a download."""
         if self.download is None or self.download.bytes >= self.download.total:
             return ""
         return f"{self.download.bytes / _GIB:.1f} of {self.download.total / _GIB:.1f} GiB"
 
     def note(self, now: float, sentence: str) -> None:
-        """Remembers that something happened, and makes it the message."""
+        """Add an event, and make it the message."""
         self.message = sentence
         if self.events and self.events[-1][1] == sentence:
-            return  # said a moment ago, with another phase
+            return  # already recorded, with another phase
         self.events.append((now, sentence))
         del self.events[:-_KEPT_EVENTS]
 
 
 def failure_json(kind: str, title: str, cause: str = "", remedy: str = "", evidence: str = "") -> dict[str, Any]:
-    """Return a failure that is not vLLM's own as JSON values."""
+    """Return a failure outside vLLM as JSON values."""
     return {"kind": kind, "title": title, "cause": cause, "remedy": remedy, "evidence": evidence}
 
 
-#: Entries that a state leaves out on a full disk.
+#: Fields of the state that are dropped on a full disk.
 _LEFT_OUT: dict[str, Any] = {"plan": {}, "report": {}, "stage_at": {}, "limits": {}}
-#: Below this a disk is as good as full, bytes: a start writes its log and its state.
+#: With less free space than this a disk counts as full, bytes: a start writes its log and its state.
 _ROOM = 2 * 1024**2
 
 
 def cannot_write(path: Path, error: OSError) -> EnvironmentLacksError:
-    """The error for a file of ours that cannot be written."""
+    """Return the error for a server's file that cannot be written."""
     if is_full(error):
         return full_disk(path)
     what = f"{error.filename or path} cannot be written: {error.strerror or error}."
@@ -132,28 +132,28 @@ def cannot_write(path: Path, error: OSError) -> EnvironmentLacksError:
 
 
 def full_disk(path: Path) -> EnvironmentLacksError:
-    """The error for a disk without room."""
+    """Return the error for a full disk."""
     return EnvironmentLacksError(
         f"The disk with {path} is full.", "Free some space on it, or name another folder with MAI_SERVER_STATE."
     )
 
 
 def has_room(path: Path) -> bool:
-    """Whether the disk of a folder of ours has room for a start; True where that cannot be told."""
+    """Return whether the disk of a folder has room for a start; True if that is unknown."""
     try:
         return shutil.disk_usage(path).free >= _ROOM
     except OSError:
         return True
 
 
-#: What clients that are turned away are told to wait, seconds: shorter than a start, so that none waits for long.
+#: Retry-After for clients at a closed gate, seconds. It is shorter than a start, so that no client waits too long.
 _AGAIN_S = 10
 
 
 class Folder:
     """One server's folder: state, key, request and log, readable by their owner only.
 
-    Raises UsageError for a name that is no plain word.
+    Raises UsageError for an invalid name.
     """
 
     def __init__(self, name: str) -> None:
@@ -164,23 +164,23 @@ class Folder:
         self.state_file = self.path / "state.json"
         #: The key of the API.
         self.key_file = self.path / "key"
-        #: What was asked for.
+        #: The request of the last start.
         self.request_file = self.path / "request.json"
-        #: Held by the supervisor as long as it lives; says who it is.
+        #: Locked by the supervisor for its lifetime; contains its identity.
         self.lock_file = self.path / "lock"
-        #: Held for a moment while a supervisor is started, or cleaned up after.
+        #: Locked briefly while a supervisor is launched or cleaned up.
         self.launch_file = self.path / "launch.lock"
-        #: Names the process that restarts the server; the new start keeps the key.
+        #: Identity of the process that restarts the server; the new start keeps the key.
         self.restart_file = self.path / "restart.json"
-        #: While it is there, clients' requests are asked to come again (`gate.py`).
+        #: While it exists, clients' requests get status 503 and a Retry-After (`gate.py`).
         self.gate_file = self.path / "gate"
         #: vLLM's output.
         self.log_file = self.path / "server.log"
-        #: The supervisor's own troubles.
+        #: The supervisor's own output and errors.
         self.supervisor_log = self.path / "supervisor.log"
 
     def make(self) -> None:
-        """Makes the folder, for its owner only."""
+        """Create the folder with access for its owner only."""
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path.chmod(0o700)
 
@@ -194,9 +194,9 @@ class Folder:
         return state
 
     def owner(self) -> ProcessIdentity | None:
-        """Return the living supervisor, by the lock's file or by the state; None if none lives.
+        """Return the running supervisor from the lock file or the state; None if none runs.
 
-        A state that cannot be read must not hide a living supervisor.
+        The lock file comes first, so that an unreadable state does not hide a running supervisor.
         """
         said = read_identity(read_json_object(self.lock_file))
         if is_alive(said):
@@ -205,7 +205,7 @@ class Folder:
         return state.supervisor if state is not None and is_alive(state.supervisor) else None
 
     def take(self) -> IO[str] | None:
-        """Take the lock for this process's life and write our identity into it; None if another process has it."""
+        """Lock the folder for the life of this process and write our identity. Return None if it is already locked."""
         lock = self.lock_file.open("a+", encoding="ascii")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -217,16 +217,16 @@ class Folder:
             lock.truncate(0)
             lock.write(json.dumps(me.to_json() if me else {}))
             lock.flush()
-        for part in self.path.glob(".*.[0-9]*"):  # what a killed writer left
+        for part in self.path.glob(".*.[0-9]*"):  # temporary files of a killed writer
             part.unlink(missing_ok=True)
         return lock
 
     @contextmanager
     def launching(self) -> Iterator[None]:
-        """Serialize starts and clean-ups: the state that was read must hold until the new one is written."""
+        """Serialize starts and clean-ups: no other process may change the state between reading and writing it."""
         try:
             file = self.launch_file.open("a", encoding="ascii")
-        except OSError:  # a folder that cannot be written: nobody can start one there, but what runs must end
+        except OSError:  # the folder is not writable: no start is possible, but a running server must be stoppable
             yield
             return
         with file:
@@ -234,9 +234,9 @@ class Folder:
             yield
 
     def write(self, state: State) -> None:
-        """Replaces the state at once: a reader sees the old one or the new one. Raises OSError.
+        """Replace the state file atomically. Raises OSError.
 
-        On a full disk the old one is written over, with what fits into its place: whoever waits must hear how it ends.
+        On a full disk, overwrite the old file in place with a shortened state, so that waiting clients see the end.
         """
         try:
             write_atomically(self.state_file, state.model_dump_json())
@@ -254,20 +254,20 @@ class Folder:
             return ""
 
     def shut_gate(self) -> None:
-        """Clients' new requests get status 503 from now on. Never raises: on a full disk the gate stays open."""
+        """Close the gate: clients' new requests get status 503. Never raises; on a full disk the gate stays open."""
         with contextlib.suppress(OSError):
             write_atomically(self.gate_file, str(_AGAIN_S))
 
     def open_gate(self) -> None:
-        """Let requests in again, unless a living process is restarting the server."""
+        """Open the gate, unless a running process is restarting the server."""
         if self.gate_file.exists() and not self.is_restarting:
             self.gate_file.unlink(missing_ok=True)
 
     @contextmanager
     def restarting(self) -> Iterator[None]:
-        """While this lasts, the server is away only to come back: its gate is shut; clients wait, and keep their key.
+        """Mark the server as restarting: its gate is closed, clients wait, and the new start keeps the key.
 
-        Raises EnvironmentLacksError where that cannot be written down.
+        Raises EnvironmentLacksError if the mark cannot be written.
         """
         me = identity_of(os.getpid())
         try:
@@ -283,11 +283,11 @@ class Folder:
 
     @property
     def is_restarting(self) -> bool:
-        """Whether a living process is restarting the server."""
+        """True while a running process restarts the server."""
         return is_alive(read_identity(read_json_object(self.restart_file)))
 
     def new_key(self) -> str:
-        """Make a key for a new server; a restarted server keeps its key."""
+        """Create and store a key. A server that is being restarted keeps its key."""
         if self.is_restarting and (kept := self.key()):
             return kept
         key = secrets.token_urlsafe(24)
@@ -296,18 +296,18 @@ class Folder:
 
 
 def current_state(folder: Folder) -> State:
-    """Return the state as it is now; a live phase of a dead supervisor becomes a failure."""
+    """Return the current state. If the supervisor died in a live phase, the phase becomes "failed"."""
     state = folder.read()
     if state is None:
         owner = folder.owner()
         if owner is None:
             return State(name=folder.name)
-        # Its supervisor lives and writes it anew in a moment.
+        # The supervisor is running and will rewrite the state soon.
         message = "The state cannot be read; it is written anew."
         return State(phase="planning", name=folder.name, message=message, supervisor=owner)
     if state.phase in LIVE and not is_alive(state.supervisor):
         state.phase = "failed"
-        if not has_room(folder.path):  # what became of it could not be written down
+        if not has_room(folder.path):  # the supervisor could not write how it ended
             full = full_disk(folder.path)
             state.message = full.what
             state.failure = failure_json("DISK", full.what, remedy=full.remedy)

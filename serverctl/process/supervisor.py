@@ -1,4 +1,4 @@
-"""The background process of one server: takes the lock, runs the owner, and always leaves a clear state."""
+"""The background process of one server: takes the lock, runs the owner, and records its own errors in the state."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from serverctl.process.state import Folder, State, cannot_write, failure_json
 
 
 def main(name: str) -> int:
-    """Run the server of a name, as its request says, until it ends."""
+    """Run the server with this name from its request file until it ends. Return the exit status."""
     return supervise(Folder(name))
 
 
@@ -29,9 +29,9 @@ def supervise(
     echo: Callable[[str], None] | None = None,
     changed: Callable[[State], None] = lambda _: None,
 ) -> int:
-    """Run a server's owner in this process, and give its exit status.
+    """Run a server's owner in this process, and return its exit status.
 
-    Without a request, the one is read that somebody who holds `launching` has put into the folder.
+    Without `request`, read the request file that the launching process wrote while it held `launching`.
     """
     owner: Owner | None = None
     with contextlib.ExitStack() as stack:
@@ -71,7 +71,7 @@ async def _run(owner: Owner, in_foreground: bool) -> int:
 
     loop.add_signal_handler(signal.SIGTERM, owner.stop)
     loop.add_signal_handler(signal.SIGINT, interrupt)
-    # The terminal closes: the background goes on, and so does what was started with nohup.
+    # When the terminal closes, only a foreground server without nohup stops.
     if in_foreground and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         loop.add_signal_handler(signal.SIGHUP, owner.stop)
     else:
@@ -81,7 +81,7 @@ async def _run(owner: Owner, in_foreground: bool) -> int:
 
 
 def _leave(folder: Folder, owner: Owner | None, sentence: str) -> None:
-    """The last state of a supervisor that failed itself."""
+    """Write the final state after an error of the supervisor itself."""
     state = owner.state if owner else State(name=folder.name, supervisor=identity_of(os.getpid()))
     state.phase = "failed"
     state.note(time.time(), sentence)
@@ -91,7 +91,7 @@ def _leave(folder: Folder, owner: Owner | None, sentence: str) -> None:
 
 
 def _raise_file_limit() -> None:
-    """vLLM wants many open files; the hard limit is ours to use."""
+    """Raise the limit of open files to the hard limit: vLLM needs many."""
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

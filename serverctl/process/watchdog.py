@@ -1,5 +1,4 @@
-"""Tells a server that works from one that hangs, while it starts and while it serves: by progress, never by the clock
-alone."""
+"""Detects servers that hang, during the start and while serving. It looks for progress, not only at elapsed time."""
 
 import asyncio
 import math
@@ -15,41 +14,41 @@ from serverctl.load.metrics import ServerMetrics
 from serverctl.process import probe
 from serverctl.process.state import Heartbeat
 
-#: How often a start is looked at, seconds.
+#: Interval between two checks of a start, seconds.
 _LOOK_EVERY = 1.0
-#: Share of one processor below which processes do nothing (the answers to our own looks take less), and above which
-#: they compute.
+#: Share of one CPU core below which processes are idle (answering our own checks takes less), and above which they
+#: compute.
 _IDLE, _WORKS = 0.02, 0.1
-#: The engine hangs after this many misses in a row.
+#: The engine counts as hanging after this many missed heartbeats in a row.
 _MOST_MISSED = 2
 #: A server that does not answer `/health` for longer than this counts as degraded, seconds.
 _DEAF_TOLD = 2.0
-#: vLLM counts a request a moment after it has answered it, seconds.
+#: vLLM updates its counters shortly after its answer; wait this long, seconds.
 _COUNTED = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Timeouts in seconds. MAI_SERVER_STALL_SECONDS replaces `stall`, and so on for each."""
+    """Timeouts in seconds. The variable MAI_SERVER_STALL_SECONDS overrides `stall`, and so on for each."""
 
-    # Without any progress for this long a start is stuck. A first compilation is silent for minutes.
+    # A start without any progress for this long is stuck. A first compilation prints nothing for minutes.
     stall: float = 300.0
-    silent: float = 2700.0  # with nothing but a busy processor for this long, too: a loop without end keeps it busy
-    answer: float = 120.0  # for one token about a picture at the end of a start: compiles what the warm-up left out
-    # A serving engine that answers no health check for this long is dead, whatever its process does.
+    silent: float = 2700.0  # limit for a busy CPU without output, because an endless loop is busy, too
+    answer: float = 120.0  # for one token about an image at the end of a start: may compile what the warm-up left out
+    # A serving engine without an answer to /health for this long is dead, even if its process computes.
     deaf: float = 120.0
-    # An engine in which nothing moves is asked for one token this often, and must give it within `beat_answer`;
-    # after two misses in a row, it hangs.
+    # An idle engine is asked for one token at this interval and must answer within `beat_answer`. After two misses in
+    # a row it counts as hanging.
     beat: float = 10.0
     beat_answer: float = 8.0
-    memory: float = 30.0  # for a card's memory to come back after a process ended
-    # After a question without an answer: an engine that died of it takes its API server with it within three seconds,
-    # and its last output is the explanation.
+    memory: float = 30.0  # for a card's memory to become free after a process ended
+    # After an unanswered readiness question: an engine that crashed takes its API server down within three seconds, and
+    # its last output has the cause.
     last_words: float = 5.0
 
 
 def timeouts() -> Timeouts:
-    """Return the timeouts, with those that the environment replaces by a positive number."""
+    """Return the timeouts, with overrides from the environment. Only positive finite numbers count."""
     found: dict[str, float] = {}
     for field in fields(Timeouts):
         try:
@@ -62,7 +61,7 @@ def timeouts() -> Timeouts:
 
 
 def processor_seconds(pid: int | None) -> float:
-    """Return the processor time of a process and of everything below it; 0 if it is gone."""
+    """Return the CPU seconds of a process and its descendants; 0 if it is gone."""
     try:
         process = psutil.Process(pid)
         processes = [process, *process.children(recursive=True)]
@@ -79,7 +78,7 @@ def processor_seconds(pid: int | None) -> float:
 
 
 class StallWatch:
-    """Watches a start by values that change while there is progress: lines of output, bytes of a download."""
+    """Detects a stuck start. `progress` returns values that change with progress: output lines, downloaded bytes."""
 
     def __init__(self, progress: Callable[[], tuple[object, ...]], timeouts: Timeouts) -> None:
         self._progress = progress
@@ -92,7 +91,7 @@ class StallWatch:
         self._cpu = 0.0
 
     async def check(self) -> str:
-        """Return a sentence if the start is stuck, "" otherwise. Looks at most once a second."""
+        """Return the reason if the start is stuck, "" otherwise. Checks at most once a second."""
         now = time.monotonic()
         if now < self._next:
             return ""
@@ -104,7 +103,7 @@ class StallWatch:
             return ""
         if now - self._changed < self._limit / 2:
             return ""
-        # Only a start that has been silent for long is looked at more closely: this costs more.
+        # CPU time and GPU memory are more expensive to read, so only after a long silence.
         cpu, memory = await asyncio.gather(
             asyncio.to_thread(processor_seconds, os.getpid()), asyncio.to_thread(_card_memory)
         )
@@ -119,7 +118,7 @@ class StallWatch:
 
 
 def _card_memory() -> int | None:
-    """Used memory of all cards, in steps of 64 MiB; None without cards."""
+    """Return the used memory of all cards in units of 64 MiB; None without cards."""
     answer = ask_nvml()
     if answer is None:
         return None
@@ -128,24 +127,23 @@ def _card_memory() -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """One look at the engine."""
+    """The result of one heartbeat check of the engine."""
 
-    trouble: str = ""  # how it missed the beat; "" where it lives
-    seconds: float | None = None  # how long one token took; None where none was asked for
-    asked: bool = False  # whether one was
+    trouble: str = ""  # why the check failed; "" if the engine works
+    seconds: float | None = None  # duration of the token; None if none was requested
+    asked: bool = False  # whether a token was requested
 
 
 class Pulse:
-    """Looks whether a server's engine lives: `/health` only says that its API server does.
+    """Checks whether a server's engine works. `/health` only shows that the API server does.
 
-    An engine that computes is left alone: its counters and its processor time tell. One in which nothing moves is
-    asked for one token.
+    Changing counters and CPU time show that the engine computes. Otherwise it is asked for one token.
 
     Args:
         port, key, model, pid: of the server.
-        timeouts: how long what may take.
-        slow: how long an answer took when nobody else asked, seconds.
-        on_processor: whether it computes on the processor, where a busy machine makes one token take very long.
+        timeouts: the timeouts.
+        slow: duration of an answer without other requests, seconds.
+        on_processor: whether the server runs on the CPU, where a busy machine makes one token very slow.
     """
 
     def __init__(
@@ -167,13 +165,13 @@ class Pulse:
         self._worked = self._processor_time()
 
     def look(self) -> Beat:
-        """Look once; this takes as long as the answer may."""
+        """Check once. Blocking, for up to the timeout of an answer."""
         metrics = probe.read_metrics(self._port, self._key, 3.0)
         now = time.monotonic()
         worked, elapsed = self._processor_time(), now - self._looked
         busy = worked - self._worked > _IDLE * elapsed
         self._worked, self._looked = worked, now
-        if metrics is None:  # no counters, or an API server that does not answer: only the processor tells
+        if metrics is None:  # no counters, or the API server does not answer: only the CPU time is left
             return Beat() if busy else self._ask()
         if metrics.sleeping or self._has_moved(metrics):
             return Beat()
@@ -181,7 +179,7 @@ class Pulse:
             return self._ask()
         silent = now - self._moved
         if busy and silent < self._stall:
-            return Beat()  # one step of a large picture takes long on a processor
+            return Beat()  # one step with a large image takes long on the CPU
         return Beat(f"requests wait in the engine, and nothing came of them for {silent:.0f} s")
 
     def _ask(self) -> Beat:
@@ -192,7 +190,7 @@ class Pulse:
         if alive:
             time.sleep(_COUNTED)
         after = probe.read_metrics(self._port, self._key, 3.0)
-        moved = after is not None and self._has_moved(after)  # it was busy with somebody's request
+        moved = after is not None and self._has_moved(after)  # it was busy with another request
         if alive or moved:
             return Beat(seconds=took if alive else None, asked=True)
         worked, silent = self._processor_time() - self._worked, time.monotonic() - self._moved
@@ -201,7 +199,7 @@ class Pulse:
         return Beat(f"the engine gave no token within {took:.0f} s", asked=True)
 
     def _has_moved(self, metrics: ServerMetrics) -> bool:
-        """Whether the engine's counters have changed since the last look."""
+        """Return whether the engine's counters changed since the last check."""
         names = ("prompt_tokens", "generation_tokens", "finished", "kv_usage", "preemptions")
         seen = tuple(getattr(metrics, name) for name in names)
         moved = bool(self._seen) and seen != self._seen
@@ -216,16 +214,16 @@ class Pulse:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The result of one look at a server."""
+    """The result of one check of a server."""
 
-    trouble: str = ""  # a sentence on what is wrong for now
-    end: str = ""  # why nothing more is to be expected of it; "" while it may recover
+    trouble: str = ""  # the current problem as a sentence; "" if there is none
+    end: str = ""  # why the server counts as dead; "" while it may recover
 
 
 class Watchdog:
-    """Watches a server that is ready, by `/health` and by its engine's pulse.
+    """Watches a ready server through `/health` and its engine's heartbeat.
 
-    `heartbeat` is the engine's last sign of life.
+    `heartbeat` is the last one.
     """
 
     def __init__(self, port: int, pulse: Pulse, timeouts: Timeouts) -> None:
@@ -236,7 +234,7 @@ class Watchdog:
         self.heartbeat = Heartbeat(at=time.time())
 
     def look(self) -> Sight:
-        """Look once. Blocking."""
+        """Check once. Blocking."""
         asked = time.monotonic()
         healthy = probe.is_healthy(self._port, min(5.0, self._timeouts.deaf))
         self._deaf_since = None if healthy else self._deaf_since or asked
@@ -255,7 +253,7 @@ class Watchdog:
     def _take(self, beat: Beat) -> None:
         asked = self.heartbeat.asked + beat.asked
         self._missed = beat.trouble
-        if beat.trouble:  # one that was asked had its time; one that was only looked at gets some more
+        if beat.trouble:  # a token request already took its timeout, so repeat it at once; otherwise wait half a beat
             self._next_beat = time.monotonic() + (0.0 if beat.asked else self._timeouts.beat / 2)
             self.heartbeat = self.heartbeat.model_copy(update={"missed": self.heartbeat.missed + 1, "asked": asked})
             return

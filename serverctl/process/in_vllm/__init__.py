@@ -1,1 +1,1 @@
-"""What runs inside vLLM's own process. Its folder is on that process's path, so nothing else may be in it."""
+"""Code that runs inside vLLM's process. The folder is on that process's PYTHONPATH, so it must contain nothing else."""
