@@ -35,7 +35,7 @@ def field_held(now: Now, text: str, what: str) -> Steps[bool | None]:
 def replace_name(words: str, name: str) -> Steps[str]:
     """Replace the text of a field. Return the typed name, which the person may have changed.
 
-    Dialogs select the name without its extension, and Thunar's dialogs do not support ctrl+a.
+    Not all of the text is selected at first, and Thunar's dialogs do not support ctrl+a.
     """
     yield press("Replace the name that stands there.", "end")
     yield press("Select all of it.", "shift+home")
@@ -44,7 +44,7 @@ def replace_name(words: str, name: str) -> Steps[str]:
 
 
 def empty() -> Step:
-    """Delete the selection. Typing sets the X11 selection, so the field would deselect its text and append."""
+    """Delete the selected text. Typing may take the X11 selection, so that the field deselects its text and appends."""
     return press("Take it away.", "backspace")
 
 

@@ -150,7 +150,7 @@ def _read_part(part: Part) -> list[Goal]:
 
 
 def _check_secrets(goals: Sequence[Goal]) -> None:
-    """Raises NotUnderstoodError for goals that would enter a password or the like."""
+    """Raise NotUnderstoodError for goals that would enter a password or the like."""
     for goal in goals:
         match goal:
             case Choose(_, Target() as target) | SetValue(target) | Type(_, Target() as target):

@@ -47,7 +47,7 @@ def verb_list() -> tuple[str, ...]:
 
 @cache
 def beginnings() -> re.Pattern[str]:
-    """Match the first words of an instruction, also of a negative one ("don't")."""
+    """Return a regular expression for the first word of an instruction, also of a negative one ("don't")."""
     return re.compile(rf"(?:{verbs()}|do not|don['’]?t|never)(?![\w’'-])", re.IGNORECASE)
 
 
@@ -65,7 +65,7 @@ def label_verbs() -> str:
 
 @cache
 def names() -> re.Pattern[str]:
-    """Match known names that contain words of the grammar."""
+    """Return a regular expression for known names that contain words of the grammar."""
     known = set(config()["names"])
     for entry in load_config("places/things.toml").values():
         known.update(entry["names"], entry.get("opposites", ()))

@@ -65,7 +65,7 @@ def desktop_named(current: str) -> Desktop | None:
 
 
 def known_thing(name: str) -> tuple[str, bool] | None:
-    """Return the thing that a name means; False if the name is its opposite ("light theme" for dark mode)."""
+    """Return the thing that a name means, and False if the name is its opposite ("light theme" for dark mode)."""
     names = _names()
     wanted = plain(name)
     for prefix in _AROUND:
@@ -123,7 +123,7 @@ def _bare(name: str) -> str:
 
 
 def is_switch(name: str) -> bool:
-    """Return whether a thing is a switch on any desktop, or not described by the tables."""
+    """Return whether a known thing is a switch on any desktop, or has no place in any table."""
     if (known := known_thing(name)) is None:
         return False
     tables = (load_config(f"places/{desktop}.toml")["things"] for desktop in get_args(Desktop))
