@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from stubs.display import wait_until
 
+from agent.core.geometry import Region
+from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.x11 import watches as watch
+from agent.desktop.x11.layers import VisibleParts
 from agent.desktop.x11.watches import DisplayWatch
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
@@ -118,3 +121,25 @@ def test_without_a_display_nothing_is_watched(monkeypatch: pytest.MonkeyPatch) -
     stop, _ = watching(monkeypatch, None)
     assert threading.active_count() == before
     assert not stop.stopped
+
+
+def test_a_look_that_failed_halfway_is_not_remembered_as_nothing_visible() -> None:
+    display: Any = SimpleNamespace(
+        sync=lambda: None,
+        pending_events=lambda: 0,
+        screen=lambda: SimpleNamespace(root=SimpleNamespace(change_attributes=lambda **_: None)),
+    )
+    box = Region(0, 0, 10, 10)
+    whole = [Layer(Window(1, "Terminal", "Terminal", None), box, box)]
+    looks = iter([EnvironmentLacksError("The display failed.", "Try again."), whole])
+
+    def look() -> list[Layer]:
+        found = next(looks)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    parts = VisibleParts(display, frozenset({1}), look)
+    with pytest.raises(EnvironmentLacksError):
+        parts.visible()
+    assert parts.visible() == [box]

@@ -225,3 +225,17 @@ def test_a_switch_is_held_against_a_task_in_other_languages(instruction: str, na
     assert claims(instruction, switch, standing(switch, *states)).judge(Receipt()).verified is True
     wrong = () if checked else ("checked",)
     assert "not as asked" in claims(instruction, switch, standing(switch, *wrong)).judge(Receipt()).doubt
+
+
+@pytest.mark.parametrize(
+    ("instruction", "name"),
+    [
+        ("Erstelle ein Konto ohne Newsletter", "Newsletter"),
+        ("Stuur een mail aan Jan over updates", "Updates"),
+        ("Haal het bestand uit de map Updates", "Updates"),
+    ],
+)
+def test_an_article_or_a_preposition_does_not_ask_for_a_switch(instruction: str, name: str) -> None:
+    switch = replace(BOX, name=name)
+    for states in ((), ("checked",)):
+        assert "not as asked" not in claims(instruction, switch, standing(switch, *states)).judge(Receipt()).doubt

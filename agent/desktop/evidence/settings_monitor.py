@@ -40,19 +40,18 @@ class SettingsMonitor:
             try:
                 for member in ("PropertyChanged", "PropertyRemoved"):
                     bus.listen(str(XFCONF.bus_name), XFCONF, member, self._note, broadcast=True)
+                self._bus, self.hears_all = bus, True
                 bus.on_lost("", self._lose)
             except BusError:
+                self._bus = None
                 bus.close()
                 raise
-            self._bus, self.hears_all = bus, True
 
     def sync(self) -> None:
         """Process all signals sent before this call."""
         if self._bus is not None:
-            try:
+            with suppress(BusError):  # slow: a lost connection is reported by `on_lost`
                 self._bus.sync()
-            except BusError:
-                self._lose()
 
     def mark(self) -> Hashable:
         """Return a value that changes whenever a setting is written."""

@@ -110,9 +110,9 @@ def set_again(environ: Mapping[str, str], key: _Key, data: Any, seconds: float =
     """Set a property to an earlier value, or reset it if `data` is None. Raises BusError."""
     with Bus(environ, seconds) as bus:
         if data is None:
-            bus.call(XFCONF, "ResetProperty", "ssb", *key, False)
+            bus.call(XFCONF, "ResetProperty", "ssb", *key, False, start=True)
         else:
-            bus.call(XFCONF, "SetProperty", "ssv", *key, _from_json(data))
+            bus.call(XFCONF, "SetProperty", "ssv", *key, _from_json(data), start=True)
 
 
 def current(environ: Mapping[str, str], key: _Key, seconds: float = 2.0) -> Any:

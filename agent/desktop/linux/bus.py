@@ -164,7 +164,7 @@ class Bus:
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # ends the thread, which may be waiting for a message
         if threading.current_thread() is not self._thread:
-            self._thread.join()
+            self._thread.join(10)  # a listener may hang in a dead display
         self._socket.close()
 
     def __enter__(self) -> "Bus":

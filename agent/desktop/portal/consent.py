@@ -35,6 +35,8 @@ _REFUSED = 1
 #: Seconds in which the user can answer the dialog.
 _PERSON = 120.0
 _POLL = 0.1
+#: Seconds for the portal to take a request: it may have to start first. The stop switch is not checked meanwhile.
+_STARTING = 10.0
 #: The backends with RemoteDesktop, by XDG_CURRENT_DESKTOP.
 _BACKENDS = {"GNOME": "xdg-desktop-portal-gnome", "KDE": "xdg-desktop-portal-kde"}
 
@@ -159,7 +161,7 @@ def ask_portal(
     request = DBusAddress(path, PORTAL, f"{_INTERFACE}Request")
     response = AwaitedSignal(bus, PORTAL, request, "Response")
     given = {"handle_token": ("s", name), **options}
-    bus.call(portal_address(interface), member, f"{signature}a{{sv}}", *body, given, seconds=seconds)
+    bus.call(portal_address(interface), member, f"{signature}a{{sv}}", *body, given, seconds=min(seconds, _STARTING))
     deadline = time.monotonic() + seconds
     while not response.wait(_POLL):
         if stop.stopped or time.monotonic() >= deadline:

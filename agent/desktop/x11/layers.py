@@ -162,13 +162,14 @@ class VisibleParts:
             self._display.next_event()
             self._visible = None
         if self._visible is None:
-            self._visible = []
+            visible: list[Region] = []
             for layer in reversed(self._look()):  # from the bottom up: later layers cover earlier ones
                 if layer.window.id in self.of:
-                    self._visible.append(layer.outer)
-                elif self._visible:
+                    visible.append(layer.outer)
+                elif visible:
                     for cover in self._covers(layer):
-                        self._visible = [rest for region in self._visible for rest in without(region, cover)]
+                        visible = [rest for region in visible for rest in without(region, cover)]
+            self._visible = visible  # only a whole look is kept: after half of one, our window would be shown
         return self._visible
 
     def _covers(self, layer: Layer) -> list[Region]:
