@@ -1,1 +1,1 @@
-"""What the model may do without asking, decided outside the model; and the stop switch."""
+"""The policy, which decides outside the model what needs approval, and the stop switch."""

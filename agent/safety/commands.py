@@ -1,4 +1,4 @@
-"""Which lines of a terminal only read, list or change the directory: all others are asked about."""
+"""Recognizes terminal lines that only read, list or change the directory. All other lines need approval."""
 
 import re
 from collections.abc import Mapping
@@ -7,21 +7,21 @@ from functools import cache
 from agent.safety.policy_rules.values import chord_of
 from foundation.configs import load_config
 
-#: Characters that mean nothing but themselves to a shell, or only say where a command ends; quotes are judged apart.
+#: Characters without special meaning to a shell, or that only end a command; quotes are handled separately.
 _PLAIN = re.compile(r"[\w \t./~*?,:@%+=|&'\"-]*")
-#: The only ways to put commands together: a pipe, and what runs the second after the first.
+#: The only accepted operators between commands: a pipe and &&.
 _JOINED = re.compile(r"\s*(?:\|(?!\|)|&&)\s*")
 _SPLIT = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
 
 
 def is_harmless(text: str) -> bool:
-    """Whether all lines of a text, of which the last may still be written, do nothing but look."""
+    """Whether all lines of a text only read. The last line may be incomplete."""
     lines = [line for line in re.split(r"[\r\n]+", text) if line.strip()]
     return bool(lines) and all(map(_only_looks, lines))
 
 
 def is_harmless_chord(keys: tuple[str, ...]) -> bool:
-    """Whether a chord only scrolls, enlarges or copies in a terminal."""
+    """Whether a chord only scrolls, zooms or copies in a terminal."""
     return chord_of(keys) in _known().chords
 
 

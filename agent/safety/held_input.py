@@ -1,7 +1,7 @@
-"""What a model holds down over several actions, and what its next action really is by that: said here alone.
+"""Tracks what the model holds down over several actions, and derives what its next action really does.
 
-A key means little by itself: f4 while alt is held down is alt+f4, and a pointer that moves with a button down drags.
-What comes out of here is what the policy judges, the person is asked about, the record tells and the hand does.
+F4 while alt is held is alt+F4, and moving the pointer with a button down is a drag. The policy, the approval question,
+the record and the hand all use these results.
 """
 
 from collections.abc import Iterable
@@ -29,31 +29,31 @@ from agent.core.actions import (
 from agent.core.geometry import DesktopPoint
 from agent.core.keys import MODIFIERS
 
-#: Nothing stays down longer than this without a further action, in seconds.
+#: Seconds after which held input is released if no further action follows.
 HELD_AT_MOST = 10.0
-#: What the hand lets go of keys for: a text arrives as it is, and a new window gets no chord.
+#: Actions before which held keys are released: they would change typed text, and send chords to a new window.
 LIFTING = (TypeText, OpenApp, VisitPage)
 
 
 @dataclass(slots=True)
 class Held:
-    """The keys and the button that the model pressed and did not release."""
+    """The keys and the button that the model has pressed and not yet released."""
 
     keys: tuple[str, ...] = ()
     button: Button | None = None
-    start: DesktopPoint | None = None  # where the button was pressed, where that is known
+    start: DesktopPoint | None = None  # where the button was pressed; None if unknown
 
     def __bool__(self) -> bool:
         return bool(self.keys) or self.button is not None
 
     @property
     def words(self) -> str:
-        """What is held, for a sentence."""
+        """The held input in words, for a sentence."""
         button = [] if self.button is None else [f"the {self.button} button"]
         return " and ".join([*self.keys, *button])
 
     def effective(self, action: Action[DesktopPoint]) -> Action[DesktopPoint]:
-        """The action with the keys that are down while it is done."""
+        """Return the action including the keys that are held during it."""
         if not self.keys:
             return action
         match action:
@@ -66,7 +66,9 @@ class Held:
         return action
 
     def judged(self, action: Action[DesktopPoint]) -> Action[DesktopPoint] | None:
-        """What an effective action comes to, in the words that rules have; None for what only ends something."""
+        """Return what an effective action amounts to, as an action that rules know; None if it only
+        releases something.
+        """
         match action:
             case KeyDown(keys):
                 return PressKeys(keys) if set(keys) <= set(MODIFIERS) else HoldKeys(keys, HELD_AT_MOST)
@@ -74,14 +76,14 @@ class Held:
                 return None
             case ButtonDown(DesktopPoint() as point, button, held):
                 return Click(point, button, 1, held)
-            case ButtonUp(None):  # where the pointer is, it was judged to go
+            case ButtonUp(None):  # the move to this position was judged before
                 return None
             case ButtonUp(DesktopPoint() as point) | Move(DesktopPoint() as point) if self.button is not None:
                 return Drag(self.start, point, action.held)
         return action
 
     def did(self, action: Action[DesktopPoint]) -> None:
-        """An effective action was carried out."""
+        """Note that an effective action was carried out."""
         match action:
             case KeyDown(keys):
                 self.keys = _ordered((*self.keys, *keys))
@@ -99,13 +101,13 @@ class Held:
         return gone
 
     def forget(self) -> str:
-        """Everything was let go; what that was, in words."""
+        """Note that everything was released. Return what that was, in words."""
         words = self.words
         self.keys, self.button, self.start = (), None, None
         return words
 
 
 def _ordered(keys: Iterable[str]) -> tuple[str, ...]:
-    """Each key once, modifiers first."""
+    """Return each key once, modifiers first."""
     unique = dict.fromkeys(keys)
     return (*(key for key in MODIFIERS if key in unique), *(key for key in unique if key not in MODIFIERS))

@@ -1,7 +1,7 @@
-"""What a run did just before, as far as it says what its next action does: the one place that remembers it.
+"""Remembers what a run did before, as far as it changes the meaning of the next action.
 
-A key means little by itself. "c" closes a window after alt+space, backspace empties a document after ctrl+a, "o" ends
-the command that was begun three actions ago. Pure: what is seen of the desktop comes in, and goes out completed.
+A key has little meaning by itself: "c" closes a window after alt+space, backspace empties a document after ctrl+a, "o"
+completes a command begun three actions ago. This module does no I/O: it takes a situation and returns it completed.
 """
 
 from collections import Counter
@@ -36,25 +36,25 @@ from agent.safety.text import spelled
 from agent.safety.words import shipped_words
 from agent.screen.outline import Element
 
-#: Characters of earlier text that are kept, to judge a text that is typed in pieces.
+#: Characters of earlier text to keep, for judging a text that is typed in pieces.
 _REMEMBERED = 300
-#: How many shorter versions of it are considered when an unknown part was erased.
+#: How many shorter versions of the text to consider after a deletion of unknown length.
 _ERASED = 40
-#: Foreign characters that the run may delete from a document before saving it needs a question.
+#: Characters not written by the run that it may delete from a document before saving needs approval.
 _MUCH = 40
-#: What one stroke selects or erases, in characters, where nobody can count: a word, a line or more.
+#: Estimated characters that a key selects or erases if the number is unknown: for a word, and for a line or more.
 _WORD, _LINE = 8, 40
-#: So long a key is held down before it repeats often, in seconds.
+#: Seconds after which a held key counts as repeating many times.
 _REPEATS = 0.5
 
 _MODIFIERS = frozenset({"ctrl", "alt", "altgr", "shift", "super"})
 _ACROSS = frozenset({"left", "right"})
 _FAR = frozenset({"up", "down", "page_up", "page_down", "home", "end"})
 _NAVIGATING = _ACROSS | _FAR | {"tab", "escape"}
-#: What opens the desktop's launcher or its menu of applications, where what is entered then is started.
+#: Chords that open the desktop's launcher or application menu, where entered names are started.
 _LAUNCHERS = ({"super"}, {"alt", "f1"}, {"alt", "f2"}, {"alt", "f3"}, {"super", "space"}, {"super", "a"},
               {"super", "s"}, {"super", "r"}, {"ctrl", "escape"})  # fmt: skip
-#: Chords that open a menu, besides alt and a letter: of the application, the selection or the window.
+#: Chords, besides alt and a letter, that open a menu of the application, the selection or the window.
 _MENUS = ({"f10"}, {"shift", "f10"}, {"menu"}, {"alt"}, {"altgr"}, {"alt", "space"}, {"altgr", "space"})
 
 
@@ -63,11 +63,11 @@ class _Typed:
     """The text typed into a window since the last change of focus, in pieces and with corrections."""
 
     window: Hashable
-    text: str = ""  # its end
-    judged: int | None = None  # so many characters of it were judged as they stand; None for all
-    erased: tuple[str, ...] = ()  # what may stand there instead, where it is not known how much was taken away
-    edited: bool = False  # the caret may stand elsewhere, or a completion have come, since the last line end
-    moved: bool = False  # the caret may stand anywhere in it
+    text: str = ""  # only the end of it is kept
+    judged: int | None = None  # how many of its characters were judged in their present form; None for all
+    erased: tuple[str, ...] = ()  # possible texts instead, if it is unknown how much was deleted
+    edited: bool = False  # since the last line end, the caret may have moved or text may have been completed
+    moved: bool = False  # the caret may be anywhere in it
 
     @property
     def line(self) -> str | None:
@@ -77,56 +77,56 @@ class _Typed:
 
     @property
     def standing(self) -> tuple[tuple[str, str], ...]:
-        """What else may stand before and after the caret."""
+        """Other possible texts before and after the caret."""
         first = max(0, len(self.text) - _ERASED)
         splits = ((self.text[:at], self.text[at:]) for at in range(first, len(self.text)))
         return (*((one, "") for one in self.erased), *(splits if self.moved else ()))
 
     def after(self, action: Action[DesktopPoint]) -> "_Typed":
-        """The text after an action."""
+        """Return the state after an action."""
         if not (isinstance(action, PressKeys | HoldKeys) and "backspace" in action.keys):
             entered = spelled(action)
             moved = isinstance(action, PressKeys | HoldKeys) and not entered and not set(action.keys) <= _MODIFIERS
             edited = "\t" in entered or ((self.edited or moved) and not _enters(action))
-            kept = tuple((one + entered)[-_REMEMBERED:] for one in self.erased)  # still not known which of them it is
+            kept = tuple((one + entered)[-_REMEMBERED:] for one in self.erased)  # still unknown which one
             text = (self.text + entered)[-_REMEMBERED:]
             return _Typed(self.window, text, None, kept, edited, self.moved or moved)
         if isinstance(action, PressKeys) and not {"ctrl", "alt", "super"} & set(action.keys):
             return _Typed(self.window, self.text[:-1], 0, tuple(one[:-1] for one in self.erased), moved=self.moved)
-        # A word, a line, or as many as the key repeats: whatever is left is a beginning of what stood there.
+        # A word, a line or repeated characters were deleted: a beginning of the earlier text is left.
         ends = range(max(0, len(self.text) - _ERASED), len(self.text))
         return _Typed(self.window, self.text, 0, tuple(self.text[:end] for end in ends))
 
 
 @dataclass(slots=True)
 class _Here:
-    window: Hashable = None  # that got the last action
+    window: Hashable = None  # the target of the last action
     all_selected: bool = False
-    selected: int = 0  # characters, about
-    credit: int = 0  # characters before the caret that the run typed itself
-    menu: bool = False  # one was opened
-    focus: Element | None = None  # what had the focus then
-    aimed: str = ""  # what was written where the last action clicked
+    selected: int = 0  # approximate number of characters
+    credit: int = 0  # characters directly before the caret that the run typed
+    menu: bool = False  # a menu was opened
+    focus: Element | None = None  # the focused element at that time
+    aimed: str = ""  # the words at the last click
 
 
 @dataclass(slots=True)
 class InputHistory:
-    """What one run did; `judge` an action, then tell it by `did` if it was carried out.
+    """What a run did so far. Call `judge` with an action, then `did` if it was carried out.
 
     Args:
-        there_before: the windows that were there when the run began, whose text is not the run's own.
+        there_before: the windows that existed when the run began, whose text is not the run's own.
     """
 
     there_before: Collection[Hashable] = ()
     _typed: _Typed = field(default_factory=lambda: _Typed(None))
     _here: _Here = field(default_factory=_Here)
     _launcher: bool = False
-    _copied: bool = False  # what the clipboard holds came from there by this run
-    _own: dict[Hashable, str] = field(default_factory=dict)  # windows with the run's own text, by their titles
+    _copied: bool = False  # this run copied the clipboard's content
+    _own: dict[Hashable, str] = field(default_factory=dict)  # titles of the windows whose whole text is the run's own
     _met: set[Hashable] = field(default_factory=set)
-    _lost: Counter[str] = field(default_factory=Counter)  # characters taken out of documents, by application
-    _saving: str = ""  # the application that was told to save, whose window may be called otherwise since
-    _page: tuple[Hashable, str] = (None, "")  # the window and title of the page whose fields were filled in
+    _lost: Counter[str] = field(default_factory=Counter)  # characters deleted from documents, by application
+    _saving: str = ""  # the application that was told to save; saving may change its window's title
+    _page: tuple[Hashable, str] = (None, "")  # window and title of the page whose fields were filled in
     _filled: set[Hashable] = field(default_factory=set)
     _last: tuple[Situation, Hashable] | None = None
 
@@ -134,9 +134,9 @@ class InputHistory:
         """Complete the situation of an action with the facts that follow from earlier actions.
 
         Args:
-            action: the one to be judged.
-            seen: what is known of the desktop.
-            window: what the desktop calls the window that gets the action; None where that is not known.
+            action: the action to judge.
+            seen: what is known about the desktop.
+            window: the desktop's id of the target window; None if unknown.
         """
         self._last = seen, window
         place = seen.focused if isinstance(action, TYPING) else seen.under
@@ -162,7 +162,7 @@ class InputHistory:
         else:
             self._did_point(action, seen, window)
 
-    # What follows from what was done
+    # Facts from earlier actions
 
     def _facts(self, action: Action[DesktopPoint], place: Place | None, seen: Situation, window: Hashable) -> set[Fact]:
         here = self._here if self._here.window == window else _Here(window)
@@ -181,14 +181,14 @@ class InputHistory:
         return {fact for fact, is_so in holds.items() if is_so}
 
     def _left_menu(self, seen: Situation) -> bool:
-        """Whether the key that looked like one of a menu led into a field: then nothing is chosen."""
+        """Whether the key that seemed to open a menu moved the focus into a field instead."""
         now, before = focus_of(seen), self._here.focus
         if now is None or before is None or not takes_text(now):
             return False
         return (now.role, now.name, now.box) != (before.role, before.name, before.box)
 
     def _meet(self, window: Hashable, place: Place) -> None:
-        """Note a window. If it came up empty during the run, all of its text is the run's own."""
+        """Note a window. If it appeared empty during the run, all of its text is the run's own."""
         title = place.title.strip().lstrip("*•● ").strip()
         if window is None or not title:
             return
@@ -197,22 +197,22 @@ class InputHistory:
             if window not in self.there_before and shipped_words("a new document").found(title):
                 self._own[window] = title
         elif window in self._own and self._own[window] != title:
-            if self._saving == place.app or self._begins(window, title):  # it was saved, or is called by its text
+            if self._saving == place.app or self._begins(window, title):  # saved, or titled by its text
                 self._own[window] = title
             else:  # something else was opened in it
                 del self._own[window]
 
     def _begins(self, window: Hashable, title: str) -> bool:
-        """Whether a title is the beginning of what the run typed there: so some editors call new documents."""
+        """Whether a title is the beginning of the run's typed text: some editors name new documents that way."""
         lines = self._typed.text.strip().splitlines() if self._typed.window == window else []
         return bool(lines) and title.startswith(lines[0][:_WORD])
 
-    # What is remembered
+    # Updates after an action
 
     def _did_type(self, action: KeyAction, seen: Situation, window: Hashable) -> None:
         keys = frozenset() if isinstance(action, TypeText) else frozenset(action.keys)
         before = self._typed if self._typed.window == window else _Typed(window)
-        # After a tab, what comes next goes elsewhere.
+        # After a tab, the next text goes to another field.
         self._typed = _Typed(window) if "tab" in keys else before.after(action)
         self._fill(action, seen, window)
         if self._here.window != window:
@@ -236,7 +236,7 @@ class InputHistory:
             self._launcher = False
 
     def _fill(self, action: KeyAction, seen: Situation, window: Hashable) -> None:
-        """Take note of the fields of one line that were filled in on a page."""
+        """Note the single-line fields that were filled in on a page."""
         focus, place = focus_of(seen), seen.focused
         if focus is None or place is None or not spelled(action).strip() or "one line" not in facts_of_focus(seen):
             return
@@ -245,7 +245,7 @@ class InputHistory:
         self._filled.add((focus.name, focus.label, focus.box))
 
     def _taken(self, action: KeyAction, keys: frozenset[str], seen: Situation) -> int:
-        """Track the selection; return how many foreign characters the action deletes, about."""
+        """Track the selection. Return approximately how many characters not written by the run the action deletes."""
         here, plain_keys = self._here, keys - _MODIFIERS
         if "shift" in keys and plain_keys & (_ACROSS | _FAR):
             here.selected += _LINE if plain_keys & _FAR or "ctrl" in keys else 1
@@ -258,7 +258,7 @@ class InputHistory:
             return 0
         taken = 0
         if here.all_selected and _replaces(action, seen):
-            here.credit = 0  # it was asked about, or is the run's own
+            here.credit = 0  # it was approved, or is the run's own text
         elif here.selected and _replaces(action, seen):
             taken = here.selected
         elif plain_keys & {"backspace", "delete"}:
@@ -286,7 +286,7 @@ class InputHistory:
         opens = isinstance(action, Click) and (action.button == "right" or on_menu)
         selected = self._here.all_selected and self._here.window == window
         kept = selected and isinstance(action, Click) and not text and bool(seen.elements)
-        edited = self._typed.edited or not pressed or _replaces(action, seen)  # it may have pasted
+        edited = self._typed.edited or not pressed or _replaces(action, seen)  # the click may have pasted text
         moved = self._typed.window == window and bool(self._typed.text)
         self._typed = replace(self._typed, edited=edited, moved=moved)
         here = self._here = _Here(window, all_selected=kept or _says("selects everything", said), menu=opens)
@@ -295,7 +295,7 @@ class InputHistory:
             self._saved(seen.under.app if seen.under else "")
         if pressed:
             here.aimed = seen.words
-        if text and isinstance(action, Click) and "shift" in action.held:  # up to there
+        if text and isinstance(action, Click) and "shift" in action.held:  # shift+click selects up to that point
             here.selected = _LINE
         elif text and isinstance(action, Click) and action.count >= 2:
             here.selected = _WORD if action.count == 2 else _LINE
@@ -316,7 +316,7 @@ def _replaces(action: Action[DesktopPoint], seen: Situation) -> bool:
     if isinstance(action, Click | LongPress):
         return _says("cuts or pastes", (seen.words, *(each.name for each in seen.elements)))
     focus = focus_of(seen)
-    if spelled(action):  # Enter opens what is selected where that is no text
+    if spelled(action):  # outside of text, Enter opens the selection
         return bool(spelled(action).strip("\r\n")) or focus is None or takes_text(focus)
     keys = set(action.keys) if isinstance(action, PressKeys | HoldKeys) else set()
     return bool(keys & {"backspace", "delete"}) or ("ctrl" in keys and bool(keys & {"x", "v", "k", "d", "h"})) or (
@@ -325,14 +325,16 @@ def _replaces(action: Action[DesktopPoint], seen: Situation) -> bool:
 
 
 def _looks(action: Action[DesktopPoint], line: str | None) -> bool:
-    """Whether what a line comes to by an action only reads, in a terminal."""
+    """Whether, in a terminal, the line resulting from an action only reads."""
     if isinstance(action, PressKeys | HoldKeys) and not spelled(action):
         return (action.keys == ("backspace",) and bool(line)) or is_harmless_chord(action.keys)
     return line is not None and is_harmless(line + spelled(action))
 
 
 def _may_be_text(seen: Situation) -> bool:
-    """Whether a text may have the focus: where none has it, ctrl+d marks a page."""
+    """Whether a text may have the focus. Elsewhere, these chords do not delete; ctrl+d, for example,
+    bookmarks a page.
+    """
     focus = focus_of(seen)
     return focus is None or takes_text(focus)
 
@@ -342,9 +344,9 @@ def _enters(action: Action[DesktopPoint]) -> bool:
 
 
 def _chooses(action: Action[DesktopPoint], seen: Situation) -> bool:
-    """Whether an action chooses from an open menu something that nobody can name."""
+    """Whether an action chooses an item of unknown name from an open menu."""
     if not spelled(action):
         return False
     focus = focus_of(seen)
     named = focus is not None and focus.role in MENU_ITEMS and bool(focus.name)
-    return not (named and not spelled(action).strip())  # Enter and space choose what has the focus
+    return not (named and not spelled(action).strip())  # Enter and space choose the focused item

@@ -1,7 +1,7 @@
-"""What an action goes to, as a person calls it: click “Appearance” · Settings, not click at 412,305.
+"""Names the target of an action as users know it: click “Appearance” · Settings, not click at 412,305.
 
-Names come from the screen and are a stranger's text. Where the element is called otherwise than what is written on it,
-both are told, because either may be the lie.
+Names come from the screen and are untrusted. If an element's name differs from the words written on it, both are shown,
+because either may be false.
 """
 
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from agent.safety.situation import Place, Situation
 from agent.safety.text import one_line
 from agent.screen.outline import Element
 
-#: The longest name of an element and of a window, in characters.
+#: Longest name of an element, and of a window, in characters.
 _LONGEST_NAME, _LONGEST_WINDOW = 40, 36
 _CONTAINERS = role_group("containers")
 
@@ -58,7 +58,7 @@ def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
         under = situation.under
         return Aim(window=_window(under, situation.elements), box=_box(under), app=_app(under, situation.elements))
     known, words = situation.elements, situation.words.splitlines()
-    if isinstance(action, Drag):  # what is known of one end only might be of either
+    if isinstance(action, Drag):  # a single element or word could belong to either end
         both = len(known) == 2 and action.start is not None
         named = tuple(_name(one, "") for one in known) if both else ()
     else:
@@ -67,7 +67,7 @@ def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
 
 
 def named(action: Action[DesktopPoint], aim: Aim) -> str:
-    """An action in words with names for what it hits: double-click “notes.txt” · Documents."""
+    """Describe an action with names for its targets: double-click “notes.txt” · Documents."""
     words = describe(action, aim.names)
     if isinstance(action, TypeText) and aim.names and aim.names[-1]:
         words = f"{words} into {aim.names[-1]}"
@@ -75,17 +75,17 @@ def named(action: Action[DesktopPoint], aim: Aim) -> str:
 
 
 def unplaced(action: Action[DesktopPoint]) -> str:
-    """An action in words before it is known what it hits: click …; a person cannot place coordinates."""
+    """Describe an action before its target is known: click …; users cannot place coordinates."""
     return describe(action, ["…"] * len(points_of(action)))
 
 
 def nameless(elements: Collection[Element]) -> bool:
-    """Whether no element that was hit has a name, so that only the words there can name it."""
+    """Whether no element that would be hit has a name, so that only the words written there can name it."""
     return not any(one.role not in _CONTAINERS and (one.name or one.label) for one in elements)
 
 
 def _name(element: Element | None, read: str) -> str:
-    """The target at a point: its name, the words there, both if they differ, or its role."""
+    """Return the target at a point: its name, the words there, both if they differ, or its role."""
     written = one_line(read, _LONGEST_NAME)
     if element is None or element.role in _CONTAINERS:
         return _quoted(written)

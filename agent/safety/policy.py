@@ -1,6 +1,6 @@
-"""What the model may do without asking: rules outside the model, in a file a person can read and change.
+"""Decides what the model may do without approval, by rules outside the model in a file that users can edit.
 
-Text on a screen can talk to a model, so the model's own judgement is no protection.
+Text on the screen can influence a model, so the model's own judgement is no protection.
 """
 
 from collections.abc import Sequence
@@ -32,10 +32,10 @@ from agent.safety.situation import UNKNOWN, Place, Sense, Situation
 from foundation.errors import UsageError
 from foundation.foreign_text import printable
 
-#: The actions that a policy judges: those that touch the desktop, and tools, which act outside of it.
+#: The actions that a policy judges: those that act on the desktop, and tool calls, which act outside it.
 JUDGED = (*TOUCHING, CallTool)
 
-#: What a person can answer: yes, yes but otherwise, no, no and go on without it, no and do something else instead.
+#: Possible answers: yes; yes, with changes; no; no, and skip it; no, and do something else instead.
 PersonAnswer: TypeAlias = Literal["allowed", "changed", "refused", "skipped", "told"]
 ApproveMode: TypeAlias = Literal["ask", "risky", "never"]
 APPROVE_MODES: tuple[ApproveMode, ...] = get_args(ApproveMode)
@@ -43,18 +43,18 @@ APPROVE_MODES: tuple[ApproveMode, ...] = get_args(ApproveMode)
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A person's decision."""
+    """The user's decision about an action."""
 
     allowed: bool
-    by: str  # who or what decided
+    by: str  # who decided
     note: str = ""  # what to do instead, for the model
-    always: bool = False  # the same scope need not be asked about again in this session
-    instead: Action[DesktopPoint] | None = None  # as the person changed it; carried out in place of the model's
-    skip: bool = False  # not allowed, and the model is to go on with what comes after it
+    always: bool = False  # do not ask about the same scope again in this session
+    instead: Action[DesktopPoint] | None = None  # the action as the user changed it, to carry out instead
+    skip: bool = False  # not allowed; the model continues with the next thing
 
     @property
     def answer(self) -> PersonAnswer:
-        """The decision by its kind."""
+        """The kind of the decision."""
         if self.allowed:
             return "allowed" if self.instead is None else "changed"
         return "skipped" if self.skip else "told" if self.note else "refused"
@@ -62,30 +62,30 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Why a person is asked about an action."""
+    """Why an action needs approval."""
 
     reason: str  # as a clause, naming the rule
-    scope: str  # what "always" would allow, in words that a person can judge: "typing into xfce4-terminal"
-    held: bool = False  # it is asked only because the person paused, or goes step by step
-    #: What the rules found in the text that would be typed, as they read it: it must be seen before it is approved.
+    scope: str  # what "always" would allow, in words: "typing into xfce4-terminal"
+    held: bool = False  # asked only because the user paused, or steps through the run
+    #: What the rules matched in the text to type, as they read it. It must be shown before approval.
     matched: tuple[str, ...] = field(default=(), compare=False)
-    reasons: tuple[str, ...] = field(default=(), compare=False)  # the parts of `reason`, one for every rule
-    situation: Situation = field(default=UNKNOWN, compare=False)  # what is known of where it goes
+    reasons: tuple[str, ...] = field(default=(), compare=False)  # the parts of `reason`, one per rule
+    situation: Situation = field(default=UNKNOWN, compare=False)  # what is known about its target
 
 
 class Grants(set[Question]):
-    """What a person allowed for good, in one session. A question without a scope is always asked."""
+    """The permanent permissions of one session. A question without a scope is always asked."""
 
     def allow(self, question: Question) -> bool:
-        """Whether this was allowed for good: for the same reason, in the same scope."""
+        """Whether this was permanently allowed: for the same reason, in the same scope."""
         return bool(question.scope) and question in self
 
 
 class Approver(Protocol):
-    """Asks a person."""
+    """Asks the user."""
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
-        """The person's decision on one action.
+        """Return the user's decision about an action.
 
         Raises:
             EnvironmentLacksError: there is nobody to ask.
@@ -94,7 +94,7 @@ class Approver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Decides whether a person must be asked first."""
+    """Decides which actions need approval first."""
 
     mode: ApproveMode
     rules: tuple[Rule, ...]
@@ -103,10 +103,10 @@ class Policy:
 
     @classmethod
     def load(cls, mode: str, path: Path | None = None) -> "Policy":
-        """The policy of a file, or the shipped one.
+        """Load a policy file, or the shipped policy for None.
 
         Raises:
-            UsageError: there is no such mode, or the file is not a policy.
+            UsageError: there is no such mode, or the file is not a valid policy.
         """
         if mode not in APPROVE_MODES:
             raise UsageError(f"{mode!r} is no way to approve.", f"Choose one of: {', '.join(APPROVE_MODES)}.")
@@ -116,16 +116,17 @@ class Policy:
         return cls(mode, read.rules, read.allowed, read.leaving)
 
     def question(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Question | None:
-        """Why a person must be asked before this action; None when it may go ahead.
+        """Return why this action needs approval, or None if it may proceed.
 
-        Every rule that matches is named: what was allowed for good for one reason is asked again when there is another.
+        Every matching rule is named: an action that was permanently allowed for one reason is asked about again for
+        another.
         """
         if self.mode == "never" or not isinstance(action, JUDGED):
             return None
         matching = [rule for rule in self.rules if rule.matches(action, situation)]
         blind = [rule for rule in matching if rule.is_blind(action, situation)]
         known = [rule for rule in matching if rule not in blind]
-        # What nobody listed is a reason only where there is none that says more.
+        # "Not on the list" is a reason only if there is no more specific one.
         told = [rule for rule in known if not rule.is_default] or known
         reasons = [f"{rule.why(action, situation)} (rule “{rule.name}”)" for rule in told]
         if blind:
@@ -153,12 +154,12 @@ class Policy:
 
 
 def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:
-    """Whether the target is known. Without it, a permission for good would hold everywhere."""
+    """Whether the target is known. If it is not, a permanent permission would apply everywhere."""
     place = situation.focused if isinstance(action, TYPING) else situation.under
     return isinstance(action, OpenApp | VisitPage | CallTool) or (place is not None and bool(place.app or place.title))
 
 
-#: What a rule goes by, in words.
+#: The information that rules use, in words.
 _TOLD: dict[Sense, str] = {
     "windows": "which window gets it", "places": "which window is there", "words": "what is written there",
     "elements": "what it hits",
@@ -166,7 +167,7 @@ _TOLD: dict[Sense, str] = {
 
 
 def _cannot_keep(blind: Sequence[Rule], situation: Situation) -> str:
-    """Why rules ask that would need to know what nobody tells, or nobody any more."""
+    """Explain which rules ask because information that they need is missing."""
     missing = situation.lost or situation.untold
     senses = missing - {"places"} if "windows" in missing else missing
     unknown = " and ".join(_TOLD[sense] for sense in sorted(senses))
@@ -181,7 +182,7 @@ _POINTING = {"click": "clicking", "long_press": "pressing", "drag": "dragging", 
 
 
 def scope_of(action: Action[DesktopPoint], situation: Situation) -> str:
-    """Say what an "always" would allow: the kind of action, its target and its application."""
+    """Describe what "always" would allow: the kind of action, its target and its application."""
     match action:
         case TypeText():
             return f"typing{_in(situation.focused, 'into')}"
@@ -205,7 +206,7 @@ def scope_of(action: Action[DesktopPoint], situation: Situation) -> str:
 
 
 def _aim(situation: Situation) -> str:
-    """The target of an action: the words there, and the element's name if it differs."""
+    """Return the target of an action: the words there, and the element's name if it differs."""
     read = " ".join(situation.words.split()).casefold()
     hit = [one.words for one in situation.elements if (one.name or one.label) and one.name.casefold() not in read]
     told = [shorten(situation.words)] if situation.words else []
@@ -219,7 +220,7 @@ def _in(place: Place | None, how: str = "in") -> str:
 
 
 def _application(asked: str, opens: tuple[str, ...] | None) -> str:
-    """The application by its name, and by its program where that is called otherwise."""
+    """Return the application's name, and its program if that has another name."""
     if not opens:
         return " ".join(asked.split())[:60]
     name, program = opens[0], opens[-1]

@@ -1,6 +1,7 @@
-"""What a person is asked: the action and its place in a line, all of its text, why, and what “always” would allow.
+"""The text of an approval question: the action, its target, its full text, the reasons, and what “always” would allow.
 
-Nothing of it is cut off here. Whoever shows it decides what fits at once, and lets nobody approve what was not shown.
+The text is not cut here. The interface decides how much fits at once, and must not accept approval of text that was not
+shown.
 """
 
 import json
@@ -14,33 +15,33 @@ from agent.safety.situation import Place, Situation
 from agent.safety.text import one_line, places
 from agent.safety.visible_text import LINE_END, Span, merged
 
-#: A name or chord that is longer is told in the text, where all of it is seen.
+#: A longer name or chord goes into the text, which is shown in full.
 _LONGEST_NAME, _LONGEST_KEYS = 40, 40
-#: The longest title of a window in the line; it is a page's own words, and may be anything.
+#: Longest window title in the line. A page chooses its title, so it may be anything.
 _LONGEST_TITLE = 40
-#: Characters of earlier typed text that are shown if a rule found something in it.
+#: Characters of previously typed text to show if a rule matched in it.
 _BEFORE = 80
-#: A longer name is cut, and its length is given: nobody decides by the rest of it.
+#: A longer name is cut and its length is stated; the rest does not help to decide.
 _MOST_OF_A_NAME = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question, ready to be shown."""
+    """A question, ready to be shown."""
 
     what: str  # type 1,514 characters on 2 lines; click “Delete”
-    where: str  # into Xfce4-terminal, window “me@host: ~”; "" where it is not known
-    text: str  # all that is entered, opened or called; "" where `what` says it all
-    ours: bool  # whether the line ends in the text are ours
-    marks: tuple[Span, ...]  # the parts of the text that a rule found
-    found: tuple[str, ...]  # what rules found, as they read it, where its place in the text cannot be told
-    facts: tuple[str, ...]  # what else is known and too long for a line
+    where: str  # into Xfce4-terminal, window “me@host: ~”; "" if unknown
+    text: str  # all that is entered, opened or called; "" if `what` is complete
+    ours: bool  # whether we, not the model, wrote the text's line ends
+    marks: tuple[Span, ...]  # the parts of the text that a rule matched
+    found: tuple[str, ...]  # matches, as the rules read them, that cannot be located in the text
+    facts: tuple[str, ...]  # further facts that are too long for a line
     reasons: tuple[str, ...]
-    scope: str  # "" where it cannot be allowed for good
+    scope: str  # "" if it cannot be allowed permanently
 
 
 def asked(action: Action[DesktopPoint], question: Question) -> Asked:
-    """An action and the question about it, as they are shown."""
+    """Return the question about an action in the form in which it is shown."""
     known = question.situation
     text = _text(action)
     spans = [span for piece in question.matched for span in places(text, piece)]
@@ -100,7 +101,7 @@ def _where(action: Action[DesktopPoint], known: Situation) -> str:
 
 
 def _place(place: Place | None) -> str:
-    """A window by its application, which the system tells, and its title, which it chose itself."""
+    """Describe a window by its application, which the system reports, and its title, which the window chooses."""
     if place is None:
         return ""
     app, title = one_line(place.app, _LONGEST_NAME), one_line(place.title, _LONGEST_TITLE)
@@ -124,12 +125,12 @@ def _text(action: Action[DesktopPoint]) -> str:
 
 
 def _is_long(name: str) -> bool:
-    """Whether a name is not told whole by the line: it would be cut, or spelled otherwise."""
+    """Whether the line cannot show a name completely and literally."""
     return one_line(name, _LONGEST_NAME) != name or "“" in name or "”" in name
 
 
 def _facts(known: Situation) -> list[str]:
-    """The words and the name at the target, if they are too long for the line."""
+    """Return the words and the name at the target if they are too long for the line."""
     told = [("written there", known.words), *((f"the {one.role}", one.name or one.label) for one in known.elements)]
     return [f"{what}: {_shortened(name)}" for what, name in told if len(" ".join(name.split())) > _LONGEST_NAME]
 

@@ -1,7 +1,7 @@
-"""Which runs of this user are going on, so that another terminal can stop them.
+"""The registry of this user's active runs, so that another terminal can stop them.
 
-Every run has a file in the user's state folder while it goes on, with the number of its process and what makes that
-process unmistakable: a number alone is given to another process some day, which must never be signalled.
+While a run is active, it has a file in the user's state folder with its PID and the process's start time. The PID alone
+is not enough, because PIDs are reused and another process must never be signalled.
 """
 
 import json
@@ -23,7 +23,7 @@ from foundation.processes import ProcessIdentity, identity_of, is_alive, send_si
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A run under way: its id, what it is to do, when it began, and whose it is."""
+    """An active run: id, instruction, start time and process."""
 
     run: str
     instruction: str
@@ -34,24 +34,24 @@ class Running:
 
     @property
     def process(self) -> ProcessIdentity:
-        """The process it goes on in."""
+        """The process of the run."""
         return ProcessIdentity(self.pid, self.born)
 
     @property
     def alive(self) -> bool:
-        """Whether its process is there."""
+        """Whether the process still exists."""
         return is_alive(self.process)
 
 
 class Registered:
-    """One run's entry, from now until it is closed."""
+    """The registry entry of a run, from construction until `close`."""
 
     def __init__(self, run: str, instruction: str) -> None:
         self._file: Path | None = None
         self.remark = ""
         if not run:
             return
-        from datetime import datetime  # takes `mai-agent stop` longer to import than to stop
+        from datetime import datetime  # imported here because the import takes longer than `mai-agent stop` itself
 
         file = _folder() / f"{run}.json"
         me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), "")
@@ -59,19 +59,19 @@ class Registered:
         entry = {"run": run, "instruction": instruction, "started": started, **me.to_json(), "host": platform.node()}
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_atomically(file, json.dumps(entry))  # whoever looks sees a whole entry or none
+            write_atomically(file, json.dumps(entry))  # readers see a complete entry or none
             self._file = file
         except (OSError, UnicodeEncodeError) as error:
             self.remark = f"`mai-agent stop` will not find this run: {file.parent} cannot be written ({error})."
 
     def close(self) -> None:
-        """Remove it; safe to call twice."""
+        """Delete the entry. Safe to call twice."""
         if self._file is not None:
             _remove(self._file)
 
 
 def find_running() -> list[Running]:
-    """This user's runs on this machine, the oldest first; what ended runs left behind is removed."""
+    """Return this user's runs on this machine, oldest first. Delete the entries of ended runs."""
     entries = [entry for file in _folder().glob("*.json") if (entry := _read(file)) is not None]
     for entry in entries:
         if not entry.alive:
@@ -80,12 +80,12 @@ def find_running() -> list[Running]:
 
 
 def send_stop(entry: Running, *, hard: bool = False) -> bool:
-    """Signal the run's process, and no other; False when it is not there any more."""
+    """Signal the run's process, and no other. Return False if it no longer exists."""
     return send_signal(entry.process, signal.SIGKILL if hard and sys.platform != "win32" else signal.SIGTERM)
 
 
 def wait_ended(entries: Iterable[Running], seconds: float) -> list[Running]:
-    """Wait until these runs are over; those that are not after so many seconds."""
+    """Wait until these runs have ended. Return those that have not after the timeout."""
     left = list(entries)
     until = time.monotonic() + seconds
     while left := [entry for entry in left if entry.alive and entry.file.exists()]:

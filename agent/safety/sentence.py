@@ -1,4 +1,4 @@
-"""What the person's own sentence says of an action: "send the mail" covers "Send", once, where a mail is seen."""
+"""What the user's instruction says about an action: "send the mail" covers "Send", once, where a mail is visible."""
 
 import re
 from collections import Counter
@@ -14,25 +14,26 @@ from agent.safety.words import plain
 from foundation.configs import load_config
 
 _QUOTED = re.compile(r"[\"“„«‘']([^\"“”„«»‘’']{1,80})[\"”“»’']")
-#: An address; one that begins a line goes on after spaces, as browsers take it, and may lack what says that it is one.
+#: An address. At the beginning of a line it may contain spaces, as in a browser's address field.
 _ADDRESS = re.compile(r"(?mi)^[ \t]*https?://[^\n]+|https?://\S+")
 #: At most this many lines of a text are checked for addresses.
 _MOST_LINES = 50
 _WORD = re.compile(r"[^\W_]+")
-#: Two words are the same apart from their endings if this many letters of the shorter one agree.
+#: Two words are equal up to their endings if they begin with the same letters: at least _STEM, and all but _ENDING of
+#: the shorter word. Their lengths may differ by _LONGEST_ENDING.
 _STEM, _ENDING, _LONGEST_ENDING = 4, 2, 4
-#: How many words may lie between a negation and the word that it denies.
+#: How far before a word a negation applies, in words.
 _DENIES_WITHIN = 3
-#: Languages in which words are not divided.
+#: Scripts that do not separate words with spaces.
 _UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 
 @dataclass(slots=True)
 class Sentence:
-    """The instruction of one run, and which parts of it were done already.
+    """The instruction of a run, and which of its mentions were already used.
 
     Args:
-        text: as the person wrote it; what stands in quotes is a name or content, and asks for nothing by its words.
+        text: as the user wrote it. Quoted parts are names or content; their words request nothing.
     """
 
     text: str
@@ -61,7 +62,7 @@ class Sentence:
             self._done[caption] += 1
 
     def _times(self, caption: str) -> int:
-        """How often the sentence names a caption: all of its words that say something."""
+        """Return how often the instruction names a caption, counting all its significant words."""
         if caption in map(_bare, _QUOTED.findall(self.text)):
             return 1
         if _UNDIVIDED.search(caption):
@@ -71,7 +72,7 @@ class Sentence:
         return min(counts, default=0)
 
     def _asked(self) -> list[str]:
-        """The words of the sentence that ask for something: none that are denied."""
+        """Return the significant words of the instruction that are not negated."""
         words = _WORD.findall(plain(_QUOTED.sub(" ", self.text)))
         return [
             word
@@ -80,7 +81,7 @@ class Sentence:
         ]
 
     def _sees_object(self, caption: str, action: Action[DesktopPoint], seen: Situation) -> bool:
-        """Whether something else that the sentence names is seen there; so it is where it names nothing else."""
+        """Whether something else that the instruction names is visible there. True if it names nothing else."""
         others = [one for one in self._asked() if not any(_same(one, word) for word in _content(caption))]
         place = seen.focused if isinstance(action, TYPING) else seen.under
         texts = [seen.asked, *(one.label for one in seen.elements), *((place.app, place.title) if place else ())]
@@ -110,7 +111,7 @@ def _of_addresses(text: str, sentence: str) -> set[Fact]:
 
 
 def _captions(action: Action[DesktopPoint], seen: Situation) -> list[str]:
-    """What the sentence must name: in a page every caption, elsewhere the first; both ends of a drag."""
+    """Return the captions that the instruction must name: in a page all, elsewhere the first; for a drag both ends."""
     typing = isinstance(action, TYPING)
     called = captions(seen, typing=typing)
     if isinstance(action, Drag):
@@ -127,7 +128,7 @@ def _content(text: str) -> list[str]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two words are the same but for their endings, or mean the same by the lists."""
+    """Whether two words differ only in their endings, or are synonyms in the lists."""
     if one == other or any(one in group and other in group for group in _told().same):
         return True
     shared = max(_STEM, min(len(one), len(other)) - _ENDING)

@@ -1,4 +1,4 @@
-"""What is known of the desktop when an action is judged, and who finds it out."""
+"""What is known about the desktop when an action is judged, and the protocol for finding it out."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
@@ -7,92 +7,92 @@ from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint, Region
 from agent.screen.outline import Element
 
-#: What rules go by, each of which a desktop may be unable to tell, or to tell any more.
-#: "windows" are which there are and which has the keyboard, "places" where they are.
+#: Kinds of information that rules use. A desktop may never provide one, or stop providing it. "windows" means which
+#: windows exist and which has the focus; "places" means where they are.
 Sense: TypeAlias = Literal["windows", "places", "words", "elements"]
 
-#: What a rule may ask for or rule out (`given`, `unless`), besides what is seen: most of it follows from what the run
-#: did before (`agent.safety.input_history`).
+#: Facts that a rule can require or exclude (`given`, `unless`). Most follow from the run's earlier actions
+#: (`agent.safety.input_history`).
 Fact: TypeAlias = Literal[
-    "all is replaced",  # everything in the window was selected just before, and this takes its place
-    "text was lost",  # much text that is not the run's own was taken out of a document of that application
-    "own text",  # all that is in the document came from this run
-    "one line",  # what is typed goes into a field of one line
-    "a long text",  # it goes into a text of several lines
-    "a text",  # it goes into a text, or hits one
-    "a menu's title",  # it hits what only opens a menu
-    "a form",  # two fields of one line or more were filled in since the window got its title, which tells the page
+    "all is replaced",  # everything in the window was just selected, and this replaces it
+    "text was lost",  # much text that the run did not write was deleted in that application
+    "own text",  # the whole document was written by this run
+    "one line",  # it is typed into a single-line field
+    "a long text",  # it is typed into a multi-line text
+    "a text",  # it is typed into a text element, or hits one
+    "a menu's title",  # it hits an element that only opens a menu
+    "a form",  # at least two single-line fields were filled in on this page (window title)
     "a link",  # it hits a link, which leads to a page
-    "a button",  # it presses a push button, an item of a menu, or what is drawn like one
-    "drawn as a button",  # what is written there stands in the middle of a field of its own
-    "nameless",  # it presses a button, and nothing tells what it is called
-    "in your words",  # the person's sentence names what is pressed
-    "in your words, with its object",  # and something else that it names is seen there
-    "a search",  # it goes into a field that is called a search, a filter or an address
-    "a bare letter",  # one character, where no text has the focus: a shortcut of whatever it is
-    "a harmless command",  # the line in a terminal that this is part of only reads, lists or changes the directory
-    "a switch",  # it hits a check box, a switch and the like, which sends nothing by itself
-    "a row",  # it goes to one of a list, a table or a tree, or to an icon; for a drag, it ends there
-    "a value",  # it goes to a slider, a combo box and the like, which the wheel and the arrows change
-    "own clipboard",  # the run copied or cut something itself
-    "unread field",  # Enter sends what stands in a field, and nobody can read that
-    "unnamed address",  # the text holds an address of a site that the person's sentence does not name
-    "unseen choice",  # a menu was opened by keys, and this chooses something from it, nobody knows what
-    "launcher",  # the desktop's own launcher was opened by a key just before
-    "mnemonic",  # alt and one character: presses whatever has that character underlined
-    "a dialog",  # the window is one
-    "another window",  # what is dropped there was taken from another window
-    "unknown focus",  # nothing tells what has the keyboard focus
-    "end of a title bar",  # the pointer is where the button lies that closes a window
+    "a button",  # it presses a button, a menu item, or something drawn like one
+    "drawn as a button",  # the words there are centred in a small area of their own
+    "nameless",  # it presses a button whose name is unknown
+    "in your words",  # the user's instruction names what is pressed
+    "in your words, with its object",  # and something else that the instruction names is visible there
+    "a search",  # it is typed into a field named as a search, a filter or an address
+    "a bare letter",  # one character without a focused text: likely a shortcut
+    "a harmless command",  # its terminal line only reads, lists or changes the directory
+    "a switch",  # it hits a check box, a switch or the like, which submits nothing
+    "a row",  # it goes to an item of a list, table or tree, or an icon; a drag ends there
+    "a value",  # it goes to a slider, a combo box or the like, which wheel and arrows change
+    "own clipboard",  # the run itself copied or cut the clipboard's content
+    "unread field",  # Enter submits a field whose content cannot be read
+    "unnamed address",  # the text contains an address of a site that the instruction does not name
+    "unseen choice",  # a menu was opened by keys, and this chooses an unknown item from it
+    "launcher",  # the desktop's launcher was just opened by a key
+    "mnemonic",  # alt and one character: presses the element with that mnemonic
+    "a dialog",  # the window is a dialog
+    "another window",  # the drag started in another window
+    "unknown focus",  # it is unknown which element has the keyboard focus
+    "end of a title bar",  # the pointer is where a window's close button is
     "corner of a window",  # the same, for windows that draw their title bar themselves
-    "not the system's",  # what would be started was not installed by the system, or came since the run began
-    "may be a program",  # a file of that name in the usual folders would start something
-    "named site",  # the person's instruction names the site of the page that is visited, or quotes its address
-    "usual search",  # the page is that of the shipped search engine
-    "carries much",  # its address holds much that the instruction does not
-    "beside programs",  # programs lie in the folder that the window shows, and what is read there is no other file
+    "not the system's",  # the program is not installed by the system, or is newer than the run
+    "may be a program",  # a file of that name in the usual folders would be started
+    "named site",  # the instruction names the visited page's site, or quotes its address
+    "usual search",  # the page is the shipped search engine's
+    "carries much",  # the address contains much data that is not in the instruction
+    "beside programs",  # the shown folder contains programs, and the target is no other file there
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A window, as far as the platform tells."""
+    """A window, as far as the platform describes it."""
 
-    app: str  # the name of its application's class, such as Firefox
-    title: str  # a page can choose its own, so it never allows anything
+    app: str  # its application's class, such as Firefox
+    title: str  # chosen by the page, so it never allows anything
     region: Region | None = None
-    dialog: bool = False  # it asks something of whoever uses another window
-    backdrop: bool = False  # the desktop below all windows
+    dialog: bool = False  # a dialog of another window
+    backdrop: bool = False  # the desktop background
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is known of the desktop when an action is judged; None or "" where it is not known."""
+    """What is known about the desktop when an action is judged. None or "" means unknown."""
 
-    focused: Place | None = None  # the window that gets what is typed
+    focused: Place | None = None  # the window that receives typed text
     under: Place | None = None  # the window under the action's (last) point
-    words: str = ""  # what is written where the action points; for keys, where the click just before them pointed
-    #: What a click would hit where the action points, at both ends for a drag, and for what is typed the element that
-    #: gets it. Names are a stranger's text, as words are: they make a rule ask, and never keep one from asking.
+    words: str = ""  # the words at the action's target; for keys, at the preceding click's target
+    #: The elements that the action would hit: at both ends for a drag; for typing, the element that receives the text.
+    #: Names and words are untrusted: they can make a rule ask, but never prevent it from asking.
     elements: tuple[Element, ...] = ()
     origin: Place | None = None  # the window that a drag starts in
-    #: Name, identifier and program of the application that would be opened; empty where none would be.
+    #: Name, identifier and program of the application that would be opened; empty if there is none.
     opens: tuple[str, ...] | None = None
-    #: What was typed into the focused window just before, so that a text in pieces is judged as a whole.
+    #: Text recently typed into the focused window, so that a text typed in pieces is judged as a whole.
     typed: str = ""
-    judged: int | None = None  # so many characters of it were judged as they stand; None for all
-    #: What else may stand before and after the caret, where it is not known where that is, or how much was erased.
+    judged: int | None = None  # how many of its characters were judged in their present form; None for all
+    #: Other possible texts before and after the caret, if its position or the extent of a deletion is unknown.
     standing: tuple[tuple[str, str], ...] = ()
-    #: What would stand in the focused field when Enter sends it; None where nothing is sent, or it cannot be read.
+    #: Content of the focused field that Enter would submit; None if nothing is submitted or it cannot be read.
     sent: str | None = None
-    asked: str = ""  # what the dialog says that a press answers
-    #: Why what lies there may be something else than what the model says it wants, as a clause.
+    asked: str = ""  # text of the dialog that a press answers
+    #: Why the target may differ from what the model says it wants, as a clause.
     doubt: str = ""
     facts: frozenset[Fact] = frozenset()
-    #: Those of them that rest on a page's word alone: they make rules ask, and never keep one from asking.
+    #: The facts that rest on a page's word alone: they can make rules ask, but never prevent one from asking.
     claimed: frozenset[Fact] = frozenset()
-    lost: frozenset[Sense] = frozenset()  # what was told when the run began, and is not any more
-    untold: frozenset[Sense] = frozenset()  # what this desktop never tells
+    lost: frozenset[Sense] = frozenset()  # information that was available when the run began
+    untold: frozenset[Sense] = frozenset()  # information that this desktop never provides
 
     @property
     def missing(self) -> frozenset[Sense]:
@@ -105,13 +105,13 @@ UNKNOWN = Situation()
 
 
 class Surroundings(Protocol):
-    """Looks at the desktop for the policy. May block: called on a worker."""
+    """Examines the desktop for the policy. May block: called on a worker thread."""
 
     def of(self, action: Action[DesktopPoint]) -> Situation:
-        """What is known where this action would land; never raises for what cannot be known."""
+        """Return what is known about an action's target. Never raises for what cannot be found out."""
 
     def glance(self, action: Action[DesktopPoint]) -> Situation:
-        """Only what the action would hit, and in which window; the same bounds hold."""
+        """Return only the action's target element and window, with the same guarantees."""
 
     def did(self, action: Action[DesktopPoint]) -> None:
         """Note that the action judged last was carried out, possibly as the person changed it."""

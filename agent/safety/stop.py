@@ -1,13 +1,13 @@
-"""The stop switch: one flag that every input primitive checks before it moves or presses anything.
+"""The stop switch: a flag that every input primitive checks before it moves or presses anything.
 
-It does not depend on the loop: setting it from a signal handler or any thread is enough for the hand to stop between
-two events, while a long drag or key hold is under way. A signal handler runs in the middle of whatever the main thread
-does, so nothing here takes a lock that the interrupted code could hold: a `threading.Event` would.
+It is independent of the run loop: setting it from a signal handler or any thread stops the hand between two events,
+even during a long drag or key hold. A signal handler interrupts the main thread anywhere, so nothing here waits for a
+lock that the interrupted code could hold; a `threading.Event` would.
 
-Python runs signal handlers between two bytecodes of the main thread: not while that thread sits in a long call into C
-or in a read that never returns. But the number of every signal is written to the wake-up descriptor at once, so a
-thread that reads it can set the switch. Another process can do so too, even while no thread of ours runs. Ordinary
-handlers are still installed: without one, a signal has its default effect.
+Python runs signal handlers between two bytecodes of the main thread, so not during a long C call or a read that never
+returns. But each signal's number is written to the wake-up descriptor at once. A thread that reads it can set the
+switch, and so can another process, even while no thread of ours runs. Ordinary handlers are still installed: without
+one, a signal has its default effect.
 """
 
 import os
@@ -24,18 +24,18 @@ from foundation.errors import ExitStatus, MaiError, StoppedError
 
 
 class StopSwitch:
-    """Set once, never unset; safe from any thread and from signal handlers."""
+    """Set once and never reset. Safe from any thread and from signal handlers."""
 
     def __init__(self) -> None:
         self._stopped = False
-        self._once = threading.Lock()  # only ever tried, never waited for
-        self._gates: list[threading.Lock] = []  # one for each waiter, opened when it is set
+        self._once = threading.Lock()  # only tried without blocking
+        self._gates: list[threading.Lock] = []  # one per waiter, released when the switch is set
         self._reason = ""
         self._error: MaiError = StoppedError("Stopped.")
         self._listeners: list[Callable[[], object]] = []
 
     def stop(self, reason: str) -> None:
-        """Stop everything; the first reason is kept."""
+        """Stop everything. The first reason is kept."""
         self._set(reason, StoppedError(f"Stopped: {reason}."))
 
     def fail(self, error: MaiError) -> None:
@@ -43,73 +43,73 @@ class StopSwitch:
         self._set(error.what.rstrip("."), error)
 
     def _set(self, reason: str, error: MaiError) -> None:
-        if not self._once.acquire(blocking=False):  # the first one is at it or done, perhaps right under this signal
+        if not self._once.acquire(blocking=False):  # the first call is running (perhaps interrupted by us) or done
             return
         self._reason, self._error = reason, error
         self._stopped = True
         for gate in list(self._gates):
-            with suppress(RuntimeError):  # it gave up waiting
+            with suppress(RuntimeError):  # the waiter timed out
                 gate.release()
         for listener in list(self._listeners):
-            with suppress(Exception):  # one that fails must not keep the others from hearing it
+            with suppress(Exception):  # a failing listener must not stop the others
                 listener()
 
     def on_stop(self, listener: Callable[[], object]) -> None:
-        """Call `listener` when it is set, on whatever thread that happens; at once if it is set already."""
+        """Call `listener` when the switch is set, on the thread that sets it; immediately if it is already set."""
         self._listeners.append(listener)
         if self._stopped:
             listener()
 
     @property
     def stopped(self) -> bool:
-        """Whether it was set."""
+        """Whether the switch is set."""
         return self._stopped
 
     @property
     def reason(self) -> str:
-        """Why, as one clause; "" while it is not set."""
+        """The reason, as one clause; "" while it is not set."""
         return self._reason
 
     def check(self) -> None:
-        """Raise StoppedError if it was set, or the error it was set with."""
+        """Raise StoppedError, or the error of `fail`, if the switch is set."""
         if self._stopped:
             raise self._error
 
     def sleep(self, seconds: float) -> None:
-        """Sleep, but wake up and raise as `check` does when it is set."""
+        """Sleep, but wake up and raise as `check` does when the switch is set."""
         if self.wait(seconds):
             self.check()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Block until it is set; False after the timeout."""
+        """Block until the switch is set. Return False after the timeout."""
         gate = threading.Lock()
         gate.acquire()
         self._gates.append(gate)
         try:
-            if not self._stopped:  # looked at after the gate is known: who sets it in between opens the gate
+            if not self._stopped:  # checked after registering the gate, or a stop in between would be missed
                 gate.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
         finally:
             self._gates.remove(gate)
         return self._stopped
 
 
-#: Signals that stop a run, and what each means.
+#: Signals that stop a run, with the reason for each.
 REASONS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "a signal asked for it"}
 if sys.platform != "win32":
     REASONS[signal.SIGHUP] = "the terminal was closed"
 
-#: Seconds that a stopped run may need to let go of keys and buttons; a signal after that ends the program at once.
+#: Seconds that a stopped run may need to release keys and buttons. A signal after that ends the program at once.
 _LET_GO = 2.0
 
-#: The reading end of the watch that is under way, for other processes.
+#: The reading end of the active watch's socket, for other processes.
 _current: socket.socket | None = None
 
 
 class _Signalled:
-    """Stops the run at the first signal, and ends the program at once at a much later signal.
+    """Stops the run at the first signal, and ends the program at once at a signal much later.
 
-    Not at the second one in a row: people press Ctrl-C several times, and keys that are held down must be released
-    first.
+    A second signal soon after the first does not end it: users press Ctrl-C several times, and held keys must be
+    released first.
     """
 
     def __init__(self, stop: StopSwitch) -> None:
@@ -126,25 +126,25 @@ class _Signalled:
 
 @contextmanager
 def stop_signals(stop: StopSwitch) -> Iterator[None]:
-    """While it is entered, Ctrl-C, SIGTERM and a closed terminal set the stop switch, whatever the main thread does.
+    """Make Ctrl-C, SIGTERM and a closed terminal set the stop switch inside the context, whatever the main thread does.
 
-    Code that sets another wake-up descriptor meanwhile (asyncio's `add_signal_handler` does; nothing of ours or of
-    Textual calls it) takes the watch out of service until it ends: the ordinary handlers remain. On any other thread
-    than the main one, nothing is heard: handlers and descriptor are not that thread's to set.
+    Code that sets another wake-up descriptor meanwhile (asyncio's `add_signal_handler` does; neither our code nor
+    Textual calls it) disables the watch until it ends; the ordinary handlers remain. Outside the main thread this does
+    nothing, because only the main thread may set handlers and the descriptor.
     """
     with ExitStack() as opened:
         if threading.current_thread() is threading.main_thread():
             handler = _Signalled(stop)
             for number in REASONS:
                 opened.callback(signal.signal, number, signal.signal(number, handler))
-            if sys.platform != "win32":  # asyncio uses the descriptor itself there
+            if sys.platform != "win32":  # on Windows, asyncio uses the descriptor itself
                 opened.enter_context(_watched_descriptor(stop))
         yield
 
 
 @contextmanager
 def _watched_descriptor(stop: StopSwitch) -> Iterator[None]:
-    global _current  # noqa: PLW0603 -- there is one wake-up descriptor in a process
+    global _current  # noqa: PLW0603 -- a process has only one wake-up descriptor
     reading, writing = socket.socketpair()
     with reading, writing:
         writing.setblocking(False)
@@ -158,7 +158,7 @@ def _watched_descriptor(stop: StopSwitch) -> Iterator[None]:
             _current = outer
             if signal.set_wakeup_fd(-1) == writing.fileno():
                 signal.set_wakeup_fd(before)
-            writing.shutdown(socket.SHUT_WR)  # the thread reads an end
+            writing.shutdown(socket.SHUT_WR)  # the thread then reads the end of the stream
             thread.join(1)
 
 
@@ -167,10 +167,12 @@ def _watch(reading: socket.socket, signalled: _Signalled) -> None:
         heard = next((number for number in numbers if number in REASONS), None)
         if heard is not None:
             signalled(heard)
-            time.sleep(0.02)  # another process may look at the same bytes
+            time.sleep(0.02)  # another process may peek at the same bytes
         reading.recv(len(numbers))
 
 
 def shared_descriptor() -> int | None:
-    """What another process can look at (and leave there) to see signals arrive; None without a watch."""
+    """Return the descriptor on which another process can peek at arriving signals, leaving them there; None without a
+    watch.
+    """
     return None if _current is None else _current.fileno()

@@ -16,7 +16,7 @@ from foundation.configs import load_config
 
 TEXT_ROLES = role_group("texts")
 _ONE_LINE = role_group("fields of one line")
-#: Taller than this, in pixels, nothing is a field of one line.
+#: Most height of a single-line field, in pixels.
 _TALLEST_LINE = 64
 MENU_ITEMS = role_group("menu items")
 _SWITCHES = role_group("switches")
@@ -25,18 +25,18 @@ _ROWS = role_group("rows")
 _VALUES = role_group("values")
 HOLDING = role_group("holding")
 _SILENT = role_group("silent")
-#: What the button that closes a window is away from the corner at most, in pixels.
+#: Where the close button can be, in pixels: distance from the window's side, and height of a title bar.
 _CORNER, _TITLE_BAR = 56, 48
-#: Facts that follow from an element's role, which a web page may set as it likes.
+#: Facts that follow from an element's role, which a web page can set freely.
 _OF_ROLES: frozenset[Fact] = frozenset(
     {"a text", "one line", "a long text", "a search", "a menu's title", "a switch", "a link", "a row", "a value"}
 )
 _PRESSING = frozenset({"enter", "kp_enter", "space"})
-#: In a page, a taller element, in pixels, holds other elements; a button is smaller.
+#: Most height of a button in a page, in pixels; a taller element is a container.
 _TALLEST_BUTTON = 120
-#: A text of so many characters is as likely meant for shortcuts.
+#: Up to this many characters, typed text may as well be meant as shortcuts.
 _SHORTEST_TEXT = 3
-#: Read words contradict a name if they have this many letters, and are less alike than this.
+#: OCR words contradict a name if they have at least this many letters and a lower similarity than this.
 _LEAST_READ, _ALIKE = 3, 0.6
 
 
@@ -60,7 +60,7 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
             found |= _pressed(place, seen)
         if _is_short(action) and "a text" not in found:
             found.add("a bare letter")
-            if place is not None and place.dialog:  # some toolkits need no alt in a dialog
+            if place is not None and place.dialog:  # in dialogs, some toolkits accept mnemonics without alt
                 found.add("mnemonic")
         if isinstance(action, PressKeys | HoldKeys) and is_mnemonic(frozenset(action.keys)):
             found.add("mnemonic")
@@ -86,7 +86,9 @@ def _showing_pages() -> tuple[re.Pattern[str], ...]:
 
 
 def is_page(place: Place | None) -> bool:
-    """Whether a window shows documents of strangers: there, roles and names are what the document says they are."""
+    """Whether a window shows third-party documents, such as web pages, which choose their elements' roles and names
+    freely.
+    """
     texts = (place.app, place.title) if place is not None else ()
     return any(_is_of_pages(text) for text in texts if text)
 
@@ -97,20 +99,20 @@ def _is_of_pages(text: str) -> bool:
 
 
 def claimed_facts(action: Action[DesktopPoint], place: Place | None, seen: Situation) -> frozenset[Fact]:
-    """Those facts that a page alone vouches for, where an action presses something in it."""
+    """Return the facts that rest on a page's word alone, for an action that presses something in the page."""
     editable = any("editable" in one.states for one in seen.elements)
     if not is_page(place) or isinstance(action, TypeText):
         return frozenset()
     if isinstance(action, PressKeys | HoldKeys):
         return frozenset() if editable or not _PRESSING & set(action.keys) else _OF_ROLES
-    # The middle button opens a link, and pastes into a field that says it is one.
+    # The middle button opens a link, but pastes into a field that claims to be one.
     return _OF_ROLES if editable else _OF_ROLES - {"a link"}
 
 
 def named_elements(place: Place | None, seen: Situation, *, typing: bool) -> Iterator[Element]:
-    """The elements whose names count: not those that hold others, and none that keys go to as a text.
+    """Yield the elements whose names count: no containers, and no text field that keys go to.
 
-    In a page only size tells what holds others.
+    In a page, only the size shows which elements are containers.
     """
     for element in seen.elements:
         if is_page(place):
@@ -136,8 +138,8 @@ def _pressed(place: Place | None, seen: Situation) -> set[Fact]:
 def captions(seen: Situation, *, typing: bool) -> list[str]:
     """Return the captions of the pressed element: its name, or else the words written there.
 
-    By both where something else is written on a button than it is called: either may be the lie. In a page every name
-    counts by itself, and so does what is written there, however it is drawn.
+    If the words on a button differ from its name, both are returned, because either may be false. In a page, every name
+    counts separately, and so do the words, whatever they look like.
     """
     place = seen.focused if typing else seen.under
     if is_page(place):
@@ -154,7 +156,7 @@ def captions(seen: Situation, *, typing: bool) -> list[str]:
 
 
 def _is_like(name: str, read: str) -> bool:
-    """Whether a name is what was read, as far as reading is exact; signs and single letters are hardly read."""
+    """Whether a name matches the OCR words, within OCR's accuracy. Signs and single letters are rarely read."""
     one, other = plain(name), plain(read)
     if sum(map(str.isalpha, other)) < _LEAST_READ:
         return True
@@ -162,7 +164,7 @@ def _is_like(name: str, read: str) -> bool:
 
 
 def _says_all(name: str, read: str) -> bool:
-    """Whether a name says all that is read: "Cancel" does not say all of "Cancel the other order"."""
+    """Whether a name contains all that was read: "Cancel" does not contain all of "Cancel the other order"."""
     return plain(read) in plain(name) or (_is_like(name, read) and plain(name) not in plain(read))
 
 
@@ -187,7 +189,7 @@ def facts_of_focus(seen: Situation) -> set[Fact]:
 
 
 def focus_of(seen: Situation) -> Element | None:
-    """Return the element that surely gets typed text."""
+    """Return the element that certainly receives typed text, or None."""
     return seen.elements[-1] if seen.elements else None
 
 
@@ -197,17 +199,17 @@ def takes_text(element: Element) -> bool:
 
 
 def is_mnemonic(keys: frozenset[str]) -> bool:
-    """Whether a chord opens a menu or presses a button by its underlined letter."""
+    """Whether a chord opens a menu or presses a button through its underlined letter."""
     rest = keys - {"alt", "altgr", "shift"}
     return bool(keys & {"alt", "altgr"}) and len(rest) == 1 and all(len(key) == 1 and key.isalnum() for key in rest)
 
 
 def _is_short(action: Action[DesktopPoint]) -> bool:
-    """Whether an action enters so few characters that they are keys of whatever is there rather than a text."""
+    """Whether an action enters so few characters that they are more likely shortcuts than text."""
     text = spelled(action)
     return 0 < len(text) <= (_SHORTEST_TEXT if isinstance(action, TypeText) else 1) and not text.isspace()
 
 
 def is_letter(action: Action[DesktopPoint]) -> bool:
-    """Whether an action enters one character that can be seen."""
+    """Whether an action enters a single visible character."""
     return len(spelled(action)) == 1 and not spelled(action).isspace()

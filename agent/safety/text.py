@@ -1,6 +1,6 @@
-"""Text as rules read it: without invisible characters, and with look-alike letters replaced.
+"""Normalizes text for rules: removes invisible characters and replaces look-alike letters.
 
-A word that a rule knows must not slip by because of a zero-width space in its middle or a full-width letter.
+Otherwise a zero-width space or a full-width letter inside a word would hide it from a rule.
 """
 
 import re
@@ -18,31 +18,31 @@ _UNSEEN = re.compile(
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-#: Letters of other alphabets that look like Latin ones (Unicode's confusables, the common ones).
+#: Letters of other alphabets that look like Latin letters (the common ones among Unicode's confusables).
 _LOOKS_LIKE = str.maketrans(
     "АВСЕНІЈКМОРЅТХаеһіјкорсԁѕυухΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορϲꓲ‐‑‒–—―−",
     "ABCEHIJKMOPSTXaehijkopcdsuyxABEZHIKMNOPTYXavopcI-------",
 )
-#: Keys that enter a character but are not called by it.
+#: Keys that enter a character other than their name.
 _ENTERS = {
     "space": " ", "enter": "\n", "kp_enter": "\n", "tab": "\t", "kp_add": "+", "kp_subtract": "-", "kp_multiply": "*",
     "kp_divide": "/", "kp_decimal": ".",
 } | {f"kp_{digit}": str(digit) for digit in range(10)}  # fmt: skip
 
-#: Parts of a command that a shell takes for a space, and parts that it removes.
+#: Parts of a command that a shell expands to a space, and parts that it removes.
 _SHELL_GAP = re.compile(r"\$\{IFS[^}]{0,20}\}|\$IFS(?:\$\d)?")
 _SHELL_NOTHING = re.compile(r"\\\n|[\"'\\]|\$[@*!]|\$\{[@*]\}|`\s*`|\$\(\s*\)")
 _SHELL_LIST = re.compile(r"\{([^{}\s]{1,200},[^{}\s]{0,200})\}")
 
-#: What Shift makes of signs and digits on a US keyboard.
+#: Shifted signs and digits on a US keyboard.
 _SHIFTED = str.maketrans("`1234567890-=[]\\;',./", '~!@#$%^&*()_+{}|:"<>?')
 
 
-@lru_cache(maxsize=8)  # every pattern of a policy reads the same few texts
+@lru_cache(maxsize=8)  # all patterns of a policy search the same few texts
 def readings(text: str) -> tuple[str, ...]:
-    """The ways in which a text may be read.
+    """Return the ways in which a text can be read.
 
-    As it is, without what cannot be seen, by the look of its letters, and as a shell would take it.
+    These are: as it is, without invisible characters, with look-alike letters replaced, and as a shell would read it.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     # Twice: compatibility forms of an invisible character are other invisible characters.
@@ -53,18 +53,18 @@ def readings(text: str) -> tuple[str, ...]:
 
 
 def _as_command(text: str) -> str:
-    """A text without what hides a command from the eye and not from a shell: rm${IFS}-rf, r''m, {rm,-rf,/}."""
+    """Undo shell tricks that hide a command from readers but not from the shell: rm${IFS}-rf, r''m, {rm,-rf,/}."""
     gaps = _SHELL_LIST.sub(lambda found: found[1].replace(",", " "), _SHELL_GAP.sub(" ", text))
     return _SHELL_NOTHING.sub("", gaps)
 
 
 def unseen(char: str) -> bool:
-    """Whether a character shows nothing, although it is not white space."""
-    return char == "\u2800" or _UNSEEN.match(char) is not None  # Braille's blank pattern is a symbol to Unicode
+    """Whether a character is invisible but not white space."""
+    return char == "\u2800" or _UNSEEN.match(char) is not None  # Unicode classes the blank Braille pattern as a symbol
 
 
 def places(text: str, piece: str) -> list[tuple[int, int]]:
-    """Find the places in a text of a match in one of its readings; empty if that is unclear."""
+    """Return the positions in a text of a match in one of its readings; empty if they cannot be determined."""
     if not piece.strip():
         return []
     whole = [(match.start(), match.end()) for match in re.finditer(re.escape(piece), text)]
@@ -87,28 +87,29 @@ def places(text: str, piece: str) -> list[tuple[int, int]]:
 
 
 def found(pattern: re.Pattern[str], text: str, before: str = "", judged: int | None = None) -> bool:
-    """Whether a pattern is found in any reading of a text, also where it began in `before`, but not in that alone.
+    """Whether a pattern matches in any reading of a text, also if the match began in `before`, but not in `before`
+    alone.
 
-    So many characters of `before` as `judged` says were judged as they stand, None for all: where some were taken away
-    again, what is left may say something else than it did.
+    `judged` is the number of characters of `before` that were judged in their present form; None for all. After a
+    deletion, the remaining text may mean something else.
     """
     return next(matches(pattern, text, before, judged), None) is not None
 
 
 def matches(pattern: re.Pattern[str], text: str, before: str = "", judged: int | None = None) -> Iterator[str]:
-    """What `found` finds, as it is read, without what an earlier text held of it."""
+    """Yield what `found` finds, as it is read, without the part in `before`."""
     settled = before if judged is None else before[:judged]
     texts = dict.fromkeys(zip(readings(settled), readings(before), readings(text), strict=True))
     for known, head, tail in texts:
         for match in pattern.finditer(head + tail):
             if match.end() > len(known) or not head:
                 yield (head + tail)[max(match.start(), len(head)) : match.end()]
-        if head:  # the caret may stand elsewhere by now, where nothing of that precedes it
+        if head:  # the caret may have moved to a place without this text before it
             yield from (match[0] for match in pattern.finditer(tail))
 
 
 def spelled(action: Action[DesktopPoint]) -> str:
-    """The text that an action enters: typed, or as keys pressed one by one."""
+    """Return the text that an action enters, by typing or by single key presses."""
     match action:
         case TypeText(text):
             return text
@@ -118,12 +119,12 @@ def spelled(action: Action[DesktopPoint]) -> str:
     return ""
 
 
-#: Unicode's categories of control, format (bidi, zero width), lone surrogate and private characters.
+#: Unicode categories of control, format (bidi, zero width), lone surrogate and private-use characters.
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Co"})
 
 
 def one_line(text: str, longest: int) -> str:
-    """A stranger's text as a short name: without what cannot be seen or turns the reading round, on one line, cut."""
+    """Return untrusted text as a short name: one line, cut, without invisible or direction-changing characters."""
     seen = "".join(char if unicodedata.category(char) not in _STEERING else " " for char in _UNSEEN.sub("", text))
     line = " ".join(seen.split())
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"

@@ -1,8 +1,8 @@
-"""Shows a text to the person who approves it: all of it, on lines of a terminal, with nothing hidden.
+"""Lays out a text for approval: in full, on terminal lines, with nothing hidden.
 
-What cannot be seen is spelled out (⟨U+202E⟩), line ends are signs and real line breaks (⏎), and what repeats itself
-hundreds of times is told once with its number. A line knows which characters of the text it shows, so that whoever
-shows it can tell what was never on the screen.
+Invisible characters are spelled out (⟨U+202E⟩), line ends are shown as signs and as line breaks (⏎), and long
+repetitions are shown once with their number. Each line knows which characters of the text it shows, so the interface
+can tell which parts were never on the screen.
 """
 
 import re
@@ -17,18 +17,18 @@ from agent.safety.text import unseen
 
 Span = tuple[int, int]
 
-#: Signs of ours: where a text holds one itself, it is spelled out.
+#: Our own signs. If the text contains one itself, it is spelled out.
 _OURS = frozenset("⏎⇥␣⟨⟩")
-#: Marks over a letter that writing systems need; more of them are a pile that covers its neighbours.
+#: Most combining marks on a letter that writing systems need; more would cover neighbouring text.
 _MOST_MARKS = 2
-#: What is repeated so often, and is so long by that, is told by its number; this many of it are still shown.
+#: Repetitions are summarized from this many repeats and this total length on; this many of them are still shown.
 _REPEATS, _REPEATED_CHARS, _KEPT = 12, 48, 3
 _REPEATED = re.compile(rf"(.{{1,8}}?)\1{{{_REPEATS - 1},}}", re.DOTALL)
 LINE_END = re.compile(r"\r\n|\n|\r")
 _LINE_ENDS = {"\n": "⏎", "\r": "⟨CR⟩", "\r\n": "⟨CR⟩⏎"}
-#: Unicode's categories of signs (emoji, pictures, hexagrams) and of numbers that are no digits.
+#: Unicode categories of symbols (emoji, pictures, hexagrams) and of numbers that are not digits.
 _OFTEN_WIDE = frozenset({"So", "No"})
-#: Lines are broken after a space, if that leaves no more than this share of them empty.
+#: Lines break after a space if that leaves at most this share of the line empty.
 _EMPTY = 0.4
 
 
@@ -36,9 +36,9 @@ _EMPTY = 0.4
 class Piece:
     """Part of a line."""
 
-    text: str  # as it is drawn
-    sign: bool = False  # stands for what cannot be seen
-    marked: bool = False  # a rule found it
+    text: str  # as drawn
+    sign: bool = False  # stands for something invisible
+    marked: bool = False  # matched by a rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,17 @@ class Line:
     """A line of the terminal."""
 
     pieces: tuple[Piece, ...]
-    start: int  # the first character of the text that it shows
-    end: int  # the one after the last
+    start: int  # index of the first character of the text on this line
+    end: int  # index after the last one
 
     @property
     def text(self) -> str:
-        """As it is drawn."""
+        """The line as drawn."""
         return "".join(piece.text for piece in self.pieces)
 
 
 class _Atom(NamedTuple):
-    """What is never broken: a character as it is drawn."""
+    """The smallest unit for line breaking: a character as drawn."""
 
     drawn: str
     start: int
@@ -67,7 +67,8 @@ class _Atom(NamedTuple):
 
 
 def lines_of(text: str, width: int, marks: Sequence[Span] = (), *, signs: bool = True) -> list[Line]:
-    """The text on lines of at most so many cells; `marks` are the parts that a rule found, as `merged` gives them.
+    """Lay the text out on lines of at most `width` cells. `marks` are the parts that a rule matched, as `merged`
+    returns them.
 
     Without `signs`, line ends are line breaks only: for texts whose lines are ours.
     """
@@ -89,9 +90,9 @@ def lines_of(text: str, width: int, marks: Sequence[Span] = (), *, signs: bool =
 
 
 def excerpt(text: str, width: int, around: Span, marks: Sequence[Span] = ()) -> Line:
-    """One line of a text with a part of it and what stands around that, as far as there is room."""
+    """Return one line with a part of the text and as much of its surroundings as fits."""
     start, end = around
-    room = max(8, width) - 2  # for the dots
+    room = max(8, width) - 2  # two cells for the ellipses
     begin = max(0, start - max(0, room - (end - start)) // 2)
     kept, cells = [_Atom("…", begin, begin, sign=True)] if begin else [], 0
     for atom in _atoms(text, begin, min(len(text), max(end, begin) + room)):
@@ -104,7 +105,7 @@ def excerpt(text: str, width: int, around: Span, marks: Sequence[Span] = ()) -> 
 
 
 def ending(text: str, width: int, marks: Sequence[Span] = ()) -> Line:
-    """One line with the end of a text: what is said last, and all the blank that follows."""
+    """Return one line with the end of a text, including trailing blanks."""
     room = max(8, width) - 1
     begin = max(0, len(text.rstrip()) - room)
     kept: list[_Atom] = []
@@ -119,7 +120,7 @@ def ending(text: str, width: int, marks: Sequence[Span] = ()) -> Line:
 
 
 def spelled_out(char: str) -> str:
-    """A character for a person's eyes: itself, or its number where it cannot be seen or is one of our signs."""
+    """Return a character as shown: itself, or its code point if it is invisible or one of our signs."""
     if char in _OURS or unseen(char) or not char.isprintable():
         return f"⟨U+{ord(char):04X}⟩"
     return char
@@ -142,7 +143,7 @@ def _atoms(text: str, start: int, end: int) -> Iterator[_Atom]:
 
 
 def _single(text: str, start: int, end: int) -> Iterator[_Atom]:
-    marks = 0  # on the letter before
+    marks = 0  # combining marks on the preceding letter
     at = start
     while at < end:
         char = text[at]
@@ -165,13 +166,13 @@ def _single(text: str, start: int, end: int) -> Iterator[_Atom]:
 
 @lru_cache(maxsize=4096)
 def _drawn(char: str) -> tuple[str, bool, int, bool]:
-    """A character as it is drawn, whether that is a sign, its cells, and whether it is a mark over the one before."""
+    """Return a character as drawn, whether that is a sign, its cells, and whether it is a combining mark."""
     drawn = "⇥ " if char == "\t" else spelled_out(char)
     return drawn, drawn != char, _cells(drawn), drawn == char and unicodedata.category(char).startswith("M")
 
 
 def _cells(drawn: str) -> int:
-    """The most cells that a terminal may use: a wider character would push the end of the line out of sight."""
+    """Return the most cells that a terminal may use: too low a number would push the end of the line off the screen."""
     if len(drawn) == 1 and unicodedata.combining(drawn):
         return 0
     return sum(2 if _may_be_wide(char) else 1 for char in drawn)
@@ -180,8 +181,8 @@ def _cells(drawn: str) -> int:
 def _may_be_wide(char: str) -> bool:
     """Whether a terminal may draw a character on two cells.
 
-    Signs and numbers of odd forms too: later versions of Unicode than Python's made some of them wide, such as
-    hexagrams, and other tables will follow.
+    Symbols and unusual numbers count as wide too: Unicode versions newer than Python's made some of them wide, such as
+    hexagrams, and more may follow.
     """
     return not char.isascii() and (
         unicodedata.east_asian_width(char) in "WFA" or unicodedata.category(char) in _OFTEN_WIDE
@@ -196,7 +197,7 @@ def _fitting(atoms: Iterable[_Atom], width: int) -> Iterator[_Atom]:
         step = max(1, width // 2)
         parts = [atom.drawn[at : at + step] for at in range(0, len(atom.drawn), step)]
         for index, part in enumerate(parts):
-            last = index == len(parts) - 1  # with which it counts as shown
+            last = index == len(parts) - 1  # only with it, the atom counts as shown
             yield _Atom(part, atom.start, atom.end if last else atom.start, atom.sign, atom.ends and last, _cells(part))
 
 
@@ -209,7 +210,7 @@ def _break(row: list[_Atom], width: int) -> int:
 
 
 def merged(marks: Iterable[Span]) -> tuple[Span, ...]:
-    """Sort the parts of a text, and join those that overlap."""
+    """Sort the spans and merge overlapping ones."""
     kept: list[Span] = []
     for start, end in sorted(marks):
         if kept and start <= kept[-1][1]:
@@ -222,7 +223,7 @@ def merged(marks: Iterable[Span]) -> tuple[Span, ...]:
 def _line(atoms: Sequence[_Atom], marks: Sequence[Span]) -> Line:
     pieces: list[Piece] = []
     for atom in atoms:
-        at = bisect_left(marks, (atom.end,)) - 1  # the last one that begins before its end
+        at = bisect_left(marks, (atom.end,)) - 1  # the last span that begins before the atom's end
         marked = at >= 0 and marks[at][1] > atom.start
         last = pieces[-1] if pieces else None
         if last is not None and (last.sign, last.marked) == (atom.sign, marked):

@@ -1,4 +1,4 @@
-"""Words as they stand on buttons and in dialogs, in several languages: lists that a person can read and add to."""
+"""Lists of words on buttons and in dialogs, in several languages, that users can read and extend."""
 
 import re
 import unicodedata
@@ -8,47 +8,47 @@ from functools import cache, cached_property
 from agent.safety.text import readings
 from foundation.configs import load_config
 
-#: Languages in which words are not divided by spaces: kana, ideographs.
+#: Scripts that do not separate words with spaces: kana, ideographs.
 _UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
-#: Letters that are not a plain letter and a mark to Unicode, but are read and written as one.
+#: Letters that Unicode does not decompose, but that are often read and written as plain letters.
 _PLAIN = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"})
-#: What German writes where it has no umlauts.
+#: How German spells umlauts without special characters.
 _WRITTEN_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
-#: What stands between words that a star stands for. Other signs go on to something else ("Read & write"),
-#: but a comma beside a number does not ("Fri, 14 June").
+#: Separators between the words that a star matches. Other signs join something else ("Read & write"), but a comma
+#: beside a number does not ("Fri, 14 June").
 _GAP = r"(?:[^\w&+/,;|<>→]|_|,(?=\s*\d)|(?<=\d),)+"
-#: What marks the letter of a caption by which keys press it, as some toolkits tell it: "De_lete".
+#: The mnemonic marker that some toolkits leave in a caption: "De_lete".
 _MNEMONIC = re.compile(r"[_&](?=\w)")
-#: Characters of a text that are searched.
+#: Longest text to search, in characters; the rest is ignored.
 _LONGEST = 4000
-#: A caption that is longer is none.
+#: Longest text that counts as a caption, in characters.
 _LONGEST_CAPTION = 90
-#: The most words that a star stands for.
+#: Most words that a star matches.
 _MOST_WORDS = 4
 #: Numbers, with a unit or as a size: 7, 30s, 1280x1024.
 _NUMBER = re.compile(r"\d+[^\W\d]{0,3}\d*")
 #: Allowed signs beside numbers and letters: those of calculators, players and lists, but no pictures.
 _SIGNS = re.compile(r"[\w\s!-/:-@\[-`{-~×÷−√±°…·•«»‹›←→↑↓⋮☰]+")
-#: The chord that a menu tells beside an item.
+#: The shortcut that a menu shows beside an item.
 _CHORD = re.compile(r"(?:\s+|^)(?:(?:ctrl|strg|alt|shift|super|umschalt|maj|mayus|meta)\s?\+\s?)+\S+$|\s+f\d{1,2}$")
 
 
 def plain(text: str) -> str:
-    """Text without case, accents and marks, as it is compared."""
+    """Return the text without case, accents and marks, for comparisons."""
     folded = unicodedata.normalize("NFKD", text.casefold().translate(_PLAIN))
     return "".join(char for char in folded if not unicodedata.combining(char))
 
 
 class WordList:
-    """Words and phrases that mean the same, in all languages together.
+    """Words and phrases with the same meaning, in all languages together.
 
-    In a phrase a space stands for any gap or none ("log out" is also logout and log-out), and a star at its end for
-    any ending; a slash stands between words of which any may stand there ("empty trash/bin"). Accents and umlauts count
-    as the letters without them, because that is how captions are often read.
+    In a phrase, a space matches any gap or none ("log out" also matches logout and log-out). A star at the end matches
+    any ending, and a slash separates alternatives ("empty trash/bin"). Accents and umlauts match the plain letters,
+    because OCR often loses them.
 
     Args:
-        phrases: what is looked for.
-        harmless: phrases that are taken out of a text before it is searched: "sort order" is no order.
+        phrases: the phrases to find.
+        harmless: phrases to remove from a text before the search: "sort order" is no order.
     """
 
     def __init__(self, phrases: Iterable[str], harmless: Iterable[str] = ()) -> None:
@@ -56,13 +56,13 @@ class WordList:
         self._left_out = tuple(harmless)
 
     def covers(self, text: str) -> bool:
-        """Whether a caption says one of the phrases and nothing else, or is a number, a sign or a single letter.
+        """Whether a caption consists of one of the phrases, a number, a sign or a single letter.
 
-        Here a word that is a star stands for any words: "show *" covers "Show all files".
+        Here a star alone matches any words: "show *" covers "Show all files".
         """
         return any(_is_covered(one, self._names) for one in _called(text))
 
-    # Each list is searched in one of these ways only, and a long one takes a while to compile.
+    # Compiled on first use: each list is used in only some of these ways, and long lists compile slowly.
 
     @cached_property
     def _wanted(self) -> re.Pattern[str]:
@@ -77,12 +77,12 @@ class WordList:
         return _exactly(self._whole)
 
     def found(self, text: str) -> bool:
-        """Whether one of the phrases is in any reading of a text."""
+        """Whether one of the phrases occurs in any reading of a text."""
         return any(self._wanted.search(self._harmless.sub(" \0 ", one)) for one in _readings(text))
 
 
 def word_lists(tables: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, WordList]:
-    """The lists of a file, by name: each has a list a language, and `not` for the harmless phrases."""
+    """Return the lists of a file by name. Each has one list per language, and `not` for harmless phrases."""
     return {
         name: WordList(
             (phrase for language, phrases in table.items() if language != "not" for phrase in phrases),
@@ -104,7 +104,7 @@ def _readings(text: str) -> Iterator[str]:
 
 
 def _called(text: str) -> set[str]:
-    """A caption as it is seen, with and without the chord that menus tell beside it."""
+    """Return a caption with and without the shortcut that menus show beside it."""
     seen = _MNEMONIC.sub("", unicodedata.normalize("NFC", readings(text[:_LONGEST])[1].casefold()))
     return {seen.strip(), _CHORD.sub("", seen).strip()}
 
@@ -117,7 +117,7 @@ def _is_covered(caption: str, names: re.Pattern[str]) -> bool:
 
 
 def _exactly(phrases: Iterable[str]) -> re.Pattern[str]:
-    # With its accents or without, as it may be read; another word may be the same without them.
+    # With and without accents, as OCR may drop them. Dropping them always could equate two different words.
     written = {
         form
         for phrase in phrases
@@ -142,19 +142,21 @@ def _any_of(phrases: Iterable[str]) -> re.Pattern[str]:
 
 
 def _spaced(phrase: str) -> str:
-    """A phrase as it may stand in a longer text."""
+    """Return a pattern for a phrase inside a longer text."""
     ending = r"\w*" if phrase.endswith("*") else ""
     words = phrase.removesuffix("*").split()
     return (r"[\W_]{0,3}" + _between()).join(map(_either, words)) + ending
 
 
 def _exact(phrase: str) -> str:
-    """A phrase as it may be all of a caption; a star by itself is a few words that join nothing."""
+    """Return a pattern for a phrase that is the whole caption. A star alone matches a few words, but no
+    conjunctions.
+    """
     joining = "|".join(_told()["joining"])
     word = rf"(?!(?:{joining})(?!\w))[^\W_]+"
     any_words = rf"{word}(?:{_GAP}{word}){{0,{_MOST_WORDS - 1}}}"
     exact = r"[\W_]{0,3}".join(any_words if one == "*" else _either(one) for one in phrase.split())
-    # Words are apart from those that a star stands for, or "show *" would cover "showdown".
+    # A gap separates a word from those that a star matches, or "show *" would cover "showdown".
     return exact.replace(rf"[\W_]{{0,3}}{any_words}", _GAP + any_words).replace(
         rf"{any_words}[\W_]{{0,3}}", any_words + _GAP
     )

@@ -1,7 +1,6 @@
 """What may be sent to a fallback model on another machine: the [leaving] table of a policy file.
 
-Nothing does unless a person wrote so. It holds for an endpoint that only helps out; one that a person named as the
-model of the run is sent what that model needs.
+By default, nothing is sent. The table applies only to fallback endpoints; the run's main model gets whatever it needs.
 """
 
 from typing import Literal, Self, TypeAlias
@@ -16,7 +15,7 @@ from agent.screen.outline import Element
 
 
 class HiddenWindow(PolicyPart):
-    """Windows that nobody elsewhere gets to see: those in which both expressions are found that are given."""
+    """Windows whose content must not leave the machine: those that match all given expressions."""
 
     app: Expression | None = None  # searched in the application's class
     title: Expression | None = None
@@ -28,7 +27,7 @@ class HiddenWindow(PolicyPart):
         return self
 
     def matches(self, app: str, title: str) -> bool:
-        """Whether it speaks of this window."""
+        """Whether a window matches."""
         searched = ((self.app, app), (self.title, title))
         return all(expression is None or found(expression, text) for expression, text in searched)
 
@@ -41,25 +40,25 @@ class Leaving(PolicyPart):
 
     screenshots: Screenshots = "never"
     hide: tuple[HiddenWindow, ...] = ()
-    regions: tuple[Box, ...] = ()  # of the desktop, black in every picture
+    regions: tuple[Box, ...] = ()  # in desktop units, blacked out in every screenshot
 
     def hides(self, app: str, title: str) -> bool:
-        """Whether a window is to be hidden."""
+        """Whether a window must be hidden."""
         return any(one.matches(app, title) for one in self.hide)
 
     def covers(self, box: Region) -> bool:
-        """Whether any of a box lies in a region that is black."""
+        """Whether a box overlaps a blacked-out region."""
         return any(without(box, one) != [box] for one in self.regions)
 
     def keeps_element(self, element: Element) -> bool:
-        """Whether an element must be kept secret."""
+        """Whether an element must not be disclosed."""
         return self.hides(element.app, element.window) or self.covers(element.box)
 
     def keeps_point(self, point: DesktopPoint) -> bool:
-        """Whether the element at a point must be kept secret."""
+        """Whether the element at a point must not be disclosed."""
         return any(one.contains(point) for one in self.regions)
 
 
 def holds_secret(element: Element) -> bool:
-    """Whether secrets are typed into it."""
-    return element.role == "password text"  # as AT-SPI names it
+    """Whether an element is a password field."""
+    return element.role == "password text"  # AT-SPI's role name

@@ -1,4 +1,4 @@
-"""Reads a policy file, and says in a sentence what is wrong with one."""
+"""Reads policy files and explains mistakes in them in one sentence."""
 
 import tomllib
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from foundation.errors import UsageError
 
 _FORM = "See docs/safety.md for its form."
 
-#: Our own words for some of pydantic's errors, by type.
+#: Our messages for some of pydantic's error types.
 _WORDS = {
     "extra_forbidden": "is not known (known are: {known})",
     "missing": "is missing: a rule needs name, action and reason",
@@ -28,7 +28,7 @@ _WORDS = {
 
 
 class PolicyFile(PolicyPart):
-    """A whole policy file; `groups` are lists that rules call by name, `words` those of what is written on buttons."""
+    """A policy file. `groups` are named lists for rules; `words` are named lists of words on buttons."""
 
     include: tuple[str, ...] = ()
     groups: dict[str, list[Any]] = Field(default_factory=dict)
@@ -39,10 +39,10 @@ class PolicyFile(PolicyPart):
 
 
 def load_policy(path: Path | None) -> PolicyFile:
-    """The policy of a file, or the shipped one.
+    """Load a policy file, or the shipped policy for None.
 
     Raises:
-        UsageError: it cannot be read, or is no policy.
+        UsageError: the file cannot be read, or is not a valid policy.
     """
     where = "the shipped policy" if path is None else str(path)
     try:
@@ -53,13 +53,13 @@ def load_policy(path: Path | None) -> PolicyFile:
 
 
 def read_policy(data: Mapping[str, Any], where: str) -> PolicyFile:
-    """Return a parsed policy file. Raises UsageError that names the mistake, also if there are no rules."""
+    """Validate a parsed policy file. Raises UsageError that names the mistake, also if there are no rules."""
     try:
         groups, words = (_Lists.model_validate(data).groups, _Lists.model_validate(data).words)
         read = PolicyFile.model_validate(data, context=Named(groups, word_lists(words)))
     except ValidationError as failed:
         raise UsageError(_sentence(failed.errors()[0], where), _FORM) from failed
-    if not read.rules:  # it would look like protection, and nothing would ever be asked
+    if not read.rules:  # it would look like protection, but never ask anything
         raise UsageError(
             f"There is no rule in {where}.",
             "Start from a copy of the shipped one, or use --approve never to be asked nothing.",
@@ -74,7 +74,7 @@ class _Lists(BaseModel):
 
 
 def _with_included(data: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
-    """Return a file with what it includes before its own: files beside it, or the shipped ones of that name."""
+    """Return a file's data after that of the files it includes: from the same folder, or the shipped ones."""
     names = data.get("include", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("include must be a list of names of files")
@@ -100,7 +100,7 @@ def _included(name: str, folder: Path | None) -> Mapping[str, Any]:
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Two files as one: the rules of both, the lists and limits of the second before those of the first."""
+    """Merge two files: the rules of both; lists and limits of the second override the first."""
     joined = {**one, **other}
     for part in ("groups", "words"):
         if isinstance(one.get(part), dict) and isinstance(other.get(part), dict):

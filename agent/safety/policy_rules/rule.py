@@ -1,6 +1,6 @@
-"""Rules of a policy: their form in a policy file, and how they match an action and what is known of the desktop.
+"""The rules of a policy: their form in a policy file, and how they match an action and its situation.
 
-A rule that could never match would look like protection and be none, so it is refused when it is read.
+A rule that can never match would look like protection without being any, so loading rejects it.
 """
 
 import re
@@ -36,8 +36,8 @@ from agent.safety.targets import captions, named_elements
 from agent.safety.text import found, matches, one_line, spelled
 from agent.screen.outline import Element
 
-#: The types of actions that a rule can speak of, as `actions.to_json` names them, and two by what they do: "press" is
-#: whatever presses what is shown (a click, Enter or space on what has the focus), "activate" what opens it (a double
+#: The action types that a rule can name: those of `actions.to_json`, and two defined by effect. "press" is any way to
+#: press an element (a click, or Enter or space on the focused element); "activate" is any way to open it (a double
 #: click, Enter).
 _ActionName: TypeAlias = Literal[
     "click", "long_press", "move", "drag", "scroll", "type", "key", "hold", "open", "visit", "call_tool", "press",
@@ -45,7 +45,7 @@ _ActionName: TypeAlias = Literal[
 ]  # fmt: skip
 _POINTING = frozenset({"click", "long_press", "move", "drag", "scroll", "press", "activate"})
 _ON_DESKTOP = _POINTING | {"type", "key", "hold"}
-#: Which conditions say something about which actions.
+#: The actions to which each condition can apply.
 _CONDITIONS: dict[str, frozenset[str]] = {
     "keys": frozenset({"key", "hold"}),
     "patterns": frozenset({"type", "open", "visit", "call_tool"}),
@@ -61,15 +61,16 @@ _CONDITIONS: dict[str, frozenset[str]] = {
     "given": _ON_DESKTOP | {"open", "visit"},
     "unless": _ON_DESKTOP | {"open", "visit"},
 }
-#: What tells a fact: where that is lost, a rule that needs it may hold. All others follow from what the run did.
+#: The information that each fact depends on: if it is missing, conditions on the fact count as met. All other facts
+#: follow from the run's own actions.
 _TOLD_BY: dict[str, Sense] = {
     "a dialog": "places", "end of a title bar": "places", "corner of a window": "places", "unseen choice": "windows",
     "launcher": "windows", "text was lost": "windows", "all is replaced": "windows", "another window": "places",
     "a form": "elements", "unread field": "elements", "unknown focus": "elements", "a button": "elements",
 }  # fmt: skip
-#: How many matches of a pattern are listed.
+#: Most matches of a pattern to list.
 _MOST_FOUND = 20
-#: The longest name in a reason, in characters.
+#: Longest name in a reason, in characters.
 _LONGEST_NAME = 60
 
 
@@ -80,7 +81,7 @@ class PolicyPart(BaseModel):
 
 
 class Rule(PolicyPart):
-    """One rule: these actions need a person, where all the conditions hold that it has."""
+    """A rule: these actions need approval if all its conditions hold."""
 
     name: Text
     actions: Annotated[
@@ -89,25 +90,25 @@ class Rule(PolicyPart):
         BeforeValidator(lambda written: [written] if isinstance(written, str) else written),
     ]
     reason: Text  # as a clause
-    keys: Some[Chord] = ()  # chords: all keys of one of them are pressed
-    patterns: Patterns = ()  # searched in the text that is typed, or in the names of the application or tool
-    windows: Patterns = ()  # searched in class and title of the window that gets the action
-    words: Patterns = ()  # searched in what is written at the target, and in the names of what would be hit there
-    elements: Patterns = ()  # searched in role and name of what would be hit, or gets what is typed: push button Save
+    keys: Some[Chord] = ()  # chords; all keys of at least one are pressed
+    patterns: Patterns = ()  # searched in the typed text, or the application's or tool's name
+    windows: Patterns = ()  # searched in the class and title of the target window
+    words: Patterns = ()  # searched in the words at the target and the names of the elements there
+    elements: Patterns = ()  # searched in the target element's role and name: push button Save
     buttons: Some[Button] = ()
-    says: Words = ()  # lists of words; one of them is found where `words` is searched
-    asked: Words = ()  # the same, in what the dialog says that is answered
-    unlisted: Words = ()  # lists of words; none of them has what is pressed for one of its names
-    unlisted_keys: Some[Chord] = ()  # chords; what is pressed is none of them, and enters nothing
-    given: Facts = ()  # all of them hold
-    unless: Facts = ()  # none of them holds
-    #: Names of applications that may be opened, or of tools that may be called; * stands for anything.
+    says: Words = ()  # word lists; one of them is found where `words` is searched
+    asked: Words = ()  # the same, in the text of the dialog that is answered
+    unlisted: Words = ()  # word lists; none of them covers the pressed element's caption
+    unlisted_keys: Some[Chord] = ()  # chords; the pressed chord is none of them, and enters no text
+    given: Facts = ()  # all of these hold
+    unless: Facts = ()  # none of these holds
+    #: Names of applications or tools that the rule exempts; * matches anything.
     excepted: Annotated[Names, Field(alias="except")] = ()
-    always: StrictBool = True  # whether a person may allow it for good
+    always: StrictBool = True  # whether the user may allow it permanently
 
     @model_validator(mode="after")
     def _no_idle_condition(self) -> Self:
-        """Refuse a condition that could never hold for one of the rule's actions."""
+        """Reject a condition that can never hold for one of the rule's actions."""
         for condition, about in _CONDITIONS.items():
             if condition in self.model_fields_set and (silent := sorted(self.actions - about)):
                 written = type(self).model_fields[condition].alias or condition
@@ -139,12 +140,12 @@ class Rule(PolicyPart):
         )
 
     def is_blind(self, action: Action[DesktopPoint], situation: Situation) -> bool:
-        """Whether the rule matches only because something is lost that it would need."""
+        """Whether the rule matches only because information that it needs is missing."""
         told = replace(situation, lost=frozenset(), untold=frozenset())
         return bool(situation.missing) and not self.matches(action, told)
 
     def _is_aimed(self, action: Action[DesktopPoint], situation: Situation) -> bool:
-        """Whether the action goes where the rule says."""
+        """Whether the action's target meets the rule's conditions."""
         typing, lost = isinstance(action, TYPING), situation.missing
         places = (situation.focused,) if typing else (situation.under, situation.origin)
         placed = any(self._is_in(place) for place in places if place is not None)
@@ -165,11 +166,11 @@ class Rule(PolicyPart):
 
     @property
     def is_default(self) -> bool:
-        """Whether the rule asks only because the action is on no list of harmless ones."""
+        """Whether the rule asks only because the action is not on a list of harmless ones."""
         return bool(self.unlisted or self.unlisted_keys)
 
     def why(self, action: Action[DesktopPoint], situation: Situation) -> str:
-        """The reason, with the name of the pressed element in place of {name}."""
+        """Return the reason, with the pressed element's name in place of {name}."""
         if isinstance(action, PressKeys | HoldKeys) and self.unlisted_keys:
             called = "+".join(action.keys)
         else:
@@ -187,7 +188,7 @@ class Rule(PolicyPart):
 
     def _speaks_of(self, action: Action[DesktopPoint]) -> bool:
         kind = to_json(action)["type"]
-        if kind in self.actions or (kind == "hold" and "key" in self.actions):  # a key that is held was pressed first
+        if kind in self.actions or (kind == "hold" and "key" in self.actions):  # holding a key presses it first
             return True
         if isinstance(action, TypeText) and self.keys and "key" in self.actions:  # a line end is Enter
             return True
@@ -208,25 +209,25 @@ class Rule(PolicyPart):
         return False
 
     def finds(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Iterator[str]:
-        """The pieces of the text that an action enters in which a pattern of this rule is found, as they are read."""
+        """Yield the matches of this rule's patterns in the text that an action enters, as the patterns read it."""
         text = spelled(action)
         standing = [(situation.typed, "", situation.judged), *((*around, 0) for around in situation.standing)]
         for pattern in self.patterns if text else ():
             for before, after, judged in standing:
-                if after and text.isspace():  # a tab or a line end within a text leads elsewhere
+                if after and text.isspace():  # a tab or a line end inside a text moves the focus or submits it
                     continue
                 yield from islice(matches(pattern, text + after, before, judged), _MOST_FOUND)
 
     def _opens(self, action: OpenApp, situation: Situation) -> bool:
-        if situation.opens == ():  # nothing of that name is installed: the hand will say so
+        if situation.opens == ():  # no such application is installed, which the hand reports
             return False
         names = situation.opens or (action.name,)
-        # What it is called says nothing of what would be started: its desktop file and its program do.
+        # The display name does not determine what would be started; the desktop file and the program do.
         started = names[1:] or names
         return not self._excepted(started) and self._names({*names, action.name})
 
     def excepts(self, tool: CallTool) -> bool:
-        """Whether the rule speaks of tools, and lets this one be called."""
+        """Whether the rule is about tools and exempts this one."""
         return "call_tool" in self.actions and self._excepted((tool.name,))
 
     def _excepted(self, names: Iterable[str]) -> bool:
@@ -240,13 +241,13 @@ class Rule(PolicyPart):
 
 
 class Allowed(PolicyPart):
-    """Where on the desktop the agent may act without asking; all other places are asked about, also unknown ones."""
+    """Where on the desktop the agent may act without approval. All other and unknown places need it."""
 
     windows: Patterns = ()
     region: Box | None = None
 
     def objection(self, action: Action[DesktopPoint], situation: Situation) -> str | None:
-        """Why this action is outside, as a clause; None when it is inside, or touches no desktop."""
+        """Return why this action is outside, as a clause; None if it is inside, or does not act on the desktop."""
         if isinstance(action, CallTool):
             return None
         if self.windows and not self._in_windows(action, situation):
@@ -268,20 +269,22 @@ class Allowed(PolicyPart):
         if isinstance(action, TYPING):
             at = situation.focused.region if situation.focused else None
             return at is not None and region.contains(DesktopPoint(at.left + at.width / 2, at.top + at.height / 2))
-        if isinstance(action, Drag) and action.start is None:  # from wherever the pointer is
+        if isinstance(action, Drag) and action.start is None:  # from the pointer's position, which is unknown
             return False
         points = points_of(action)
         return bool(points) and all(region.contains(point) for point in points)
 
 
 def _told_by(fact: Fact, action: Action[DesktopPoint]) -> Sense | None:
-    """What tells it: of the window that has the keyboard, it is not needed where that is."""
+    """Return the information that a fact depends on. Places are not needed for the window with the keyboard focus."""
     sense = _TOLD_BY.get(fact)
     return "windows" if sense == "places" and isinstance(action, TYPING) else sense
 
 
 def _any_found(patterns: Iterable[re.Pattern[str]], texts: Iterable[str]) -> bool:
-    """Whether a pattern is found in a text, each by itself: one text must not change what another says."""
+    """Whether a pattern matches in any text. Each text is searched alone, so that one cannot alter
+    another's meaning.
+    """
     told = [text for text in texts if text]
     return any(found(one, text) for one in patterns for text in told)
 
@@ -291,9 +294,9 @@ def _called(element: Element) -> str:
 
 
 def _names(situation: Situation, *, typing: bool) -> Iterator[str]:
-    """What the elements are called that would be hit, but for those that hold others: a page is called by its title.
+    """Yield the names of the elements that would be hit, except containers, such as a page with its title.
 
-    Keys press no field that they go to.
+    For typing, text fields do not count either, because keys do not press them.
     """
     place = situation.focused if typing else situation.under
     for element in named_elements(place, situation, typing=typing):
@@ -307,6 +310,6 @@ def _pressed(keys: Sequence[str]) -> frozenset[str]:
 
 
 def _pressed_in(text: str) -> frozenset[str]:
-    """Keys that typing a text presses besides its characters, and space where there is nothing else."""
+    """Return the keys, besides characters, that typing a text presses; also space if the text is only blanks."""
     enter = {"enter"} if "\n" in text or "\r" in text else set()
     return frozenset(enter | ({"space"} if text.isspace() and " " in text else set()))

@@ -1,4 +1,4 @@
-"""What a person writes in a policy file, as rules use it: patterns, chords, places, lists that are called by name."""
+"""Values in a policy file and their parsed forms: patterns, chords, regions and named lists."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,8 +14,8 @@ from agent.safety.words import WordList
 
 T = TypeVar("T")
 
-#: Where a shell expects the name of a command; patterns write <command> for it.
-#: Programs that run another one with what follows them; where their names are also words, with an option or a number.
+#: Matches the position where a shell expects a command name; patterns write <command> for it. It includes programs that
+#: run the command after them. If such a program's name is also an ordinary word, an option or a number must follow.
 _COMMAND = (
     r"(?:(?m:^)|[;&|(`]|\$\(|\b(?:sudo|exec|nohup|env|xargs|setsid|stdbuf|ionice|then|do|else)[ \t]"
     r"|\b(?:sudo|doas|env|xargs|nice|timeout|time|watch|parallel|taskset|chrt|strace|script|command)"
@@ -32,12 +32,12 @@ def _pattern(written: Any) -> re.Pattern[str]:
 
 
 def chord_of(keys: Iterable[str]) -> frozenset[str]:
-    """Keys that are pressed together, by what they do."""
+    """Return a chord with equivalent keys unified."""
     return frozenset("enter" if name == "kp_enter" else name for name in keys)
 
 
 def _chord(written: Any) -> frozenset[str]:
-    """A chord as a person may write it, a list of names, in canonical names."""
+    """Parse a chord, a list of key names, into canonical names."""
     if not isinstance(written, list) or not written:
         raise ValueError('a chord of keys is a list of names, such as ["ctrl", "w"]')
     return chord_of(chord([str(one) for one in written]))
@@ -51,14 +51,16 @@ def _region(written: Any) -> Region:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What rules of a file call by name."""
+    """The named lists of a policy file that its rules refer to."""
 
     groups: Mapping[str, Any] = field(default_factory=dict)  # [groups]
     words: Mapping[str, WordList] = field(default_factory=dict)  # [words]
 
 
 def _named(written: Any, info: ValidationInfo) -> Any:
-    """Lists of [groups] for their names, alone or in a list; any other name alone stays, and is refused as no list."""
+    """Replace names of [groups], alone or in a list, with their lists. Any other single name stays, and fails as not
+    being a list.
+    """
     groups = info.context.groups if info.context else {}
     if isinstance(written, str):
         return groups.get(written, written)
@@ -76,11 +78,11 @@ def _listed(written: Any, info: ValidationInfo) -> Any:
     return tuple(known[one] for one in names)
 
 
-#: What a person writes, as it is used.
+#: Types for the values in a policy file, with their parsers.
 Expression: TypeAlias = Annotated[re.Pattern[str], BeforeValidator(_pattern)]
 Box: TypeAlias = Annotated[Region, BeforeValidator(_region)]
 Text = Annotated[str, Field(pattern=r"\S")]
-#: A condition; an empty list is a mistake, because it would be none.
+#: A condition. An empty list is an error, because it would be no condition.
 Some = Annotated[tuple[T, ...], Field(min_length=1), BeforeValidator(_named)]
 Names = Annotated[tuple[Text, ...], BeforeValidator(_named)]
 Patterns = Some[Expression]
