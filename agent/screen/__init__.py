@@ -1,1 +1,1 @@
-"""What the agent sees: monitors, capture, settling, the fit to a model's pixel budget, and encoding."""
+"""How the agent sees the screen: capture, settling, OCR, the outline, image size and encoding."""

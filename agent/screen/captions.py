@@ -1,8 +1,8 @@
 """Reads the caption at a point of the screen: the text that a click there would hit.
 
-Up to four looks. The first ones take the field that the point lies on (a button, a row, the page) and every pixel's
-distance from its colour, so that white on blue reads like black on white. Where they find nothing sure, the last one
-takes every pixel's distance from its surroundings.
+It makes up to four attempts. The first three isolate the field at the point (a button, a row, the page) and use each
+pixel's distance from the field's colour, so that white on blue reads like black on white. If they find nothing
+reliable, the last one uses each pixel's distance from its surroundings.
 """
 
 from collections.abc import Sequence
@@ -14,35 +14,38 @@ from agent.screen.ocr import Box, Ocr, Word, lines_of, relief
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: How much around the point is looked at, in pixels of an ordinary screen.
+#: Size of the area around the point to read, and of the narrow strip, in pixels at scale 1.
 _AREA, _STRIP = (480, 112), (300, 36)
-#: A caption may stand beside or under what it names (check boxes, icons), at most so far away.
+#: How far a caption may be from what it names (check boxes, icons), beside and below, in pixels at scale 1.
 _BESIDE, _BELOW = 110, 36
-#: A line of more words than this is prose, of which only the surroundings of the point are meant.
+#: A line of more words than this is prose, of which only the words around the point count.
 _PROSE = 8
-#: Readings that are less sure than this, or not at the point itself, get another look.
+#: Confidence below which a reading leads to another attempt.
 _SURE = 75
-#: Distances that differ by less are the same, in pixels of an ordinary screen.
+#: Distances that differ by less count as equal, in pixels at scale 1.
 _ABOUT = 8
-#: So near, a caption is the one of the point, and no other is looked for.
+#: Within this distance, in pixels at scale 1, a caption belongs to the point and the search ends.
 _AT_ONCE = 16
-#: A button is no taller, and its caption no further from its middle, as a share of its width.
+#: Largest height of a button, in pixels at scale 1, and largest offset of its caption from the middle, as a share of
+#: its width.
 _TALLEST, _OFF_CENTRE = 64, 0.12
-#: How much the edge of a button differs in colour from its ground, and in which share of its length.
+#: Smallest colour difference between a button's edge and its background, and the share of the edge's length that must
+#: have it.
 _EDGE, _UNBROKEN = 9, 0.9
-#: Colours that differ by less are the same field; a row belongs to it while so many of its pixels do.
+#: Colours that differ by less belong to the same field. A pixel row belongs to it if this share of its pixels does.
 _SAME, _SHARE = 40, 0.35
 _MARGIN = 8
-#: The looks at fields: how much of the screen, and how much around the point tells the ground by its middle colour.
-#: Close by for points at an edge, wider for points on a letter; and a narrow strip for what is overlooked on a page.
+#: The attempts with fields: size of the crop, and half size of the area around the point whose median colour is the
+#: background. A small area suits points at an edge, a larger one points on a letter. The strip finds text that is
+#: overlooked on a page.
 _LOOKS = ((_AREA, (4, 3)), (_AREA, (16, 9)), (_STRIP, (4, 3)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Caption:
     words: tuple[Word, ...]
-    away: float  # from the point, in pixels of an ordinary screen
-    x: float  # the point, in pixels of the picture that was read
+    away: float  # distance from the point, in pixels at scale 1
+    x: float  # the point's x, in pixels of the image that was read
 
     @property
     def sure(self) -> float:
@@ -51,12 +54,12 @@ class _Caption:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """The nearer the better; where two are about as near, the surer."""
+        """Sort key: nearest first, then most confident at about the same distance."""
         return round(self.away / _ABOUT), -self.sure
 
     @property
     def meant(self) -> str:
-        """Its words; of prose those around the point."""
+        """The caption's words; for prose, those around the point."""
         words = self.words
         if len(words) > _PROSE:
             at = min(range(len(words)), key=lambda index: abs(words[index].box.center[0] - self.x))
@@ -66,16 +69,16 @@ class _Caption:
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """The text at a point; "" where nothing can be read."""
+    """The text at a point; "" if none can be read."""
 
     text: str
-    framed: bool = False  # alone in the middle of a small field of its own, as the caption of a button is
+    framed: bool = False  # centred alone in a small field, like a button's caption
 
 
 def caption_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0) -> Caption:
     """Read the caption at a point of a captured screen, given in its pixels.
 
-    `scale` is captured pixels per pixel of an ordinary screen, 2 on a HiDPI display.
+    `scale` is captured pixels per pixel at scale 1; 2 on a HiDPI display.
     """
     found: list[_Caption] = []
     enlarge = 2.0 / scale
@@ -83,7 +86,7 @@ def caption_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0)
         crop, at = _around(image, x, y, round(width * scale), round(height * scale))
         field, corner = _field(crop, at, seed)
         nearest = _nearest(ocr.words(field, enlarge), at[0] - corner[0], at[1] - corner[1], scale)
-        # What is alone on a field of its own is its caption, wherever on it the point is.
+        # A single text in a bounded field is its caption, wherever in the field the point is.
         bounded = field.width < 0.9 * crop.width and field.height < 0.9 * crop.height
         if any(one.sure >= _SURE and (bounded or one.away <= _AT_ONCE) for one in nearest):
             return Caption(nearest[0].meant, _is_framed(crop, nearest[0], corner, scale))
@@ -94,7 +97,7 @@ def caption_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0)
 
 
 def _is_framed(crop: "Image", caption: _Caption, corner: tuple[int, int], scale: float) -> bool:
-    """Whether a caption stands in the middle of a frame or field that is no larger than buttons are."""
+    """Whether a caption is centred in a frame or field of at most a button's size."""
     import numpy as np
 
     box = Box.around(word.box for word in caption.words)
@@ -125,7 +128,7 @@ def _around(image: "Image", x: float, y: float, width: int, height: int) -> tupl
 
 
 def _nearest(words: Sequence[Word], x: float, y: float, scale: float) -> list[_Caption]:
-    """The caption that the point is on, or the nearest one beside or below; none where nothing is near."""
+    """Return the caption at the point, or else the nearest one beside or below; empty if none is near."""
     near: list[_Caption] = []
     for line in lines_of(word for word in words if _is_text(word)):
         box = Box.around(word.box for word in line)
@@ -142,7 +145,7 @@ def _is_text(word: Word) -> bool:
 
 
 def _field(crop: "Image", at: tuple[int, int], seed: tuple[int, int]) -> tuple["Image", tuple[int, int]]:
-    """The field around the point, its ground white and what is written on it dark; and where its corner is."""
+    """Return the field around the point as dark text on white, and its top left corner in the crop."""
     import numpy as np
     from PIL import Image, ImageOps
 
@@ -153,7 +156,7 @@ def _field(crop: "Image", at: tuple[int, int], seed: tuple[int, int]) -> tuple["
     away = np.abs(pixels - ground).max(axis=2)
     near = away < _SAME
     top, bottom = _span(near[:, max(0, x - 30) : x + 31].mean(axis=1) > _SHARE, y)
-    # Each column has a ground of its own, which may change slowly (a colour gradient), but not at once (an edge).
+    # Each column has its own background, which may change gradually (a gradient) but not abruptly (an edge).
     grounds = np.median(pixels[top:bottom], axis=0)
     jumps = np.abs(np.diff(grounds, axis=0)).max(axis=1) >= _SAME / 2
     left, last = _between(np.flatnonzero(jumps), x, len(jumps))
@@ -164,7 +167,7 @@ def _field(crop: "Image", at: tuple[int, int], seed: tuple[int, int]) -> tuple["
 
 
 def _span(belongs: Any, at: int) -> tuple[int, int]:
-    """The run around a place in which everything belongs, single lines of text strokes aside."""
+    """Return the range around an index in which all rows belong, ignoring single rows that do not (strokes of text)."""
     import numpy as np
 
     belongs[at] = True
@@ -174,6 +177,6 @@ def _span(belongs: Any, at: int) -> tuple[int, int]:
 
 
 def _between(bounds: Any, at: int, end: int) -> tuple[int, int]:
-    """From after the last bound before a place to the first one from there on."""
+    """Return the range from after the last bound before an index to the first bound at or after it."""
     before, after = bounds[bounds < at], bounds[bounds >= at]
     return (int(before[-1]) + 1 if len(before) else 0), (int(after[0]) if len(after) else end)

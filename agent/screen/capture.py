@@ -1,4 +1,4 @@
-"""What is looked at: a screen, and one captured frame of it."""
+"""The protocol of a screen that can be captured, and a captured frame."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One captured monitor."""
+    """A capture of one monitor."""
 
     image: "Image"  # RGB, in captured pixels
-    viewport: Viewport  # how the captured pixels lie on the desktop
+    viewport: Viewport  # maps captured pixels to the desktop
     taken_at: float  # `time.monotonic()` of the grab
 
 
 class Screen(Protocol):
-    """Something that can be looked at."""
+    """A monitor that can be captured."""
 
     def grab(self) -> Frame:
-        """Capture now. Raises EnvironmentLacksError when the screen cannot be read."""
+        """Capture the present screen. Raises EnvironmentLacksError: it cannot be captured."""
 
     def close(self) -> None:
-        """Give back what the capture holds."""
+        """Release the capture's resources."""

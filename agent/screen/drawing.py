@@ -1,4 +1,4 @@
-"""Shows on a screenshot what an action points at: marks on its targets, and the part of the picture around them."""
+"""Draws on screenshots: an action's targets, numbered elements, and crops around a target."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-#: In pixels of the picture, from its left upper corner.
+#: In pixels of the image, from its top left.
 Place: TypeAlias = tuple[float, float]
 _COLOUR = (255, 0, 80)
 
 
 def places_of(action: Action[DesktopPoint], viewport: Viewport, image: "Image") -> list[Place]:
-    """The points of an action in pixels of the sent image; x and y have separate factors."""
+    """Return the action's points in pixels of the sent image; x and y have separate factors."""
     captured = [viewport.desktop_to_capture(point) for point in points_of(action)]
     size = viewport.captured
     return [(point.x * image.width / size.width, point.y * image.height / size.height) for point in captured]
 
 
 def mark(image: "Image", places: Sequence[Place], radius: int, width: int) -> None:
-    """Draw a ring around every place, and a line between several."""
+    """Draw a ring around every place, and lines between them."""
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(image)
@@ -38,9 +38,9 @@ def mark(image: "Image", places: Sequence[Place], radius: int, width: int) -> No
 
 
 def crop_around(image: "Image", place: Place, width: int, height: int) -> tuple["Image", tuple[int, int]]:
-    """The part of so many pixels around a place, moved inside the image where it would not lie in it whole.
+    """Crop the image to a given size around a place, shifted so that the crop lies inside the image.
 
-    Also where its left upper corner is in the image.
+    Return the crop and its top left corner in the image.
     """
     width, height = min(width, image.width), min(height, image.height)
     left = round(min(max(0.0, place[0] - width / 2), image.width - width))
@@ -48,18 +48,18 @@ def crop_around(image: "Image", place: Place, width: int, height: int) -> tuple[
     return image.crop((left, top, left + width, top + height)), (left, top)
 
 
-#: Colours that differ in hue and lightness, so that neighbours are told apart also by who sees few colours.
+#: Colours that differ in hue and lightness, so that colour-blind users can tell neighbours apart too.
 _COLOURS = ((214, 39, 40), (31, 119, 180), (44, 130, 44), (148, 80, 189), (180, 95, 6), (0, 120, 130))
-#: What is not trusted is drawn in grey.
+#: Colour for elements that are not trusted.
 _DOUBTFUL = (120, 120, 120)
 _TEXT_SIZE = 12
 _HIDDEN = "offscreen"
-#: Boxes lower than this many times the size of the numbers hold a line of text and nothing else.
+#: Boxes lower than this multiple of the number's size contain just one line of text.
 _LOW = 1.8
 
 
 def draw_marks(image: "Image", elements: Iterable[Element], viewport: Viewport) -> "Image":
-    """A copy of a captured monitor with a box and a number for every element that is on it."""
+    """Return a copy of a captured monitor with a box and a number for every element on it."""
     from PIL import ImageDraw, ImageFont
 
     marked = image.convert("RGB")
@@ -79,7 +79,7 @@ def draw_marks(image: "Image", elements: Iterable[Element], viewport: Viewport) 
         pen.rectangle((left, top, right, bottom), outline=colour, width=max(1, round(scale_x)))
         number = str(element.id)
         wide = pen.textlength(number, font=font)
-        # In a low box, the number would hide the word that is read there: it stands before it.
+        # In a low box, the number would hide the text, so it goes to the left of the box.
         start = left - wide - 1 if bottom - top < _LOW * size else left
         at = (min(max(start, 0), image.width - wide), max(top - 1, 0))
         pen.rectangle(pen.textbbox(at, number, font=font), fill=colour)
@@ -87,12 +87,12 @@ def draw_marks(image: "Image", elements: Iterable[Element], viewport: Viewport) 
     return marked
 
 
-#: Pixels of the sent image around the target: enough to recognise a button and its neighbours.
+#: Size of the crop around the target, in pixels of the sent image: enough to recognize a button and its neighbours.
 _WIDTH, _HEIGHT = 360, 240
 
 
 def target_crop(image: EncodedImage, viewport: Viewport, target: Action[DesktopPoint]) -> bytes | None:
-    """A PNG of the surroundings of an action's last point, its points marked; None for actions without points."""
+    """Return a PNG of the area around an action's last point, with its points marked; None without points."""
     if not points_of(target):
         return None
     from PIL import Image

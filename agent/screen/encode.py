@@ -1,8 +1,8 @@
-"""Screenshots as they are sent: their size, and their bytes as PNG, JPEG or WebP.
+"""Screenshots as they are sent: their size, and their encoding as PNG, JPEG or WebP.
 
-PNG is written here because it is the default of every published client and the largest cost of a step: Pillow needs
-56 ms for 1920x1088, choosing a filter for every row and compressing with zlib; one fixed filter and ISA-L's deflate
-(the `isal` package) need 7 ms for a smaller file (scripts/bench/step.py).
+PNG has its own encoder here, because it is the default of every published client and the largest cost of a step. Pillow
+needs 56 ms for 1920x1088, because it chooses a filter for every row and compresses with zlib. One fixed filter and
+ISA-L's deflate (the `isal` package) need 7 ms for a smaller file (scripts/bench/step.py).
 """
 
 import base64
@@ -36,7 +36,7 @@ _ISAL_LEVEL = 1
 
 @dataclass(frozen=True)
 class EncodedImage:
-    """One image as it is sent: exactly the bytes that the model sees."""
+    """An encoded image: exactly the bytes that the model receives."""
 
     data: bytes  # the encoded file
     format: ImageFormat
@@ -44,7 +44,7 @@ class EncodedImage:
 
     @cached_property
     def digest(self) -> str:
-        """A name for these bytes (blake2b, 128 bits): servers that keep images remember them by it."""
+        """A hash of the bytes (blake2b, 128 bits), by which servers that cache images identify them."""
         return hashlib.blake2b(self.data, digest_size=16).hexdigest()
 
     @cached_property
@@ -54,7 +54,9 @@ class EncodedImage:
 
 
 def encode(image: "Image", image_format: ImageFormat, quality: int = 85) -> EncodedImage:
-    """Encode an RGB image; `quality` counts for JPEG (colour not subsampled, so red text stays sharp) and WebP."""
+    """Encode an RGB image. `quality` is for WebP, and for JPEG, whose colour is not subsampled to keep red
+    text sharp.
+    """
     size = Size(image.width, image.height)
     if image_format == "png":
         return EncodedImage(_png(image), "png", size)
@@ -67,11 +69,11 @@ def encode(image: "Image", image_format: ImageFormat, quality: int = 85) -> Enco
 
 
 def _png(image: "Image") -> bytes:
-    """A PNG of 8-bit RGB rows, each stored as its difference from the row above (filter "Up")."""
+    """Return a PNG of 8-bit RGB rows, each stored as its difference from the row above (filter "Up")."""
     import numpy as np
     from isal import isal_zlib
 
-    # Fresh megabytes cost more here than the work done in them (page faults), so copies are few and rows are reused.
+    # Allocating megabytes costs more than the work on them (page faults), so there are few copies and `rows` is reused.
     rgb = image if image.mode == "RGB" else image.convert("RGB")
     pixels = np.asarray(rgb).reshape(image.height, image.width * 3)
     rows = _rows(image.height, image.width * 3 + 1)
@@ -87,7 +89,7 @@ _buffers = threading.local()
 
 
 def _rows(height: int, width: int) -> "np.ndarray[Any, np.dtype[np.uint8]]":
-    """This thread's buffer for filtered rows."""
+    """Return this thread's buffer for filtered rows."""
     import numpy as np
 
     rows: np.ndarray[Any, np.dtype[np.uint8]] | None = getattr(_buffers, "rows", None)
@@ -102,14 +104,14 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 
 
 def fit(rule: "ImageRule", size: Size) -> Size:
-    """The size at which an image of `size` is sent. Raises UsageError for a shape that no processor takes."""
+    """Return the size at which an image of `size` is sent. Raises UsageError for a shape that no processor accepts."""
     return Size(*rule.fit(size.width, size.height))
 
 
 def resize(image: "Image", to: Size) -> "Image":
-    """The image at the size it is sent; the same object when nothing changes.
+    """Return the image at the size at which it is sent; the same object if nothing changes.
 
-    Screens usually change by under 2 % (1080 rows become 1088): BILINEAR takes half the time of LANCZOS there. A real
+    Sizes usually change by under 2 % (1080 rows become 1088), where BILINEAR takes half the time of LANCZOS. A real
     reduction uses HAMMING, which keeps small text about as sharp as BICUBIC at BILINEAR's cost (Pillow's handbook,
     "Filters"): 48 ms from 4K to 2 Mpx, where LANCZOS takes 106 ms.
     """
@@ -124,7 +126,7 @@ def resize(image: "Image", to: Size) -> "Image":
 # Parameters of mallopt(3).
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
-#: Enough for a few 4K images; this is also about what the process may hold on to.
+#: Enough for a few 4K images. The process may keep about this much freed memory.
 _KEPT_BYTES = 256 * 1024 * 1024
 #: The largest value glibc takes for the mmap threshold (DEFAULT_MMAP_THRESHOLD_MAX on 64-bit systems).
 _MMAP_BYTES = 32 * 1024 * 1024
@@ -132,10 +134,10 @@ _MMAP_BYTES = 32 * 1024 * 1024
 
 @cache
 def keep_freed_memory() -> bool:
-    """Ask glibc to keep freed memory; False where there is no glibc to ask.
+    """Make glibc keep freed memory. Return False without glibc.
 
-    Every step allocates and frees a few images of 6 to 8 MB. glibc hands such pages back to the kernel at once, and
-    taking them again costs a page fault for every 4 KB: 10 ms of a 1080p step (scripts/bench/step.py).
+    Every step allocates and frees a few images of 6 to 8 MB. By default, glibc returns such pages to the kernel at
+    once. Getting them back costs a page fault per 4 KB: 10 ms of a 1080p step (scripts/bench/step.py).
     """
     if not sys.platform.startswith("linux"):
         return False

@@ -1,6 +1,6 @@
-"""Finds the parts of a picture that hold text or drawings, so that word reading can skip the rest.
+"""Finds the parts of an image that contain text or drawings, so that OCR can skip the rest.
 
-A wallpaper, an empty page and a plain panel have no sharp vertical edges; letters are made of them.
+A wallpaper, an empty page and a plain panel have no sharp vertical edges, whereas letters consist of them.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     Grey = np.ndarray[Any, np.dtype[np.uint8]]
 
 
-#: Ink is told in cells of so many pixels a side.
+#: Side of an ink cell in pixels.
 CELL = 4
-#: Two neighbours that differ by more are an edge; the letters of a switched-off menu item differ by 60 or more.
+#: Neighbouring pixels that differ by more form an edge. The letters of a disabled menu item differ by 60 or more.
 _EDGE = 24
-#: An upright edge of so many pixels is the side of a window or of a field, no letter.
+#: A vertical edge of at least this many pixels is the side of a window or a field, not a letter.
 _LINE = 32
 
 
 def ink_of(grey: "Grey") -> "Mask":
-    """Which cells of a picture hold something like letters, by its brightness; the last ones may be cut."""
+    """Return which cells of a greyscale image contain something like letters. The last cells may be cut off."""
     import numpy as np
 
     edges = np.zeros((-(-grey.shape[0] // CELL) * CELL, -(-grey.shape[1] // CELL) * CELL), np.bool_)
@@ -44,7 +44,7 @@ def _without_lines(edges: "Mask") -> None:
     run = edges.copy()
     run[1:-1] |= edges[:-2] & edges[2:]
     step = 1
-    while step < _LINE:  # where a run of so many begins
+    while step < _LINE:  # afterwards, True where a run of `_LINE` pixels begins
         run = run[: len(run) - step] & run[step:]
         step *= 2
     if not run.any():
@@ -58,7 +58,9 @@ def _without_lines(edges: "Mask") -> None:
 
 
 def patches(ink: "Mask", aside: int, below: int) -> list[Box]:
-    """The boxes of ink, in cells, that nothing parts but gaps of `2 * aside` cells across and `2 * below` down."""
+    """Return the boxes of ink, in cells, separated by gaps of more than `2 * aside` cells across or `2 *
+    below` down.
+    """
     spread = ink.copy()
     for by in range(1, aside + 1):
         spread[:, by:] |= ink[:, :-by]
@@ -77,12 +79,12 @@ def _tight(ink: "Mask", box: Box) -> Box:
     return Box(left, top, box.left + int(columns.max()) + 1, box.top + int(rows.max()) + 1)
 
 
-#: More runs than this is a photograph, not a user interface.
+#: More runs than this mean a photograph, not a user interface.
 _MOST_RUNS = 400_000
 
 
 def blobs(mask: "np.ndarray[Any, np.dtype[np.bool_]]") -> list[Box]:
-    """The bounding boxes of the 8-connected patches of True pixels, by runs and union-find."""
+    """Return the bounding boxes of 8-connected areas of True pixels, by runs and union-find."""
     import numpy as np
 
     padded = np.zeros((mask.shape[0], mask.shape[1] + 2), np.int8)

@@ -1,7 +1,7 @@
-"""Joins what the accessibility tree tells with the words that were read: one list of elements.
+"""Merges the accessibility tree with the words from OCR into one list of elements.
 
-Both are texts of strangers. Where the words on an element plainly say something else than its name, a person would go
-by the words: it is not to be trusted for its name, and the words are an element of their own.
+Both are untrusted text. If the words on an element clearly contradict its name, a user would go by the words: the
+element's name is not trusted, and the words become a separate element.
 """
 
 import unicodedata
@@ -15,22 +15,22 @@ from agent.core.roles import role_group
 from agent.screen.ocr import Box, Word, lines_of
 from agent.screen.outline import Element, Outline
 
-#: The role of words that no element covers.
+#: Role of words that belong to no element.
 WORDS_ROLE = "label"
-#: From this agreement on, two texts are the same apart from misread letters; below the second, words differ.
+#: Agreement from which two texts count as the same apart from misread letters, and below which two words differ.
 _SAME, _OTHER = 0.6, 0.55
-#: The confidence and the letters that words need to contradict a name: a sign or a badge does not.
+#: Confidence and number of letters that words need to contradict a name, so that a sign or a badge does not.
 _SURE, _SAYING = 85, 3
 _CALLED_BY_WORDS = role_group("called by their words")
-#: An element with more words in its box is something that holds others.
+#: An element with more words in its box is a container.
 _MOST_WORDS = 60
-#: Letters that words need to be a label where there is a tree.
+#: Letters that words inside an element need to count as a label.
 _LEAST = 2
-#: A caption has no more lines.
+#: Most lines of a caption.
 _CAPTION_LINES = 4
-#: The longest label, in characters.
+#: Longest label, in characters.
 _LONGEST = 200
-#: How far a window reaches above its inner side with its title bar, in desktop pixels.
+#: How far a window's title bar extends above its content, in desktop pixels.
 _TITLE = 40
 
 
@@ -42,10 +42,10 @@ class _Read:
 
 
 def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
-    """The outline of a tree with the words of a captured monitor, whose boxes are in captured pixels.
+    """Merge an outline from the tree with the words of a captured monitor, whose boxes are in captured pixels.
 
-    Elements whose text is what is written on them come from "both". The lines of all other words follow the tree's
-    elements as labels, in reading order, and after them once more as one those that make up a caption.
+    Elements whose text matches the words on them get the source "both". The lines of all other words follow as labels
+    in reading order. Lines that form a caption then follow once more, joined into one label.
     """
     lines = sorted(
         lines_of(word for word in words if _is_text(word)), key=lambda line: (line[0].box.top, line[0].box.left)
@@ -69,7 +69,9 @@ def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
 
 
 def agreement(one: str, other: str) -> float:
-    """How far two texts are the same, 0 to 1: letters and digits count, and a cut text is as good as a whole one."""
+    """Return how similar two texts are, from 0 to 1. Only letters and digits count; a truncated text
+    matches the whole.
+    """
     cut = one.rstrip().endswith(("…", "...")) or other.rstrip().endswith(("…", "..."))
     first, second = _letters(one), _letters(other)
     if cut and min(len(first), len(second)) >= _SAYING:
@@ -81,12 +83,12 @@ def agreement(one: str, other: str) -> float:
 
 
 def _letters(text: str) -> str:
-    """Letters and digits alone, without accents: tesseract loses those first."""
+    """Return only letters and digits, without accents, which tesseract loses most often."""
     return "".join(char for char in unicodedata.normalize("NFKD", text).casefold() if char.isalnum())
 
 
 def _contradicts(element: Element, on_it: Sequence[_Read]) -> bool:
-    """Whether the words on an element clearly differ from its name."""
+    """Whether the words on an element clearly contradict its name."""
     name = _letters(element.name)
     if element.role not in _CALLED_BY_WORDS or len(name) < _SAYING:
         return False
@@ -106,7 +108,7 @@ def _in_desktop(word: Word, viewport: Viewport) -> _Read:
 
 
 def _place(viewport: Viewport, x: float, y: float) -> tuple[float, float]:
-    """A captured pixel on the desktop; not clamped, because it is no place to click."""
+    """Map a captured pixel to the desktop. Not clamped, because it is not a click target."""
     scale_x, scale_y = viewport.scale
     return viewport.region.left + x / scale_x, viewport.region.top + y / scale_y
 
@@ -117,7 +119,7 @@ def _is_text(word: Word) -> bool:
 
 
 def _labels(left: Sequence[_Read], elements: Sequence[Element], tree: Outline) -> list[Element]:
-    """The words that no element tells, as elements in reading order: lines, and captions of several lines besides."""
+    """Return the words that no element covers as elements in reading order: lines, then captions of several lines."""
     words: Mapping[Word, _Read] = {one.word: one for one in left}
     lines = [_Line.of([words[word] for word in line]) for line in lines_of(one.word for one in left)]
     lines.sort(key=lambda line: (line.box.top, line.box.left))
@@ -128,7 +130,7 @@ def _labels(left: Sequence[_Read], elements: Sequence[Element], tree: Outline) -
         holders = [element for element in elements if element.box.contains(middle)]
         holder = min(holders, key=lambda element: element.box.width * element.box.height, default=None)
         if holder is not None and sum(map(str.isalnum, text)) < _LEAST:
-            continue  # the tree would tell a key of one letter: this is an icon
+            continue  # the tree would contain a button of one letter: this is an icon
         window = next((one for one in tree.windows if one.box.contains(middle)), None)
         window = window or next((one for one in tree.windows if _framed(one.box).contains(middle)), None)
         labels.append(
@@ -150,7 +152,7 @@ class _Line(NamedTuple):
 
 
 def _captions(lines: Sequence[_Line]) -> list[_Line]:
-    """Lines that stand under each other as those of an icon's caption do; more of them are a page of text."""
+    """Join lines that are stacked like an icon's caption. More lines are a page of text."""
     runs: list[list[_Line]] = []
     for line in lines:
         run = next((run for run in runs if _goes_on(run[-1].box, line.box)), None)
@@ -166,7 +168,7 @@ def _captions(lines: Sequence[_Line]) -> list[_Line]:
 
 
 def _goes_on(upper: Region, lower: Region) -> bool:
-    """Whether a line is the next one of a caption: closer than a line apart, flush left or centred."""
+    """Whether a line continues a caption: less than a line apart, flush left or centred."""
     gap = lower.top - upper.top - upper.height
     if not -2 <= gap <= 0.9 * min(upper.height, lower.height):
         return False

@@ -1,8 +1,9 @@
-"""Reads words in pictures with tesseract.
+"""Reads words in images with tesseract.
 
-Sparse text (page segmentation 11) on a picture enlarged twice: so tesseract 5.3 found every wanted word on the settings
-screens of XFCE and GNOME, light and dark, with a confidence of 91 to 97, in 0.35 to 0.8 s. Its wheels are built without
-OpenMP, so it reads with one thread, which is two to four times faster on two cores than several threads.
+It uses sparse text mode (page segmentation 11) on an image enlarged twice. That way, tesseract 5.3 found every wanted
+word on the settings screens of XFCE and GNOME, light and dark, with a confidence of 91 to 97, in 0.35 to 0.8 s.
+tesserocr's wheels are built without OpenMP, so it reads with one thread, which on two cores is two to four times faster
+than several threads.
 """
 
 import os
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _SCALE = 2.0
 _LEAST_CONFIDENCE = 25
-#: A gap of more than this times the text height separates pieces of text (a space is about 0.3 to 0.5 of it).
+#: Smallest gap between separate pieces of text, as a multiple of the text height (a space is about 0.3 to 0.5 of it).
 _GAP = 0.95
 _DATA_FOLDERS = (
     "/usr/share/tesseract-ocr/5/tessdata",
@@ -36,7 +37,7 @@ _DATA_FOLDERS = (
 
 
 class Box(NamedTuple):
-    """A rectangle in pixels of the screenshot, as Pillow takes it for a crop; right and bottom are outside."""
+    """A rectangle in pixels of the screenshot, as Pillow's crop takes it. Right and bottom are exclusive."""
 
     left: int
     top: int
@@ -45,35 +46,35 @@ class Box(NamedTuple):
 
     @classmethod
     def around(cls, boxes: "Iterable[Box]") -> "Box":
-        """The smallest box around all of them; there is at least one."""
+        """Return the bounding box of at least one box."""
         lefts, tops, rights, bottoms = zip(*boxes, strict=True)
         return cls(min(lefts), min(tops), max(rights), max(bottoms))
 
     @property
     def width(self) -> int:
-        """Its width."""
+        """The width."""
         return self.right - self.left
 
     @property
     def height(self) -> int:
-        """Its height."""
+        """The height."""
         return self.bottom - self.top
 
     @property
     def center(self) -> tuple[float, float]:
-        """Its middle."""
+        """The middle."""
         return (self.left + self.right) / 2, (self.top + self.bottom) / 2
 
     def moved(self, right: int, down: int) -> "Box":
-        """The same box, so many pixels further."""
+        """Return the box shifted by some pixels."""
         return Box(self.left + right, self.top + down, self.right + right, self.bottom + down)
 
     def contains(self, x: float, y: float) -> bool:
-        """Whether a point lies in it."""
+        """Whether a point lies inside."""
         return self.left <= x < self.right and self.top <= y < self.bottom
 
     def overlaps(self, other: "Box") -> bool:
-        """Whether the two share any pixel."""
+        """Whether the boxes share any pixel."""
         return (
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
@@ -81,7 +82,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word as read, with tesseract's confidence (0 to 100)."""
+    """A recognized word, with tesseract's confidence (0 to 100)."""
 
     text: str
     box: Box
@@ -89,7 +90,7 @@ class Word:
 
 
 def data_folder(who: str) -> str:
-    """The folder of tesseract's language data. Raises EnvironmentLacksError, which names who needs it."""
+    """Return the folder of tesseract's language data. Raises EnvironmentLacksError, which names `who` needs it."""
     folders = [os.environ.get("TESSDATA_PREFIX", ""), *_DATA_FOLDERS]
     if program := shutil.which("tesseract"):
         folders.append(str(Path(program).resolve().parent.parent / "share/tessdata"))
@@ -112,13 +113,13 @@ class Ocr:
         self._api: Any = None
 
     def words(self, image: "Image", scale: float = _SCALE) -> list[Word]:
-        """The words of a whole screenshot or a part of one, boxes in its pixels."""
+        """Return the words in a screenshot or a part of it, with boxes in its pixels."""
         from tesserocr import PSM
 
         return self._read(image, scale, PSM.SPARSE_TEXT)
 
     def single_line(self, image: "Image", scale: float) -> list[Word]:
-        """The words of a crop that holds one line or one character."""
+        """Return the words in a crop that contains one line or one character."""
         from tesserocr import PSM
 
         return self._read(image, scale, PSM.SINGLE_LINE)
@@ -129,7 +130,7 @@ class Ocr:
             if self._api is None:
                 from tesserocr import OEM, LeptLogLevel, PyTessBaseAPI, set_leptonica_log_level
 
-                set_leptonica_log_level(LeptLogLevel.NONE)  # it complains of small pictures on standard error
+                set_leptonica_log_level(LeptLogLevel.NONE)  # it complains about small images on standard error
                 self._api = PyTessBaseAPI(path=self._folder, lang=self._languages, oem=OEM.LSTM_ONLY)
             yield self._api
 
@@ -149,7 +150,7 @@ class Ocr:
             for item in iterate_level(iterator, RIL.WORD) if iterator is not None else ():
                 try:
                     text = item.GetUTF8Text(RIL.WORD).strip()
-                except RuntimeError:  # nothing was recognised at all
+                except RuntimeError:  # nothing was recognized
                     continue
                 confidence = item.Confidence(RIL.WORD)
                 place = item.BoundingBox(RIL.WORD)
@@ -160,7 +161,7 @@ class Ocr:
 
 
 def lines_of(words: Iterable[Word]) -> list[tuple[Word, ...]]:
-    """Words chained to their right-hand neighbours on the same line, with ordinary spaces between them."""
+    """Group words into lines: neighbours on the same line with ordinary spaces between them."""
     lines: list[list[Word]] = []
     for word in sorted(words, key=lambda one: one.box.left):
         before = next((line for line in lines if _continues(line[-1], word)), None)
@@ -172,27 +173,27 @@ def lines_of(words: Iterable[Word]) -> list[tuple[Word, ...]]:
 
 
 def _continues(word: Word, other: Word) -> bool:
-    """Whether `other` is the next word of the same line: similar size, same height, an ordinary space between."""
+    """Whether `other` is the next word of the line: similar size and height, and an ordinary space between."""
     gap = other.box.left - word.box.right
     if not -2 <= gap <= max(_GAP * min(_em(word), _em(other)), 7):
         return False
     low, high = sorted((max(word.box.height, 1), max(other.box.height, 1)))
-    if high > 2.4 * low:  # letters without ascenders are lower, but an icon is out of all proportion
+    if high > 2.4 * low:  # letters without ascenders are lower, but this ratio means an icon
         return False
     same_base = abs(word.box.bottom - other.box.bottom) <= 0.3 * high
     return same_base or abs(word.box.center[1] - other.box.center[1]) <= 0.25 * high
 
 
 def _em(word: Word) -> float:
-    """The text height that a word's box suggests; words of low letters alone ("a", "on") are three quarters of it."""
+    """Estimate the text height from a word's box. Words of low letters alone ("a", "on") have three quarters of it."""
     tall = any(not char.isalpha() or char.isupper() or char in "bdfhijklt" for char in word.text)
     return word.box.height * (1.0 if tall else 1.35)
 
 
 def relief(image: "Image", reduction: int = 4, *, stretch: bool = False) -> "Image":
-    """Each pixel's difference from the median of its surroundings: dark text on white ground, whatever both were.
+    """Return each pixel's difference from the median around it: dark text on white, whatever the original colours.
 
-    The surroundings are 9 x 9 pixels of the image `reduction` times smaller; `stretch` makes the largest difference
+    The median is over 9 x 9 pixels of the image reduced by `reduction`. `stretch` scales the largest difference to
     black.
     """
     from PIL import ImageChops, ImageFilter, ImageOps
@@ -209,19 +210,19 @@ ENGLISH = "eng"
 
 
 def desktop_language(environ: Mapping[str, str]) -> str:
-    """The language of applications that are started in an environment, such as de_DE; "" where none is told."""
+    """Return the language of applications started in an environment, such as de_DE; "" if none is set."""
     locale = environ.get("LC_ALL") or environ.get("LC_MESSAGES") or environ.get("LANG") or ""
-    if locale.partition(".")[0] in ("C", "POSIX", ""):  # gettext looks at LANGUAGE in real locales only
+    if locale.partition(".")[0] in ("C", "POSIX", ""):  # gettext ignores LANGUAGE in the C locale
         return ""
     told = environ.get("LANGUAGE", "").partition(":")[0] or locale
     return told.partition(".")[0].partition("@")[0]
 
 
 def reading_languages(environ: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
-    """Return tesseract's languages for the applications of an environment, and a remark for the person, or "".
+    """Return tesseract's languages for the applications of an environment, and a remark for the user, or "".
 
-    The desktop's own language comes first: so tesseract 5.5 read all of 30 German captions, with English first 22 of
-    them, with English alone 17; the time is the same.
+    The desktop's own language comes first: that way, tesseract 5.5 read all of 30 German captions; with English first
+    it read 22 of them, with English alone 17. The time is the same.
     """
     language = desktop_language(environ)
     known: Mapping[str, str] = load_config("reading.toml")["languages"]
@@ -232,7 +233,7 @@ def reading_languages(environ: Mapping[str, str]) -> tuple[tuple[str, ...], str]
         return (ENGLISH,), ""
     try:
         folder = Path(data_folder("Reading the words of the screen"))
-    except EnvironmentLacksError:  # told by whoever reads
+    except EnvironmentLacksError:  # reported when reading starts
         return (ENGLISH,), ""
     if (folder / f"{wanted}.traineddata").is_file():
         return (wanted, ENGLISH), ""

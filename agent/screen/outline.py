@@ -1,6 +1,6 @@
-"""The outline of a screen: its elements as typed values, beside or in place of the picture of it.
+"""The outline of a screen: its elements as typed values, in addition to or instead of its screenshot.
 
-Names and values are text of whatever is on the screen: data, never instructions.
+Names and values come from whatever is on the screen: they are data, never instructions.
 """
 
 from collections import defaultdict
@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeAlias
 from agent.core.geometry import DesktopPoint, Grid, GridPoint, Region, Size
 from agent.core.roles import role_group
 
-#: Where an element is known from: the accessibility tree, words read in the picture, or both.
+#: How an element was found: in the accessibility tree, by OCR, or both.
 Source: TypeAlias = Literal["tree", "words", "both"]
-#: How a model is shown the screen: its picture; the picture with numbered elements, which are told in text beside it;
-#: the text alone.
+#: How a model is shown the screen: as a screenshot; as a screenshot with numbered elements and a text that lists them;
+#: as the text alone.
 See: TypeAlias = Literal["screenshot", "marks", "outline"]
 
 
@@ -22,43 +22,43 @@ See: TypeAlias = Literal["screenshot", "marks", "outline"]
 class Element:
     """One element of the screen."""
 
-    id: int  # its number in this outline, by which a model may name it
-    role: str  # what it is, as AT-SPI names it ("push button", "check box", "page tab", "password text", ...)
-    name: str  # what it is called or what is written on it, "" where nothing tells
+    id: int  # its number in this outline, by which a model can refer to it
+    role: str  # AT-SPI's role name ("push button", "check box", "page tab", "password text", ...)
+    name: str  # its name or the text on it, "" if unknown
     box: Region  # in desktop pixels
-    value: str | None = None  # what it holds (the text of a field, the number of a slider), None for nothing
-    #: how it stands: "checked", "selected", "focused", "expanded", "editable", ... as AT-SPI names it, besides
-    #: "disabled" for what takes no input and "offscreen" for what must be scrolled to
+    value: str | None = None  # its value (the text of a field, the number of a slider), None for none
+    #: its AT-SPI states ("checked", "selected", "focused", "expanded", "editable", ...), plus "disabled" if it takes no
+    #: input and "offscreen" if it must be scrolled into view
     states: frozenset[str] = frozenset()
-    window: str = ""  # the title of the window it belongs to, "" for none
+    window: str = ""  # title of its window, "" for none
     source: Source = "tree"
-    #: Whether asking what is at the middle of its box gave this element: boxes of some toolkits are shifted, and
+    #: Whether a hit test at the middle of its box returned this element. Some toolkits report shifted boxes, and
     #: another window may cover it.
     trusted: bool = True
-    app: str = ""  # the application's class, as its window tells it
-    parent: int | None = None  # the element that holds it and says what it belongs to (a list, group, menu, tab list)
-    label: str = ""  # what labels it, where that is not its own name
-    limits: tuple[float, float] | None = None  # of the value of a slider or spin button
+    app: str = ""  # the application's class, as its window reports it
+    parent: int | None = None  # the container that it belongs to (a list, group, menu, tab list)
+    label: str = ""  # the text of its label, if that is not its own name
+    limits: tuple[float, float] | None = None  # smallest and largest value of a slider or spin button
 
     @property
     def words(self) -> str:
-        """What it is, in words: check box “Dark” (checked)."""
+        """The element in words: check box “Dark” (checked)."""
         return element_words(self.role, self.name or self.label, self.states)
 
     def to_json(self) -> dict[str, Any]:
-        """The element as plain JSON, its box as [x, y, width, height]."""
+        """Return the element as plain JSON, its box as [x, y, width, height]."""
         return asdict(self) | {"states": sorted(self.states), "box": _corners(self.box)}
 
 
-#: States that a person wants to know of what is hit, and what is either checked or not.
+#: States worth mentioning for a target, and the roles that are either checked or not.
 _TOLD = ("checked", "pressed", "selected", "expanded", "disabled")
 _CHECKABLE = role_group("checkable")
-#: The longest name in words; the names themselves are longer.
+#: Longest name in a description, in characters.
 _LONGEST = 60
 
 
 def element_words(role: str, name: str, states: Collection[str]) -> str:
-    """An element in words: role, name, and how it stands."""
+    """Describe an element by role, name and states."""
     told = [state for state in _TOLD if state in states]
     if role in _CHECKABLE and "checked" not in told:
         told.insert(0, "not checked")
@@ -69,15 +69,15 @@ def element_words(role: str, name: str, states: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownWindow:
-    """A top-level window that is there to be worked with."""
+    """A visible top-level window that can be used."""
 
     title: str
     app: str  # the application's class
     box: Region  # in desktop pixels, without its frame
-    active: bool = False  # has the focus
+    active: bool = False  # whether it has the focus
 
     def to_json(self) -> dict[str, Any]:
-        """The window as plain JSON, its box as [x, y, width, height]."""
+        """Return the window as plain JSON, its box as [x, y, width, height]."""
         return asdict(self) | {"box": _corners(self.box)}
 
 
@@ -88,26 +88,26 @@ class Outline:
     size: Size  # of the screen, in desktop pixels
     elements: tuple[Element, ...]
     windows: tuple[ShownWindow, ...] = ()  # the top-most first
-    lacks: str = ""  # why elements are missing, as a sentence for the person; "" where they are not
-    origin: tuple[int, int] = (0, 0)  # where the screen begins on the desktop, in desktop pixels
+    lacks: str = ""  # why elements are missing, as a sentence for the user; "" if none are
+    origin: tuple[int, int] = (0, 0)  # the screen's top left on the desktop, in desktop pixels
 
     def numbered(self, number: int) -> Element | None:
-        """The element of that number; None where there is none."""
+        """Return the element of that number, or None."""
         return next((one for one in self.elements if one.id == number), None)
 
     def centre(self, element: Element, grid: Grid) -> GridPoint:
-        """The middle of an element's box, on a grid over the screen."""
+        """Return the middle of an element's box on a grid over the screen."""
         x = element.box.left + element.box.width / 2 - self.origin[0]
         y = element.box.top + element.box.height / 2 - self.origin[1]
         return GridPoint(x * grid.width / self.size.width, y * grid.height / self.size.height, grid)
 
     def at(self, point: DesktopPoint) -> Element | None:
-        """The smallest element of the tree around a point; None where there is none."""
+        """Return the smallest element of the accessibility tree that contains a point, or None."""
         around = [one for one in self.elements if one.source != "words" and one.box.contains(point)]
         return min(around, key=lambda one: one.box.width * one.box.height, default=None)
 
     def to_json(self) -> dict[str, Any]:
-        """The outline as plain JSON."""
+        """Return the outline as plain JSON."""
         return {
             "size": [self.size.width, self.size.height],
             "elements": [element.to_json() for element in self.elements],
@@ -120,19 +120,21 @@ def _corners(box: Region) -> list[int]:
     return [box.left, box.top, box.width, box.height]
 
 
-#: What an element is known by, wherever it stands.
+#: What identifies an element, whatever its position.
 _Key: TypeAlias = tuple[str, str, str, str]
 
 
 class Numbers:
-    """The numbers given out so far. An element that is gone keeps its own, and has it again when it comes back."""
+    """The element numbers given out so far. An element that disappears gets its number back when it returns."""
 
     def __init__(self) -> None:
         self._given: dict[_Key, list[tuple[int, Region]]] = defaultdict(list)
         self._next = 1
 
     def renumbered(self, elements: Sequence[Element]) -> tuple[Element, ...]:
-        """The elements, each with the number it had before; of several alike, the nearest one's."""
+        """Return the elements with the numbers they had before. Among identical elements, the nearest one's number is
+        used.
+        """
         numbers: dict[int, int] = {}
         taken: set[int] = set()
         for element in elements:

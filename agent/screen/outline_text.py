@@ -1,10 +1,10 @@
-"""The outline of a screen as text: a line an element, by whose number a model may name it.
+"""Writes the outline of a screen as text: one line per element, with the number by which a model refers to it.
 
     window "Settings" (xfce4-settings-manager), active
     12 push button "Close" @ 703,790
     13 check box "Dark" (not checked) @ 120,340
 
-What stands there is text of whatever is on the screen: data, on one line each, and without anything that steers.
+Names come from whatever is on the screen: they are data, each on one line and without control characters.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from agent.screen.join import WORDS_ROLE
 from agent.screen.outline import Element, Outline, element_words
 from foundation.foreign_text import on_one_line
 
-#: The text of an outline is kept below this, in characters: about 5,000 tokens, half of a small model's context.
+#: Longest text of an outline, in characters: about 5,000 tokens, half of a small model's context.
 MOST_CHARS = 12_000
-#: The longest value of an element, and title of a window.
+#: Longest value of an element, and longest title of a window, in characters.
 _LONGEST = 80
 _TOLD = ("focused", "editable", "collapsed", "indeterminate")
 _DESKTOP = "the desktop"
@@ -25,17 +25,17 @@ _DESKTOP = "the desktop"
 
 @dataclass(frozen=True, slots=True)
 class OutlineText:
-    """An outline written down, and the elements in it."""
+    """An outline as text, and the elements listed in it."""
 
     text: str
     elements: tuple[Element, ...]
 
 
 def write_outline(outline: Outline, grid: Grid, most_chars: int = MOST_CHARS) -> OutlineText:
-    """The elements that can be seen, under the windows they are in, the top-most first; centres on the grid.
+    """Write the visible elements under their windows, top-most first, with centres on the grid.
 
-    Where there is no room for all of them, those of the windows at the back and then the plain words go first, and a
-    line says how many.
+    If there is not enough room, plain words are left out first, then elements of the windows at the back. A line states
+    how many.
     """
     groups = _grouped(outline)
     kept = _within([one for _, members in groups for one in members], outline, grid, most_chars)
@@ -54,7 +54,7 @@ def write_outline(outline: Outline, grid: Grid, most_chars: int = MOST_CHARS) ->
 
 
 def _grouped(outline: Outline) -> list[tuple[str, list[Element]]]:
-    """The elements that can be seen, by window, the top-most first; each group with its title."""
+    """Group the visible elements by window, top-most first; each group with its title."""
     seen = _without_parts([one for one in outline.elements if is_seen(one, outline)])
     order = [(window.title, window.app) for window in outline.windows]
     keys = [key for key in dict.fromkeys((one.window, one.app) for one in seen) if key not in order]
@@ -70,7 +70,7 @@ def _grouped(outline: Outline) -> list[tuple[str, list[Element]]]:
 
 
 def is_seen(element: Element, outline: Outline) -> bool:
-    """Whether an element is on the screen, and says or does something: only such a one is told, and may be named."""
+    """Whether an element is on the screen and has a name, label or value, or is trusted. Only these are listed."""
     if "offscreen" in element.states or not (element.name or element.label or element.value or element.trusted):
         return False
     x, y = element.box.left - outline.origin[0], element.box.top - outline.origin[1]
@@ -78,7 +78,7 @@ def is_seen(element: Element, outline: Outline) -> bool:
 
 
 def _without_parts(elements: Sequence[Element]) -> list[Element]:
-    """Without words that are part of a caption which is there as a whole."""
+    """Leave out words that are part of a longer caption in the list."""
     words = [one for one in elements if one.source == "words"]
     return [
         one
@@ -101,7 +101,7 @@ def _inside(box: Region, around: Region) -> bool:
 
 
 def _within(elements: Sequence[Element], outline: Outline, grid: Grid, most_chars: int) -> set[int]:
-    """The numbers of those for which there is room: controls before plain words, front before back."""
+    """Return the ids of the elements that fit: controls before plain words, front before back."""
     kept: set[int] = set()
     room = most_chars
     for element in sorted(elements, key=lambda one: one.role == WORDS_ROLE):
@@ -124,6 +124,6 @@ def _line(element: Element, outline: Outline, grid: Grid) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text on one line, shortened; its quotes do not end ours."""
+    """Return the text on one line, shortened, with double quotes replaced so that they cannot end ours."""
     line = on_one_line(text).replace('"', "'")
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

@@ -1,9 +1,9 @@
-"""Waiting for the screen to be still after an action: measured, not slept.
+"""Waits for the screen to settle after an action, by measuring instead of a fixed sleep.
 
-Fixed sleeps are the largest cost of a step in other agents and still too short for slow applications. Here the screen
-is polled until nothing but small restless spots (a caret, a clock, a spinner) has changed for a quiet while, capped.
+Fixed sleeps are the largest cost of a step in other agents, and still too short for slow applications. Here the screen
+is polled until nothing but small changing spots (a caret, a clock, a spinner) has changed for some time, with a cap.
 
-Two looks are compared by the grey values of small cells. A strict pixel comparison never finds a desktop still (carets
+Two frames are compared by the grey values of small cells. A strict pixel comparison never finds a desktop still (carets
 blink, clocks tick), and a coarse one misses a check box.
 """
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
 #: Grey pixels are compared at a quarter of the size: a poll of a 1080p screen then costs about 4 ms.
 _REDUCTION = 4
-#: A cell is this many captured pixels wide and high: a caret or a check box is one or two cells.
+#: Side of a cell in captured pixels. A caret or a check box covers one or two cells.
 CELL = 32
-#: Grey levels (of 255) by which a reduced pixel must differ to count.
+#: Grey levels (of 255) by which a reduced pixel must differ to count as changed.
 _NOISE = 6
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The reduced grey image of one screen."""
+    """The reduced grey image of a screen."""
 
     grey: "np.ndarray[Any, np.dtype[np.int16]]"
 
     @classmethod
     def of(cls, image: "Image") -> "Fingerprint":
-        """The fingerprint of an RGB image."""
+        """Return the fingerprint of an RGB image."""
         import numpy as np
 
         return cls(np.asarray(image.reduce(_REDUCTION).convert("L"), dtype=np.int16))
 
     def changed_cells(self, other: "Fingerprint") -> frozenset[tuple[int, int]]:
-        """The cells (row, column) that differ; all of them, as (-1, -1), when the sizes differ."""
+        """Return the cells (row, column) that differ; if the sizes differ, only (-1, -1), which stands for all."""
         import numpy as np
 
         if self.grey.shape != other.grey.shape:
@@ -53,13 +53,13 @@ class Fingerprint:
 
     @cached_property
     def digest(self) -> str:
-        """A short name of this screen, for the record."""
+        """A short hash that identifies this screen in the record."""
         import hashlib
 
         return hashlib.blake2b(self.grey.tobytes(), digest_size=8).hexdigest()
 
 
-#: The pause before the last look, which need not be a whole one, in seconds.
+#: Shortest pause before the last poll, in seconds.
 _SHORTEST = 0.005
 
 
@@ -67,22 +67,22 @@ _SHORTEST = 0.005
 class SettleRule:
     """When a screen counts as still. Times in seconds."""
 
-    quiet: float = 0.3  # how long nothing may have changed: applications answer a click within 0.1 to 0.25 s here
-    cap: float = 2.5  # give up and go on after this long: a video never becomes still
-    poll: float = 0.04  # pause between two looks
-    hint: float = 0.1  # after so long without a change it may be still: what follows can be prepared
-    spot_cells: int = 4  # up to so many changed cells of 32x32 pixels are a restless spot, not a change of the screen
+    quiet: float = 0.3  # how long nothing may change; applications here react to a click within 0.1 to 0.25 s
+    cap: float = 2.5  # stop waiting after this long: a video never becomes still
+    poll: float = 0.04  # pause between two polls
+    hint: float = 0.1  # after this long without a change, the frame may be final: the next step can be prepared
+    spot_cells: int = 4  # up to this many changed cells of 32x32 pixels are a spot, not a change of the screen
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What came of waiting."""
+    """The result of `settle`."""
 
-    frame: Frame  # the last look
-    fingerprint: Fingerprint  # its own
-    seconds: float  # how long it took
-    still: bool  # False when the cap ended the wait
-    restless: frozenset[tuple[int, int]]  # cells that kept changing on their own when everything else was quiet
+    frame: Frame  # the last frame
+    fingerprint: Fingerprint  # of the last frame
+    seconds: float  # how long the wait took
+    still: bool  # False if the cap ended the wait
+    restless: frozenset[tuple[int, int]]  # cells that kept changing while everything else was still
 
 
 def settle(
@@ -91,16 +91,17 @@ def settle(
     stopped: Callable[[], bool] = lambda: False,
     may_be_still: Callable[[Frame, Fingerprint], None] | None = None,
 ) -> Settled:
-    """Watch until the screen is still, or `stopped()`; `may_be_still` gets frames that may turn out to be the last.
+    """Poll until the screen is still, the cap is reached, or `stopped()`. `may_be_still` gets frames that may be the
+    last.
 
-    Raises EnvironmentLacksError where the screen cannot be read.
+    Raises EnvironmentLacksError: the screen cannot be captured.
     """
     began = time.monotonic()
     frame = screen.grab()
     last = Fingerprint.of(frame.image)
     quiet_since = spot_since = began
-    spots: dict[tuple[int, int], list[float]] = {}  # when each small spot changed
-    hinted = -1.0  # the quiet that was told of
+    spots: dict[tuple[int, int], list[float]] = {}  # times at which each cell of a spot changed
+    hinted = -1.0  # start of the quiet time that was last reported
     while True:
         left = quiet_since + rule.quiet - time.monotonic()
         time.sleep(min(rule.poll, max(left, _SHORTEST)))
@@ -119,7 +120,7 @@ def settle(
             hinted = since
             may_be_still(frame, now)
         calm = at - spot_since >= rule.quiet / 2
-        # A spot may be a check box being drawn: it gets as long again to come to rest. A caret never does.
+        # A spot may be a check box that is being drawn, so it gets twice the time to settle. A caret never settles.
         still = at - quiet_since >= rule.quiet * (1 if calm else 2)
         if still or at - began >= rule.cap or stopped():
             restless = frozenset(
@@ -129,5 +130,5 @@ def settle(
 
 
 def unchanged(before: Fingerprint, after: Settled) -> bool:
-    """Whether nothing at all changed since `before`, but for spots that change on their own."""
+    """Whether nothing changed since `before`, except cells that change on their own."""
     return not (before.changed_cells(after.fingerprint) - after.restless)

@@ -1,10 +1,10 @@
-"""Reads the words of a screen, and then only the parts of each next screen that changed.
+"""Reads the words on a screen, and on each later screen only the parts that changed.
 
-What is new is read in pieces that hold ink: in windows by blocks of text, outside of them (panels, the desktop with its
-icons) by single lines, so that a photograph for a wallpaper costs little. A block is looked at once as it is; the ink
-that gave no sure word is looked at again line by line, what is left by each pixel's difference from its surroundings,
-and what is left then where it has the ground of a selection. So more words are found than by two looks at everything,
-in half of the time; measured on the screens of `tests/literal` and of XFCE at 1920x1080, see docs/facts.md.
+New parts are read in crops that contain ink: inside windows by blocks of text, outside of them (panels, desktop icons)
+by single lines, so that a photograph as wallpaper costs little. Each block is read once as it is. Ink without a
+confident word is read again line by line, then by each pixel's difference from its surroundings, and what is left is
+searched for the background of a selection. This finds more words than two full passes, in half the time; measured on
+the screens of `tests/literal` and of XFCE at 1920x1080, see docs/facts.md.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,28 +22,29 @@ if TYPE_CHECKING:
     Grey = np.ndarray[Any, np.dtype[np.uint8]]
     Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
-#: Two looks are compared in squares of so many pixels a side.
+#: Two screens are compared in squares with sides of this many pixels.
 _SQUARE = 16
-#: So many looks are kept: what a menu or a dialog had covered need not be read again.
+#: Earlier screens to keep, so that areas uncovered by a closed menu or dialog need not be read again.
 _KEPT = 6
-#: Text is enlarged for tesseract, but for wider screens (4K, HiDPI), where it is large enough.
+#: Factor by which text is enlarged for tesseract, and the screen width above which it is not (4K, HiDPI: large enough).
 _ENLARGE, _LARGE_WIDTH = 2.0, 2600
-#: A word that is read more surely than this needs no other look.
+#: Confidence from which a word need not be read again.
 _SURE = 80
-#: How much around ink is read with it, in pixels.
+#: Margin around ink that is read with it, in pixels.
 _MARGIN = 8
-#: Ink higher than this, its margin included, is no single line of text.
+#: Largest height of a single line of text, including its margin, in pixels.
 _LINE_HEIGHT = 44
-#: Higher blocks are parted where they can be, so that two threads share them.
+#: Higher blocks, in pixels, are split if possible, so that two threads can share them.
 _BLOCK_HEIGHT = 240
-#: How far windows reach beyond their inner side, with shadow and title bar, in pixels of an ordinary screen.
+#: How far windows extend beyond their content, with shadow and title bar, in pixels at scale 1.
 _FRAME, _TITLE = 8, 40
-#: Steps in which shades of grey (0 to 255) are told apart, how far a selection is from what is around it, and how many
-#: of the most common shades are looked at.
+#: Step by which shades of grey (0 to 255) are grouped, smallest difference of a selection from its surroundings, and
+#: how many of the most common shades to check.
 _SHADE, _APART, _MOST_SHADES = 8, 40, 5
-#: A selection is at least so wide and high, in pixels, and for its height so wide: less is a part of an icon.
+#: Smallest width and height of a selection, in pixels, and smallest ratio of width to height. Anything smaller is part
+#: of an icon.
 _PLATE, _PLATE_SHAPE = (20, 12), 1.6
-#: Lines outside of windows that are read: more is a photograph.
+#: Most lines to read outside of windows; more means a photograph.
 _MOST_LINES = 150
 
 
@@ -55,11 +56,11 @@ class _Look:
 
 
 class WordReader:
-    """Reads one screen after the other, for one thread; tesseract is loaded when first used.
+    """Reads one screen after the other, in one thread. Tesseract is loaded on first use.
 
     Args:
-        who: who needs it, for the error.
-        languages: tesseract's names of what the screen is written in.
+        who: what needs the words, for the error message.
+        languages: tesseract's names of the languages on the screen.
 
     Raises:
         EnvironmentLacksError: tesseract's language data is missing.
@@ -67,13 +68,13 @@ class WordReader:
 
     def __init__(self, who: str, languages: Sequence[str] = ("eng",)) -> None:
         self._readers = [Ocr(who, languages), Ocr(who, languages)]
-        self._looks: list[_Look] = []  # the newest last
-        self.pixels_read = 0  # of the newest look, for tests and measurements
+        self._looks: list[_Look] = []  # newest last
+        self.pixels_read = 0  # in the last call, for tests and measurements
 
     def read(self, image: "Image", windows: Iterable[Box] | None = None) -> tuple[Word, ...]:
-        """The words of a screen, boxes in its pixels.
+        """Return the words of a screen, with boxes in its pixels.
 
-        `windows` are where windows are, in the same pixels; None where that is not known.
+        `windows` are the windows' boxes in the same pixels; None if they are unknown.
         """
         import numpy as np
 
@@ -118,7 +119,7 @@ class WordReader:
 
 
 def merge(words: Iterable[Word]) -> list[Word]:
-    """Each place once, of several readings the surest."""
+    """Keep only the best of several readings of the same place."""
     kept: list[Word] = []
     for word in sorted(words, key=lambda item: -_worth(item)):
         if not any(_same_place(word.box, other.box) for other in kept):
@@ -127,7 +128,7 @@ def merge(words: Iterable[Word]) -> list[Word]:
 
 
 def _worth(word: Word) -> float:
-    """Sure and long words first: an icon beside a label must not displace the label."""
+    """Rank confident and long words first: an icon beside a label must not displace the label."""
     letters = sum(char.isalnum() for char in word.text)
     return word.confidence + min(letters, 12) * 2
 
@@ -187,7 +188,7 @@ def _clipped(box: Box, shape: tuple[int, ...]) -> Box:
 
 
 def _apart(boxes: Iterable[Box]) -> list[Box]:
-    """Boxes of which none overlaps another: those that do become one."""
+    """Merge overlapping boxes until none overlap."""
     apart: list[Box] = []
     for box in boxes:
         whole = box
@@ -204,7 +205,7 @@ def _apart(boxes: Iterable[Box]) -> list[Box]:
 @dataclass(frozen=True, slots=True)
 class _Crop:
     box: Box
-    is_line: bool  # rather than a block of them
+    is_line: bool  # a single line rather than a block
 
 
 def _crops(ink: "Mask", windows: Iterable[Box], shape: tuple[int, ...]) -> list[_Crop]:
@@ -241,8 +242,8 @@ def _may_be_line(box: Box) -> bool:
 
 
 def _in_two(readers: Sequence[Ocr], crops: Sequence[_Crop], read: Callable[[Ocr, _Crop], list[Word]]) -> list[Word]:
-    """Read all crops, on as many threads as there are readers; the largest first."""
-    waiting = sorted(crops, key=lambda crop: crop.box.width * crop.box.height)  # the largest last
+    """Read all crops, largest first, in as many threads as there are readers."""
+    waiting = sorted(crops, key=lambda crop: crop.box.width * crop.box.height)  # largest last
 
     def work(reader: Ocr) -> list[Word]:
         words: list[Word] = []
@@ -282,9 +283,10 @@ def _read_crop(reader: Ocr, grey: "Grey", scale: float, *, is_line: bool) -> lis
 
 
 def _plates(grey: "Grey") -> list[Box]:
-    """What is selected in a piece: areas of one other shade, as high as a line, in whose gaps something may stand.
+    """Return the areas of selections in a crop: areas of another shade, as high as a line, with ink in the gaps.
 
-    Such an area in a field with a border, or beside an icon, is read as one line with these, and then not at all.
+    If such an area lies in a field with a border or beside an icon, tesseract reads all of it as one line and finds
+    nothing.
     """
     import numpy as np
 
