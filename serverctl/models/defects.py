@@ -1,4 +1,4 @@
-"""What is wrong with a model's files, as the controller tells it: one sentence each, what and what to do."""
+"""Describes defects of a model's files: one sentence each, with a remedy."""
 
 import json
 from collections.abc import Mapping
@@ -9,19 +9,19 @@ from typing import Any
 from foundation.configs import load_config
 from serverctl.models.safetensors import BrokenFileError, check_beginning
 
-#: A larger JSON file does not belong to a model, bytes (a tokenizer of 262,144 tokens has 33 MB).
+#: Limit for JSON files of a model, bytes (a tokenizer of 262,144 tokens has 33 MB).
 _MOST_JSON = 256 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """One thing that is wrong with a model's files."""
+    """A defect of a model's files."""
 
     what: str  # a clause that names the file: "model.safetensors is empty"
     remedy: str  # a clause: "download it again"
     #: whether no start can succeed; False for optional files and for files that a start downloads
     stops: bool = True
-    missing: bool = False  # whether a file is not there
+    missing: bool = False  # whether a file is missing
 
     def __str__(self) -> str:
         return f"{self.what}; {self.remedy}."
@@ -29,17 +29,17 @@ class Defect:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a model's files are.
+    """The location of a model's files.
 
-    What the hub's client has downloaded once it takes for whole; what it misses it fetches at the next start.
+    The hub's client does not check downloaded files again; at the next start it only downloads missing ones.
     """
 
     folder: Path
-    repo: str | None = None  # whose snapshot the folder is; None for a folder of the person's own
+    repo: str | None = None  # the repository of a cached snapshot; None for the user's own folder
 
     @property
     def name(self) -> str:
-        """As a person knows it."""
+        """The repository or folder, for messages."""
         return self.repo or str(self.folder)
 
     def missing(self, file: str) -> Defect:
@@ -77,7 +77,7 @@ class Place:
 
 
 def read_object(place: Place, file: str) -> Mapping[str, Any]:
-    """A JSON object from one of the files. Raises BrokenFileError, OSError."""
+    """Read a JSON object from one of the files. Raises BrokenFileError, OSError."""
     path = place.folder / file
     size = path.stat().st_size
     if size > _MOST_JSON:
@@ -94,5 +94,5 @@ def read_object(place: Place, file: str) -> Mapping[str, Any]:
 
 
 def is_known(config: Mapping[str, Any]) -> bool:
-    """Whether the layers of a config.json's kind of model are known, so that its files can be held against them."""
+    """Return whether the layers of a config.json's model type are known, so that its files can be checked in detail."""
     return str(config.get("model_type")) in load_config("files.toml")["known"]

@@ -1,4 +1,4 @@
-"""Looks at all files of a model before a start, in well under a second, without the network."""
+"""Checks all files of a model before a start, without the network and in well under a second."""
 
 import hashlib
 import json
@@ -22,9 +22,9 @@ from serverctl.models.shape import Shape, read_shape
 from serverctl.models.tokenizer import check_tokenizer
 from serverctl.models.weights import check_weights
 
-#: Files that a model need not have; where they are there, they must be JSON.
+#: Optional files of a model. If they exist, they must be JSON.
 _OPTIONAL = ("generation_config.json", "special_tokens_map.json", "added_tokens.json", "video_preprocessor_config.json")
-#: Parts of a Jinja template that are not its own tags.
+#: Comments and raw blocks of a Jinja template.
 _ASIDE = re.compile(r"\{#.*?#\}|\{%[-+]?\s*raw\b.*?endraw\s*[-+]?%\}", re.DOTALL)
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
@@ -46,9 +46,9 @@ def place_of(model: Model) -> Place | None:
 
 
 def check_files(place: Place, flags: Sequence[str] = ()) -> list[Defect]:
-    """All that is wrong with a model's files, the worst first; empty where all is well.
+    """Return the defects of a model's files; empty if there are none.
 
-    `flags` of vLLM may bring what a folder lacks: that is not looked at then.
+    Skips the parts that vLLM's `flags` replace, such as the tokenizer.
     """
     try:
         config = read_object(place, "config.json")
@@ -72,11 +72,11 @@ def check_files(place: Place, flags: Sequence[str] = ()) -> list[Defect]:
 
 
 def needs_no_hub(model: Model, flags: Sequence[str]) -> bool:
-    """Whether a start of a repository finds all that it needs on this machine.
+    """Return whether all files of a repository are on this machine.
 
-    vLLM then must be told so: without a network it asks for the list of files for minutes, and gives up (0.32).
+    vLLM must then run in offline mode: without a network it requests the list of files for minutes and fails (0.32).
 
-    Raises NoStartError where no start can succeed: a file is broken, or must be fetched and cannot be.
+    Raises NoStartError if no start can succeed: a file is broken, or must be downloaded and cannot be.
     """
     whole = refuse_bad_files(model, flags)
     refuse_unreachable(model, flags)
@@ -85,7 +85,7 @@ def needs_no_hub(model: Model, flags: Sequence[str]) -> bool:
 
 
 def refuse_bad_files(model: Model, flags: Sequence[str]) -> bool:
-    """Raise NoStartError if a model's files allow no start. Return whether all files are here."""
+    """Raise NoStartError if a defect prevents the start. Return whether all files are on this machine."""
     place = place_of(model)
     found = check_files(place, flags) if place else []
     bad = [defect for defect in found if defect.stops]
@@ -96,7 +96,7 @@ def refuse_bad_files(model: Model, flags: Sequence[str]) -> bool:
 
 
 def refuse_unknown_method(model: Model, known: Collection[str]) -> None:
-    """Raises NoStartError where weights are quantised in a way that this vLLM does not know; `known` may be empty."""
+    """Raise NoStartError if vLLM does not know the quantisation method. An empty `known` accepts all methods."""
     method = model.shape.quantization
     plain = {name.replace("_", "-") for name in known} | set(load_config("files.toml")["other_names"])
     if method is None or not known or method.lower().replace("_", "-") in plain:
@@ -108,7 +108,7 @@ def refuse_unknown_method(model: Model, known: Collection[str]) -> None:
 
 
 def refuse_unreachable(model: Model, flags: Sequence[str]) -> None:
-    """Raises NoStartError where weights must be downloaded, and the hub cannot be asked for them."""
+    """Raise NoStartError if weights must be downloaded and the hub is unreachable."""
     if model.local is not None or Path(model.source).is_absolute() or any("load-format" in word for word in flags):
         return
     what = f"{model.source} is not (or not wholly) on this machine"
@@ -118,19 +118,19 @@ def refuse_unreachable(model: Model, flags: Sequence[str]) -> None:
     try:
         look_for_hub(model.source)
     except MaiError as error:
-        host = urlsplit(getproxies().get("https", "")).hostname  # without what a person may have put before it
+        host = urlsplit(getproxies().get("https", "")).hostname  # without credentials
         proxy = f"Does the proxy {host} (HTTPS_PROXY) answer?" if host else "A proxy is named by HTTPS_PROXY."
         text = f"Connect to the network, or name a folder that holds the model. {proxy}"
         raise NoStartError("NETWORK", f"{what}, and the hub cannot be reached.", text) from error
 
 
 def unfinished(repo: str) -> int:
-    """Files of a repository whose download broke off, or goes on now."""
+    """Return the number of a repository's files with an interrupted or running download."""
     return len(list((repo_folder(repo) / "blobs").glob("*.incomplete")))
 
 
 def _processor(place: Place, config: Mapping[str, Any], shape: Shape) -> Iterator[Defect]:
-    """What prepares the pictures must be there, and cut them as the vision tower expects."""
+    """Check that the image processor's settings exist and match the vision tower."""
     if shape.vision is None:
         return
     there = [file for file in _PROCESSORS if (place.folder / file).exists()]
@@ -146,7 +146,7 @@ def _processor(place: Place, config: Mapping[str, Any], shape: Shape) -> Iterato
 
 
 def _unlike(file: str, found: Mapping[str, Any], config: Mapping[str, Any], shape: Shape) -> Iterator[str]:
-    """Where a processor's settings are those of another model, as clauses."""
+    """Yield a clause for each setting of an image processor that contradicts config.json."""
     if shape.vision is None or not is_known(config):
         return
     nested = found.get("image_processor")
@@ -158,7 +158,7 @@ def _unlike(file: str, found: Mapping[str, Any], config: Mapping[str, Any], shap
         yield f"{file} names {foreign}, and config.json a {config['model_type']},"
         return
     if image is found and file != _PROCESSORS[0]:
-        return  # how pictures are cut stands in the other file
+        return  # the patch sizes are in the other file
     defaults = load_config("files.toml")["processors"]["defaults"]
     for name, size in (("patch_size", shape.vision.patch), ("merge_size", shape.vision.merge)):
         number = image.get(name, defaults[name])
@@ -177,12 +177,15 @@ def _are_shades(shades: object, channels: int, name: str) -> bool:
 
 
 def _template(place: Place, config: Mapping[str, Any]) -> Iterator[Defect]:
-    """Without a chat template vLLM starts, and refuses every request of a chat; with another's it answers badly."""
+    """Check the chat template.
+
+    Without one, vLLM starts but rejects every chat request. With another model's template the answers are bad.
+    """
     there = [file for file in load_config("files.toml")["chat_templates"] if (place.folder / file).exists()]
     try:
         settings = json.loads((place.folder / "tokenizer_config.json").read_bytes())
     except (OSError, ValueError, RecursionError):
-        settings = {}  # that the file is broken is told of the tokenizer
+        settings = {}  # the check of the tokenizer reports a broken file
     settings = settings if isinstance(settings, Mapping) else {}
     marks = _marks(settings) if is_known(config) else []
     for file in there:
@@ -201,7 +204,7 @@ def _template(place: Place, config: Mapping[str, Any]) -> Iterator[Defect]:
 
 
 def _marks(settings: Mapping[str, Any]) -> list[str]:
-    """Tokens that no words become, and that a chat template puts between messages, by tokenizer_config.json."""
+    """Return the special tokens in tokenizer_config.json, some of which a chat template must contain."""
     found: list[Any] = [settings.get("eos_token")]
     for name in ("additional_special_tokens", "extra_special_tokens", "added_tokens_decoder"):
         group = settings.get(name)
@@ -211,7 +214,7 @@ def _marks(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _look_at_template(path: Path) -> str:
-    """Return the text; "" if it is not a file. Raises BrokenFileError, OSError, UnicodeDecodeError."""
+    """Read and check a template; "" if the path is not a file. Raises BrokenFileError, OSError, UnicodeDecodeError."""
     if not path.is_file():
         return ""
     text = path.read_text(encoding="utf-8")
@@ -223,7 +226,7 @@ def _look_at_template(path: Path) -> str:
 
 
 def _ends_within(template: str) -> bool:
-    """Whether a Jinja template ends in the middle of a tag, a loop or a condition."""
+    """Return whether a Jinja template ends inside a tag, loop, condition or macro."""
     template = _ASIDE.sub("", template)
     last = max(template.rfind(begin) for begin in ("{%", "{{", "{#"))
     if last >= 0 and not any(end in template[last + 2 :] for end in ("%}", "}}", "#}")):
@@ -235,7 +238,7 @@ def _ends_within(template: str) -> bool:
 
 
 def _optional(place: Place) -> Iterator[Defect]:
-    """What vLLM starts without, if perhaps with other defaults."""
+    """Check the optional files."""
     for file in _OPTIONAL:
         if not (place.folder / file).exists():
             continue
@@ -250,7 +253,7 @@ def _optional(place: Place) -> Iterator[Defect]:
 
 
 def _strange_values(config: Mapping[str, Any], shape: Shape) -> Iterator[str]:
-    """Clauses about values of config.json that no model has, or that contradict each other: vLLM refuses them."""
+    """Yield a clause for each invalid or contradictory value of config.json that vLLM rejects."""
     rules, known = load_config("files.toml")["configuration"], load_config("files.toml")["known"]
     for name, said in _said(config, "dtype", "torch_dtype"):
         if str(said).removeprefix("torch.") not in rules["dtypes"]:
@@ -281,48 +284,48 @@ def _strange_values(config: Mapping[str, Any], shape: Shape) -> Iterator[str]:
 
 
 def _said(config: Mapping[str, Any], *names: str) -> Iterator[tuple[str, Any]]:
-    """Yield the values of some entries of config.json, wherever they stand in it."""
+    """Return the names and values of entries of config.json, at the top level and one level below."""
     parts = [config, *(part for part in config.values() if isinstance(part, Mapping))]
     return ((name, part[name]) for name in names for part in parts if part.get(name) is not None)
 
 
-#: Larger files are weights: only their headers are read, bytes. A tokenizer of 262,144 tokens has 33 MB.
+#: Files above this size are not hashed, bytes: they are weights. A tokenizer of 262,144 tokens has 33 MB.
 _MOST_BYTES = 40 * 1024**2
 _MARK = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def _changed(place: Place) -> Iterator[Defect]:
-    """Small files that differ from the hub's: damaged on the way, or edited by somebody. They stop no start.
+    """Yield a defect for each small file that differs from the hub's: damaged or edited. These do not stop a start.
 
-    The hub's client keeps a mark of what it downloaded, made of the content at the hub: the SHA-256 of what Git LFS
-    holds, or the SHA-1 of Git's own blob. In the cache it is the name of the file that a snapshot links to; beside a
-    folder it is in `.cache/huggingface/download`.
+    The hub's client keeps the hash of each downloaded file: SHA-256 for Git LFS files, the SHA-1 of the Git blob for
+    others. In the cache it is the name of the file that the snapshot links to. For a local folder it is in
+    `.cache/huggingface/download`.
     """
     for path in sorted(place.folder.glob("*")):
         mark = _mark_of(path)
         if mark is None:
             continue
-        with suppress(OSError):  # what cannot be read is told where it is needed
+        with suppress(OSError):  # other checks report unreadable files
             if path.stat().st_size <= _MOST_BYTES and _content(path, mark) != mark:
                 what = f"{path.name} in {place.name} is not as the hub has it"
                 yield Defect(what, "if nobody edited it on purpose, delete it and download it again", stops=False)
 
 
 def _mark_of(path: Path) -> str | None:
-    """The mark of a file; None where the hub's client left none."""
+    """Return the hash that the hub's client recorded for a file; None without one."""
     try:
         mark = path.resolve(strict=True).name
         if path.is_symlink() and _MARK.fullmatch(mark):
             return mark
         beside = path.parent / ".cache" / "huggingface" / "download" / f"{path.name}.metadata"
         mark = beside.read_text(encoding="ascii").splitlines()[1].strip()
-    except (OSError, RuntimeError, ValueError, IndexError):  # RuntimeError: links in a circle (Python 3.11, 3.12)
+    except (OSError, RuntimeError, ValueError, IndexError):  # RuntimeError: a loop of links (Python 3.11, 3.12)
         return None
     return mark if _MARK.fullmatch(mark) else None
 
 
 def _content(path: Path, mark: str) -> str:
-    """What a file's mark would be. Raises OSError."""
+    """Compute a file's hash with the algorithm of `mark`. Raises OSError."""
     data = path.read_bytes()
     if len(mark) == 64:
         return hashlib.sha256(data).hexdigest()

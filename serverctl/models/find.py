@@ -1,4 +1,4 @@
-"""Finds a model by what a person wrote: a folder, a known name, or a repository; from this disk before the network."""
+"""Finds a model by folder, known name or repository, on disk before the network."""
 
 import difflib
 import os
@@ -17,7 +17,7 @@ from serverctl.models.model import Model, Quantized
 from serverctl.models.safetensors import BrokenFileError
 from serverctl.models.shape import read_shape
 
-#: Pixel limits where a model has no preprocessor_config.json: those of Qwen3-VL on the hub.
+#: Pixel limits of a model without preprocessor_config.json: those of Qwen3-VL on the hub.
 _DEFAULT_PIXELS = (65_536, 16_777_216)
 _INDEX = "model.safetensors.index.json"
 _FILES = ("config.json", "preprocessor_config.json", "processor_config.json", _INDEX)
@@ -39,7 +39,7 @@ class Known:
 
 @cache
 def known_models() -> tuple[Known, ...]:
-    """Every model in `configs/models`."""
+    """Return every model in `configs/models`."""
     files = [load_config(f"models/{file}.toml") for file in config_names("models")]
     return tuple(_known_model(entry, file) for file in files for entry in file["model"])
 
@@ -50,17 +50,17 @@ def _known_model(entry: dict[str, Any], file: dict[str, Any]) -> Known:
 
 
 def find_model(name: str, allow_network: bool = True) -> Model:
-    """The model that a person named: a folder with a config.json, a known name, or a repository (org/name).
+    """Find a model by a folder with a config.json, a known name, or a repository (org/name).
 
     Raises:
-        UsageError: nothing by that name is known, or the folder holds no model.
-        EnvironmentLacksError: the hub would have to be asked and cannot be.
+        UsageError: the name is unknown, or the folder contains no model.
+        EnvironmentLacksError: the hub is needed and cannot be reached.
     """
     if not name.strip():
         raise UsageError("A model's name is empty.", "Name a known model, a repository or a folder.")
     known, checkpoint = _known(name)
     folder = _folder(name)
-    # A folder beside us that only happens to be called like a known model is not meant.
+    # Ignore a folder in the working directory that has a known model's name but no model.
     if folder is not None and (known is None or _holds_model(folder)):
         return _from_folder(folder)
     if name.startswith(("/", "./", "../", "~")) or name.count("/") > 1:
@@ -102,7 +102,7 @@ def _folder(name: str) -> Path | None:
 
 
 def _holds_model(folder: Path) -> bool:
-    """Whether a config.json is in a folder. Raises EnvironmentLacksError where the folder may not be read."""
+    """Return whether a folder contains a config.json. Raises EnvironmentLacksError if the folder is not readable."""
     try:
         return (folder / "config.json").is_file()
     except PermissionError as error:
@@ -118,7 +118,7 @@ def whole_name(name: str) -> str:
 
 
 def _known(name: str) -> tuple[Known | None, Quantized | None]:
-    """The known model of a name or repository in any case; with its checkpoint where that was named."""
+    """Find a known model by name or repository, ignoring case, with the checkpoint if the name is of one."""
     wanted = name.casefold()
     for entry in known_models():
         if wanted in (entry.name.casefold(), entry.repo.casefold()):
@@ -130,7 +130,7 @@ def _known(name: str) -> tuple[Known | None, Quantized | None]:
 
 
 def cache_folder() -> Path:
-    """Where the hub's client keeps what it downloaded (its documented environment variables)."""
+    """Return the cache folder of the hub's client, by its documented environment variables."""
     if named := os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE"):
         return Path(named).expanduser()
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
@@ -138,7 +138,7 @@ def cache_folder() -> Path:
 
 
 def repo_folder(repo: str) -> Path:
-    """Where the hub's client keeps one repository, also while it is being downloaded."""
+    """Return the folder of a repository in the cache of the hub's client, also during a download."""
     return cache_folder() / f"models--{repo.replace('/', '--')}"
 
 
@@ -146,22 +146,22 @@ def cached_snapshot(repo: str) -> Path | None:
     """Return the folder of a downloaded repository's newest files; None without a config.json."""
     try:
         if not repo_folder(repo).is_dir():
-            return None  # and the hub's client need not be imported
+            return None  # avoids importing the hub's client
         from huggingface_hub import try_to_load_from_cache
 
         found = try_to_load_from_cache(repo, "config.json", cache_dir=cache_folder())
-    except (OSError, ValueError):  # no name that a folder can have, or no folder that we may read
+    except (OSError, ValueError):  # an invalid folder name or an unreadable folder
         return None
     return Path(found).parent if isinstance(found, str) else None
 
 
 def downloaded_bytes(repo: str) -> int:
-    """Bytes of a repository that are on this disk, parts of files included."""
+    """Return the bytes of a repository on this disk, including partial files."""
     total = 0
     for path in (repo_folder(repo) / "blobs").glob("*"):
         try:
             total += path.stat().st_size
-        except OSError:  # renamed this instant, from part to whole
+        except OSError:  # a finished download was just renamed
             continue
     return total
 
@@ -218,14 +218,14 @@ def _assemble(
 
 
 def _mtp_layers(config: Mapping[str, Any]) -> int:
-    """Layers of a head for multi-token prediction, as Qwen3.5's config.json names them; 0 where it names none."""
+    """Return the layers of the MTP head by Qwen3.5's entry in config.json; 0 without it."""
     text = config.get("text_config")
     found = (text if isinstance(text, Mapping) else config).get("mtp_num_hidden_layers")
     return found if type(found) is int and 0 < found < 100 else 0
 
 
 def _index_bytes(index: Mapping[str, Any] | None) -> int | None:
-    """The size of all weights that an index names; None where it does not."""
+    """Return the total size of the weights from an index; None if it is missing."""
     metadata = (index or {}).get("metadata")
     size = metadata.get("total_size") if isinstance(metadata, Mapping) else None
     return _whole(size)
@@ -246,7 +246,10 @@ def _single_file_bytes(folder: Path | None) -> int | None:
 
 
 def _pixels(files: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
-    """Limits of an image in pixels: from preprocessor_config.json, or where newer transformers write them."""
+    """Return the smallest and largest image in pixels.
+
+    They are in preprocessor_config.json, or in processor_config.json of newer transformers.
+    """
     nested = files.get("processor_config.json", {}).get("image_processor")
     for processor in (files.get("preprocessor_config.json"), nested):
         if not isinstance(processor, Mapping):
@@ -271,26 +274,26 @@ def _read_json(path: Path) -> Mapping[str, Any]:
         ) from error
 
 
-#: Seconds in which the hub answers, if it can be reached at all.
+#: Timeout for the check whether the hub is reachable, seconds.
 _HUB_PATIENCE = 5.0
 
 
 def hub_is_off() -> bool:
-    """Whether the hub's client is told not to use the network."""
+    """Return whether HF_HUB_OFFLINE forbids network access."""
     from huggingface_hub import constants
 
     return bool(constants.HF_HUB_OFFLINE)
 
 
 def look_for_hub(repo: str) -> None:
-    """Asks once whether the hub is there: its client would try for half a minute, and say so five times.
+    """Check once whether the hub is reachable: its client would retry for half a minute with five messages.
 
-    Raises EnvironmentLacksError where it is not. Where the network is not to be used nobody is asked.
+    Raises EnvironmentLacksError if it is not reachable. Does nothing in offline mode.
     """
     from huggingface_hub import constants, get_session
 
     if hub_is_off():
-        return  # its client says so itself, at once
+        return  # the client itself fails at once
     try:
         get_session().head(constants.ENDPOINT, timeout=_HUB_PATIENCE)
     except Exception as error:
@@ -298,7 +301,7 @@ def look_for_hub(repo: str) -> None:
 
 
 def _from_hub(repo: str) -> dict[str, Mapping[str, Any]]:
-    """The small files of a repository, through the hub's own client (its cache, token and offline rules hold)."""
+    """Download the small files of a repository with the hub's client, with its cache, token and offline rules."""
     from huggingface_hub import errors, hf_hub_download
 
     look_for_hub(repo)
@@ -308,7 +311,7 @@ def _from_hub(repo: str) -> dict[str, Mapping[str, Any]]:
             files[file] = _read_json(Path(hf_hub_download(repo, file)))
         except MaiError:
             raise
-        except Exception as error:  # whatever its transport raises: it was changed twice in two years
+        except Exception as error:  # the client's HTTP library changed twice in two years, and so did its exceptions
             absent = isinstance(error, errors.EntryNotFoundError) and not isinstance(
                 error, errors.LocalEntryNotFoundError
             )
@@ -318,7 +321,7 @@ def _from_hub(repo: str) -> dict[str, Mapping[str, Any]]:
 
 
 def _refusal(repo: str, error: Exception) -> MaiError:
-    """What the hub's client could not do, for a person."""
+    """Convert an error of the hub's client into one with a remedy."""
     from huggingface_hub import errors
 
     match error:

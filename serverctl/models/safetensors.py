@@ -1,7 +1,7 @@
-"""Reads the headers of safetensors files, and samples of their numbers: what a file holds, and whether it is whole.
+"""Checks safetensors files by their headers and samples of their numbers.
 
-The format (huggingface/safetensors, README): 8 bytes of length, little-endian, a JSON object of that length, then the
-tensors one after another without a gap.
+The format (huggingface/safetensors, README): 8 bytes with the header's length, little-endian, a JSON header, then the
+tensors without gaps.
 """
 
 import json
@@ -14,13 +14,13 @@ from typing import Any
 
 from serverctl.hardware.facts import size_in_words
 
-#: No header is longer: the format's own limit, bytes.
+#: The format's limit for the header, bytes.
 _MOST_HEADER = 100_000_000
-#: No file is as large, bytes: an exbibyte.
+#: Sanity limit for the size of a file, bytes: an exbibyte.
 _MOST_BYTES = 2**60
-#: How a Git LFS pointer begins (git-lfs/docs/spec.md), and an answer of a web server that was saved as the file.
+#: First bytes of a Git LFS pointer (git-lfs/docs/spec.md), and of a web page saved under the file's name.
 _POINTER, _PAGES = b"version https://git-lfs", (b"<!DOCTYPE", b"<!doctype", b"<html", b"<?xml")
-#: Bits of one number, by the format's names.
+#: Bits of one number by dtype.
 _BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
     "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "I64": 64, "U64": 64, "F64": 64,
@@ -29,9 +29,9 @@ _BITS = {
 
 
 class BrokenFileError(Exception):
-    """A file is not what it must be; the text follows the file's name in a sentence: "is empty".
+    """A file is damaged. The message continues a sentence after the file's name: "is empty".
 
-    `pointer` is set for what was never fetched from Git LFS.
+    `pointer` is True for a Git LFS pointer whose file was never fetched.
     """
 
     def __init__(self, what: str, pointer: bool = False) -> None:
@@ -42,7 +42,7 @@ class BrokenFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One tensor of a file: the format's name of its numbers, its shape, and where it begins and ends, in bytes."""
+    """One tensor of a file. `begin` and `end` are byte offsets in the file."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -51,7 +51,7 @@ class Tensor:
 
 
 def check_beginning(begin: bytes, size: int) -> None:
-    """Raises BrokenFileError for what is no file of a model at all, by its first bytes (a few hundred) and its size."""
+    """Raise BrokenFileError for empty files, Git LFS pointers and web pages. `begin` is the first few hundred bytes."""
     if size == 0:
         raise BrokenFileError("is empty")
     if begin.startswith(_POINTER):
@@ -63,7 +63,7 @@ def check_beginning(begin: bytes, size: int) -> None:
 
 
 def read_tensors(path: Path) -> Mapping[str, Tensor]:
-    """What a file holds, by name; only its header is read. Raises BrokenFileError, OSError."""
+    """Return a file's tensors by name, reading only its header. Raises BrokenFileError, OSError."""
     with path.open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         begin = file.read(512)
@@ -88,7 +88,7 @@ def read_tensors(path: Path) -> Mapping[str, Tensor]:
 
 
 def _tensors(header: dict[str, Any], first: int, room: int) -> dict[str, Tensor]:
-    """The tensors of a header, whose numbers must fill the rest of the file exactly. Raises BrokenFileError."""
+    """Parse a header. Its tensors must fill the rest of the file exactly. Raises BrokenFileError."""
     found: dict[str, Tensor] = {}
     places: list[tuple[int, int]] = []
     for name, entry in header.items():
@@ -119,14 +119,14 @@ def _tensors(header: dict[str, Any], first: int, room: int) -> dict[str, Tensor]
     return found
 
 
-#: Bytes that are read at one place, and places in a tensor that must all be zeros before that is said of it.
+#: Bytes to read per sample, and the samples of a tensor that must all be zeros before it is reported.
 _PIECE, _PLACES = 2048, 16
 
 
 def strange_tensor(path: Path, tensors: Mapping[str, Tensor], most: int) -> str | None:
-    """What is wrong with the numbers of a file, as a clause; looks into at most so many of its matrices.
+    """Return what is wrong with the numbers of a file, as a clause, or None. Samples about `most` matrices at most.
 
-    A vector may be zeros: biases and norms begin so. Raises OSError.
+    Vectors are skipped, because biases and norms may be zeros. Raises OSError.
     """
     matrices = [(name, one) for name, one in tensors.items() if len(one.shape) > 1 and one.end - one.begin >= _PIECE]
     if not matrices:
@@ -145,7 +145,7 @@ def strange_tensor(path: Path, tensors: Mapping[str, Tensor], most: int) -> str 
 
 
 def _pieces(file: int, tensor: Tensor) -> Iterator[bytes]:
-    """The middle of a tensor, then places all over it."""
+    """Yield a sample from the middle of a tensor, then samples spread over all of it."""
     size = tensor.end - tensor.begin
     for part in (_PLACES // 2, *range(_PLACES)):
         place = min(size * part // _PLACES, size - _PIECE) // 8 * 8
@@ -153,7 +153,7 @@ def _pieces(file: int, tensor: Tensor) -> Iterator[bytes]:
 
 
 def _has_no_number(piece: bytes, dtype: str) -> bool:
-    """Whether a number is infinite or none (IEEE 754: all bits of the exponent are set)."""
+    """Return whether any number is infinite or NaN (IEEE 754: all exponent bits are set)."""
     match dtype:
         case "BF16" | "F32":
             width = 2 if dtype == "BF16" else 4

@@ -1,7 +1,7 @@
-"""A model's dimensions, read from its config.json, and how many parameters they make.
+"""Reads a model's dimensions from its config.json, and computes the number of parameters.
 
-Parameter counts follow the layer definitions in transformers (modeling_qwen3_5.py, modeling_qwen3_vl.py,
-modeling_qwen2_5_vl.py, modeling_qwen2_vl.py, modeling_glm4v.py); counted on the meta device they give the same numbers
+The counts follow the layer definitions in transformers (modeling_qwen3_5.py, modeling_qwen3_vl.py,
+modeling_qwen2_5_vl.py, modeling_qwen2_vl.py, modeling_glm4v.py). They equal the counts on the meta device
 (tests/serverctl/models).
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from foundation.errors import UsageError
 
-#: No size in a config.json is larger; more is a mistake, and would only overflow later.
+#: Limit for sizes in a config.json: a larger one is an error, and would overflow later.
 _LARGEST = 10**9
 
 VisionKind: TypeAlias = Literal["qwen3_5", "qwen3_vl", "qwen2_5_vl", "qwen2_vl", "glm4v"]
@@ -19,31 +19,31 @@ VisionKind: TypeAlias = Literal["qwen3_5", "qwen3_vl", "qwen2_5_vl", "qwen2_vl",
 
 @dataclass(frozen=True, slots=True)
 class LinearAttention:
-    """The layers of a hybrid model that keep one state a request instead of keys and values (Gated DeltaNet)."""
+    """The layers of a hybrid model that keep one state per request instead of keys and values (Gated DeltaNet)."""
 
     layers: int
     key_heads: int
     value_heads: int
     key_dim: int
     value_dim: int
-    kernel: int  # of the convolution before it, in tokens
+    kernel: int  # of the preceding convolution, in tokens
 
     @property
     def _mixed(self) -> int:
-        """Width of queries, keys and values side by side, which the convolution mixes."""
+        """Total width of queries, keys and values: the channels of the convolution."""
         return 2 * self.key_heads * self.key_dim + self.value_heads * self.value_dim
 
     def parameters(self, hidden: int) -> int:
-        """Parameters of one layer's attention, norms of the block left out."""
+        """Return the parameters of one layer's attention, without the norms of the block."""
         values = self.value_heads * self.value_dim
         projections = hidden * (self._mixed + values + 2 * self.value_heads) + values * hidden
         return projections + self._mixed * self.kernel + 2 * self.value_heads + self.value_dim
 
     def state_bytes(self, tensor_parallel: int = 1) -> int:
-        """One layer's state of one request on one card: the convolution's in 16 bits, the recurrent one in 32.
+        """Return the bytes of one layer's state of one request on one card.
 
-        As vLLM 0.33's `MambaStateShapeCalculator.gated_delta_net_state_shape` has it; Qwen3.5's config asks for 32
-        bits (mamba_ssm_dtype).
+        The convolution state has 16 bits, the recurrent state 32 (mamba_ssm_dtype in Qwen3.5's config). The shapes are
+        those of vLLM 0.33's `MambaStateShapeCalculator.gated_delta_net_state_shape`.
         """
         convolution = self._mixed // tensor_parallel * (self.kernel - 1) * 2
         return convolution + self.value_heads // tensor_parallel * self.value_dim * self.key_dim * 4
@@ -67,31 +67,31 @@ class TextShape:
     experts: int = 0
     experts_used: int = 0
     expert_intermediate: int = 0
-    shared_intermediate: int = 0  # of the expert that sees every token; 0 where there is none
-    gated: bool = False  # queries come with a gate for what attention gives, as wide as they are
-    block_norms: int = 2  # of one layer
-    linear: LinearAttention | None = None  # None where every layer keeps keys and values
+    shared_intermediate: int = 0  # width of the shared expert; 0 without one
+    gated: bool = False  # the query projection also produces a gate of the same width for the attention output
+    block_norms: int = 2  # norms of one layer
+    linear: LinearAttention | None = None  # None if every layer keeps keys and values
 
     @property
     def attention_layers(self) -> int:
-        """Layers that keep keys and values."""
+        """Number of layers that keep keys and values."""
         return self.layers - (self.linear.layers if self.linear else 0)
 
     @property
     def embedding_parameters(self) -> int:
-        """Token embeddings and the output head, which quantisation leaves in 16 bits."""
+        """Parameters of token embeddings and output head, which quantisation leaves in 16 bits."""
         return self.vocabulary * self.hidden * (1 if self.tied else 2)
 
     @property
     def block_parameters(self) -> int:
-        """All layers and the last norm: what quantisation shrinks."""
+        """Parameters of all layers and the last norm, which quantisation shrinks."""
         queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
         attention = (3 if self.gated else 2) * self.hidden * queries + 2 * self.hidden * keys
         attention += (queries + 2 * keys) if self.attention_bias else 0
         attention += 2 * self.head_dim if self.qk_norm else 0
         if self.experts:
             feed_forward = self.experts * 3 * self.hidden * self.expert_intermediate + self.hidden * self.experts
-            if self.shared_intermediate:  # with a gate of its own
+            if self.shared_intermediate:  # includes its gate
                 feed_forward += 3 * self.hidden * self.shared_intermediate + self.hidden
         else:
             feed_forward = 3 * self.hidden * self.intermediate
@@ -100,16 +100,16 @@ class TextShape:
         return self.attention_layers * attention + linear + others + self.hidden
 
     def kv_bytes_per_token(self, tensor_parallel: int = 1, element_bytes: int = 2) -> int:
-        """KV cache of one token on one card: 2 x layers with keys and values x KV heads / TP x head size x bytes.
+        """Return the KV cache bytes of one token on one card: 2 x attention layers x KV heads / TP x head size x bytes.
 
-        KV heads are repeated, never split, where there are fewer than cards.
+        If there are fewer KV heads than cards, they are replicated, not split.
         """
         return 2 * self.attention_layers * max(1, self.kv_heads // tensor_parallel) * self.head_dim * element_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class VisionShape:
-    """The vision tower. `factor` pixels on a side make one token."""
+    """The vision tower."""
 
     kind: VisionKind
     depth: int
@@ -126,12 +126,12 @@ class VisionShape:
 
     @property
     def factor(self) -> int:
-        """Pixels on a side of what becomes one token: patch size x merge size."""
+        """Side length in pixels of one image token: patch size x merge size."""
         return self.patch * self.merge
 
     @property
     def parameters(self) -> int:
-        """Parameters of the tower and its mergers."""
+        """Number of parameters of the tower and its mergers."""
         width, inner = self.hidden, self.intermediate
         merged = width * self.merge**2
         patches = self.channels * self.temporal_patch * self.patch**2 * width
@@ -149,7 +149,10 @@ class VisionShape:
         return whole
 
     def _glm_parameters(self, patches: int) -> int:
-        """GLM's tower: gated feed-forward layers as wide as the language model, no biases, a gated merger."""
+        """Return the parameters of GLM's tower.
+
+        Its feed-forward layers are gated, without biases, and as wide as the language model; its merger is gated.
+        """
         width, out = self.hidden, self.out_hidden
         block = 4 * width**2 + 3 * width * out + 2 * width
         downsample = self.merge**2 * width * out + out
@@ -159,7 +162,7 @@ class VisionShape:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A whole model's dimensions, and how its published weights are stored."""
+    """A model's dimensions, and the format of its published weights."""
 
     text: TextShape
     vision: VisionShape | None
@@ -169,13 +172,13 @@ class Shape:
 
     @property
     def parameters(self) -> int:
-        """All parameters."""
+        """Number of all parameters."""
         vision = self.vision.parameters if self.vision else 0
         return self.text.embedding_parameters + self.text.block_parameters + vision
 
 
 def read_shape(config: Mapping[str, Any], origin: str) -> Shape:
-    """The dimensions in a config.json. Raises UsageError that names `origin` and what is missing or no size."""
+    """Read the dimensions from a config.json. Raises UsageError that names `origin` and the bad entry."""
     text: Mapping[str, Any] = config.get("text_config") or config.get("llm_config") or config
     try:
         method, bits = _quantization(config)
@@ -198,10 +201,10 @@ def read_shape(config: Mapping[str, Any], origin: str) -> Shape:
 
 
 def _size(entries: Mapping[str, Any], name: str, default: int | None = None) -> int:
-    """A size that must be there, or has a default; 1 or more. Raises KeyError or ValueError."""
+    """Return a size of 1 or more, or its default. Raises KeyError or ValueError."""
     value = entries[name] if default is None else entries.get(name) or default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= _LARGEST or value % 1:
-        raise ValueError(f"{name} is {str(value)[:40]!r}")  # transformers takes no number that is written as a text
+        raise ValueError(f"{name} is {str(value)[:40]!r}")  # transformers does not accept numbers as strings
     return int(value)
 
 
@@ -219,11 +222,11 @@ def _text_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> TextShape
         heads=heads,
         kv_heads=_size(text, "num_key_value_heads", heads),
         head_dim=_size(text, "head_dim", hidden // heads),
-        # Mixtures without a dense layer name no size: count the experts that a token passes through.
+        # Mixtures of experts without dense layers have no intermediate_size: use the width of the active experts.
         intermediate=_size(text, "intermediate_size", used * expert + shared if experts else None),
         vocabulary=_size(text, "vocab_size"),
         tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", False))),
-        # Qwen2 has biases on q, k and v whatever its config says; Qwen3 has norms on q and k instead.
+        # Qwen2 has biases on q, k and v regardless of its config; Qwen3 has norms on q and k instead.
         attention_bias=bool(text.get("attention_bias", False)) or model_type.startswith("qwen2"),
         qk_norm=model_type.startswith("qwen3"),
         max_positions=_size(text, "max_position_embeddings", 32_768),
@@ -238,7 +241,7 @@ def _text_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> TextShape
 
 
 def _linear_attention(text: Mapping[str, Any]) -> LinearAttention | None:
-    """The layers with a state instead of keys and values: those that `layer_types` names, or all but every n-th."""
+    """Read the linear-attention layers: those in `layer_types`, or all except every n-th. None if there are none."""
     if not text.get("linear_num_value_heads"):
         return None
     layers = _size(text, "num_hidden_layers")
@@ -269,11 +272,11 @@ def _vision_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> VisionS
     model_type = str(config.get("model_type") or "")
     kinds: tuple[VisionKind, ...] = get_args(VisionKind)
     kind: VisionKind = next((kind for kind in kinds if model_type.startswith(kind)), "qwen2_vl")
-    # Qwen2-VL names the tower's width embed_dim and uses hidden_size for what leaves it.
+    # Qwen2-VL calls the tower's width embed_dim, and its output width hidden_size.
     width = _size(vision, "embed_dim" if kind == "qwen2_vl" and "embed_dim" in vision else "hidden_size")
     ratio, patch = vision.get("mlp_ratio"), _size(vision, "patch_size", int(vision.get("spatial_patch_size") or 14))
     positions = int(vision.get("num_position_embeddings") or 0)
-    if kind == "glm4v":  # one for each patch of the image size that it was trained at
+    if kind == "glm4v":  # one for each patch of the training image size
         positions = (_size(vision, "image_size", 336) // patch) ** 2
     return VisionShape(
         kind=kind,
@@ -291,12 +294,12 @@ def _vision_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> VisionS
     )
 
 
-#: Bits of a weight where a method's own entry does not say: by the method's name, or by the algorithm's.
+#: Bits of a weight by quantisation method, for configs without an entry for the bits.
 _METHOD_BITS = {"fp8": 8, "fbgemm_fp8": 8, "modelopt": 8, "awq": 4, "gptq": 4, "mxfp4": 4, "modelopt_fp4": 4}
 
 
 def _quantization(config: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    """How a checkpoint is quantised, as its config says: the method's name and the bits of a weight."""
+    """Return the quantisation method and the bits of a weight from the config; None for unknown values."""
     found = config.get("quantization_config") or config.get("compression_config")
     if not isinstance(found, Mapping) or not found:
         return None, None

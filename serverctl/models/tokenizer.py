@@ -1,4 +1,4 @@
-"""Looks at a model's tokenizer before a start, and knows the tokens of plain words without it being loaded."""
+"""Checks a model's tokenizer files before a start, and tokenizes simple English text without loading a library."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -9,9 +9,9 @@ from serverctl.models.defects import Defect, Place, is_known, read_object
 from serverctl.models.safetensors import BrokenFileError, check_beginning
 
 FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
-#: What a space is in the vocabulary of a byte-level BPE (GPT-2's table of printable stand-ins for bytes).
+#: A space in the vocabulary of a byte-level BPE (GPT-2 maps bytes to printable characters).
 _SPACE = "Ġ"
-#: Ids that config.json names, each of which must be a token of its own.
+#: Entries of config.json with the ids of special tokens.
 _NAMED = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
 
 
@@ -37,11 +37,11 @@ def check_tokenizer(place: Place, config: Mapping[str, Any], vocabulary: int) ->
 
 
 class _MisfitError(Exception):
-    """Two files are not of the same model; the text is a clause."""
+    """Two files belong to different models. The message is a clause."""
 
 
 def _look_at(place: Place, file: str, config: Mapping[str, Any], vocabulary: int) -> None:
-    """Raises BrokenFileError, _MisfitError, OSError."""
+    """Check one file. Raises BrokenFileError, _MisfitError, OSError."""
     if not file.endswith(".json"):
         with (place.folder / file).open("rb") as opened:
             check_beginning(opened.read(512), (place.folder / file).stat().st_size)
@@ -69,7 +69,7 @@ def _look_at(place: Place, file: str, config: Mapping[str, Any], vocabulary: int
 
 
 def _in_order(words: Mapping[str, int], merges: object) -> bool:
-    """Whether words have their numbers in the order of their merges, as in all byte-level vocabularies of Qwen's."""
+    """Return whether token ids follow the order of the merges, as in all of Qwen's byte-level vocabularies."""
     pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in (merges or ()))  # type: ignore[attr-defined]
     joined = (pair[0] + pair[1] for pair in pairs if isinstance(pair, list) and len(pair) == 2)
     numbers = [words[word] for word in joined if word in words]
@@ -77,7 +77,7 @@ def _in_order(words: Mapping[str, int], merges: object) -> bool:
 
 
 def _is_special(words: Mapping[str, int] | list[Any], number: int) -> bool:
-    """Whether a token of the vocabulary itself is a special token, such as <|image_pad|>."""
+    """Return whether an id of the base vocabulary is a special token, such as <|image_pad|>."""
     return isinstance(words, dict) and any(each == number and word.startswith("<") for word, each in words.items())
 
 
@@ -88,7 +88,7 @@ def _words(found: Mapping[str, Any]) -> Mapping[str, int] | list[Any]:
 
 
 def _ids(words: Mapping[str, int] | list[Any]) -> Iterator[int]:
-    if isinstance(words, list):  # unigram: a token's number is its place
+    if isinstance(words, list):  # unigram: a token's id is its index
         yield len(words) - 1
     else:
         yield from (number for number in words.values() if isinstance(number, int))
@@ -104,9 +104,9 @@ def _added(found: Mapping[str, Any]) -> set[int]:
 
 
 def tokens_of(place: Place, text: str) -> list[int] | None:
-    """The tokens of plain English words in lower case with single spaces between, by the model's own tokenizer.json.
+    """Tokenize lower-case English words, separated by single spaces, with the model's tokenizer.json.
 
-    None where nothing is known: it is missing or broken, no byte-level BPE, or an added token stands in the text.
+    Return None if the file is missing, broken or no byte-level BPE, or if the text contains an added token.
     """
     try:
         found = read_object(place, FILE)
@@ -131,7 +131,7 @@ def tokens_of(place: Place, text: str) -> list[int] | None:
 
 
 def _ranks(merges: list[Any], words: list[str]) -> dict[tuple[str, str], int]:
-    """The places of the merges that some words can need: of a hundred thousand, a few dozen."""
+    """Return the ranks of the merges that can apply to the words: a few dozen of a hundred thousand."""
     parts = {word[begin:end] for word in words for begin in range(len(word)) for end in range(begin + 2, len(word) + 1)}
     ranks: dict[tuple[str, str], int] = {}
     for rank, merge in enumerate(merges):
@@ -142,7 +142,7 @@ def _ranks(merges: list[Any], words: list[str]) -> dict[tuple[str, str], int]:
 
 
 def _merged(word: str, ranks: Mapping[tuple[str, str], int]) -> list[str]:
-    """Byte pair encoding: the earliest learnt pair is joined first, until none is left."""
+    """Apply byte pair encoding: merge the pair of the lowest rank until none is left."""
     pieces = list(word)
     while True:
         known = [(ranks[pair], place) for place, pair in enumerate(pairwise(pieces)) if pair in ranks]

@@ -1,6 +1,6 @@
-"""Checks a model's weights before a start: all files are there and complete, and fit config.json.
+"""Checks before a start that a model's weights are complete and match config.json.
 
-Headers are read, and a few pieces of the numbers: of a hundred files in a few hundredths of a second.
+It reads headers and a few samples of the numbers: a few hundredths of a second for a hundred files.
 """
 
 import re
@@ -16,23 +16,23 @@ from serverctl.models.shape import Shape
 
 INDEX = "model.safetensors.index.json"
 _NUMBERED = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.safetensors$")
-#: Files that stand beside a model's weights and hold them once more (Mistral's), or others.
+#: Prefixes of other files beside a model's weights: copies of the weights (Mistral's), adapters, optimizer states.
 _BESIDE = ("consolidated", "adapter_", "optimizer")
-#: A layer of the language model, and a block of the vision tower, in all of transformers' ways to name them.
+#: Names of a language model layer and of a vision tower block, in all of transformers' naming schemes.
 _LAYER = re.compile(r"^(?!.*(?:visual|vision|mtp|draft))(?:.*\.)?layers\.(\d+)\.")
 _BLOCK = re.compile(r"^(?:model\.)?visual\.blocks\.(\d+)\.")
-#: A number within a name, and a head that guesses tokens ahead: it has layers of its own.
+#: A layer number within a name, and a head for speculative decoding, which has its own layers.
 _NUMBER, _HEAD = re.compile(r"\.\d+(?=\.)"), re.compile(r"\b(?:mtp|draft)\b")
-#: Matrices that are looked into, over all files.
+#: Maximum number of matrices to sample, over all files.
 _MOST_SEEN = 128
-#: How PyTorch's own files begin: a zip archive, or (before 1.6) a pickle.
+#: First bytes of PyTorch's files: a zip archive, or (before 1.6) a pickle.
 _PICKLES = (b"PK\x03\x04", b"\x80")
-#: How many files or tensors are named in one sentence.
+#: Maximum number of files or tensors to report.
 _MOST_NAMED = 3
 
 
 def check_weights(place: Place, config: Mapping[str, Any], shape: Shape) -> Iterator[Defect]:
-    """Yield the defects of the weights. Raises nothing."""
+    """Yield the defects of the weights."""
     try:
         index = _index(place)
     except (BrokenFileError, OSError) as error:
@@ -83,7 +83,7 @@ def _index(place: Place) -> Mapping[str, str]:
 
 
 def _files(folder: Path) -> Sequence[str]:
-    """The files of weights without an index: those that are there, and the missing ones of a numbered set."""
+    """Return the weight files without an index: existing ones, and the missing ones of a numbered set."""
     there = {path.name for path in folder.glob("*.safetensors") if not path.name.startswith(_BESIDE)}
     for name in tuple(there):
         if found := _NUMBERED.match(name):
@@ -92,7 +92,7 @@ def _files(folder: Path) -> Sequence[str]:
 
 
 def _other_weights(place: Place) -> Iterator[Defect]:
-    """Weights in other formats are looked at from outside only."""
+    """Check weights in other formats: only their first bytes, and that a zip archive has its end."""
     patterns = load_config("files.toml")["other_weights"]
     others = sorted(path for pattern in patterns for path in place.folder.glob(pattern))
     for path in others:
@@ -118,9 +118,9 @@ def _against_index(place: Place, index: Mapping[str, str], where: Mapping[str, s
 
 
 def misfits(tensors: Mapping[str, Tensor], config: Mapping[str, Any], shape: Shape) -> Iterator[str]:
-    """Where weights and config.json do not fit each other, as clauses.
+    """Yield a clause for each contradiction between weights and config.json.
 
-    Demanded is only what every checkpoint that vLLM can load has; shapes only where a model's layers are known.
+    Requires only what every checkpoint that vLLM can load has. Checks shapes only for known model types.
     """
     text, kind = shape.text, str(config.get("model_type"))
     layers = {int(found[1]) for name in tensors if (found := _LAYER.match(name))}
@@ -145,7 +145,7 @@ def misfits(tensors: Mapping[str, Tensor], config: Mapping[str, Any], shape: Sha
 
 
 def _expected(kind: str, config: Mapping[str, Any], shape: Shape) -> Mapping[str, Sequence[str]]:
-    """The names of sides of a known model's tensors, by the ending of their names."""
+    """Return the expected dimensions of a known model's tensors, as keys of `_sides`, by the ending of their names."""
     table = load_config("files.toml")["tensors"]
     parts = ["all", kind.removesuffix("_moe")]
     parts += [] if shape.text.experts else ["dense"]
@@ -159,7 +159,7 @@ def _expected(kind: str, config: Mapping[str, Any], shape: Shape) -> Mapping[str
 
 
 def _sides(shape: Shape) -> Mapping[str, int]:
-    """How long each side is, by config.json."""
+    """Return the size of each dimension by config.json."""
     text, tower = shape.text, shape.vision
     sides = {
         "vocabulary": text.vocabulary,
@@ -187,7 +187,7 @@ def _sides(shape: Shape) -> Mapping[str, int]:
 def _unlike(
     tensors: Mapping[str, Tensor], expected: Mapping[str, Sequence[str]], sides: Mapping[str, int], shape: Shape
 ) -> Iterator[str]:
-    """The first tensor that has another shape than config.json says, or is missing: where one is, many are."""
+    """Yield a clause for the first tensor that is missing or has the wrong shape. Usually others are wrong, too."""
     found: dict[str, dict[str, Tensor]] = {ending: {} for ending in expected}
     for name, tensor in tensors.items():
         if _HEAD.search(name):
@@ -221,7 +221,7 @@ def _says_untied(config: Mapping[str, Any]) -> bool:
 
 
 def _quantization(place: Place, tensors: Mapping[str, Tensor], shape: Shape) -> Iterator[str]:
-    """Whether weights are quantised as is said of them."""
+    """Yield a clause if the weights are quantised and config.json does not say so, or the reverse."""
     data = load_config("files.toml")
     endings, numbers = tuple(data["packed_names"]), data["packed_numbers"]
     packed = next((name for name in tensors if name.endswith(endings) or _is_packed(name, tensors, numbers)), None)
