@@ -1,1 +1,1 @@
-"""What is in this machine: cards, accelerators, processor, memory. Parsed from tools' output, never invented."""
+"""Detects this machine's cards, accelerators, CPU and memory from the output of tools."""

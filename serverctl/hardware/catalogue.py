@@ -1,4 +1,4 @@
-"""Cards by name, from `configs/gpus`: plans for hardware that is not in this machine."""
+"""Describes cards by name, from `configs/gpus`, for plans for other hardware than this machine's."""
 
 import difflib
 import re
@@ -10,43 +10,42 @@ from foundation.configs import load_config
 from foundation.errors import UsageError
 from serverctl.hardware.facts import GIB, Cpu, Driver, Gpu, Hardware, Link
 
-#: More cards than this are in no machine that one server runs on.
+#: The maximum number of cards in one machine.
 MOST_CARDS = 64
-#: The driver that imagined hardware has: new enough for vLLM's wheel (CUDA 13).
+#: The driver of imagined hardware: new enough for vLLM's wheel (CUDA 13).
 IMAGINED_DRIVER = Driver("580.95.05", (13, 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A card as a person describes it: wins over `cards.toml`, and is enough for a card that is not listed."""
+    """The user's description of a card. It overrides `cards.toml`, or replaces it for an unlisted card."""
 
     memory_gib: float | None = None  # as its driver reports it
-    compute_capability: tuple[int, int] | None = None  # (8, 9) and the like
+    compute_capability: tuple[int, int] | None = None  # such as (8, 9)
     bandwidth_gb_s: float | None = None  # of its memory
 
     def entry(self) -> dict[str, Any]:
-        """What was said, as the keys of `cards.toml`."""
+        """Return the given values by the keys of `cards.toml`."""
         names = ("memory_gib", "compute_capability", "bandwidth_gb_s")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 def cards() -> list[Mapping[str, Any]]:
-    """The entries of `configs/gpus/cards.toml`."""
+    """Return the entries of `configs/gpus/cards.toml`."""
     entries: list[Mapping[str, Any]] = load_config("gpus/cards.toml")["card"]
     return entries
 
 
 def card_names() -> list[str]:
-    """The names that `--gpu` takes."""
+    """Return the names that `--gpu` accepts."""
     return [card["key"] for card in cards()]
 
 
 def imagine(name: str, count: int = 1, described: Described | None = None) -> Hardware:
-    """A machine with some cards of one kind, or of several joined with a plus sign: "4090+3060".
+    """Return a machine with `count` cards of a kind, or of several kinds joined with a plus sign: "4090+3060".
 
-    What is `described` holds for all of them.
-
-    Raises UsageError where no such card is known and it is not described enough, or they are of several makers.
+    `described` applies to all cards. Raises UsageError for an unknown card without a sufficient description, and for
+    cards of several makers.
     """
     if not 1 <= count <= MOST_CARDS:
         raise UsageError(f"A machine cannot have {count} cards.", f"--gpus takes a number from 1 to {MOST_CARDS}.")
@@ -76,13 +75,13 @@ def imagine(name: str, count: int = 1, described: Described | None = None) -> Ha
 
 
 def plain_name(text: str) -> str:
-    """A card's name without its maker's, in small letters and digits only."""
+    """Return a card's name without maker and brand, in lower-case letters and digits only."""
     plain = re.sub(r"nvidia|geforce|tesla|[^a-z0-9]", "", text.casefold())
     return plain.removeprefix("rtx")
 
 
 def plain_names(card: Mapping[str, Any]) -> set[str]:
-    """All names of an entry, plain."""
+    """Return all plain names of an entry."""
     return {plain_name(name) for name in (card["key"], card["name"], *card.get("aliases", ()))}
 
 

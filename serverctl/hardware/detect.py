@@ -1,4 +1,4 @@
-"""Detects this machine's hardware. Only this module runs tools; their output is parsed elsewhere."""
+"""Detects this machine's hardware. This module runs the tools; other modules parse their output."""
 
 import contextlib
 import os
@@ -14,15 +14,18 @@ from serverctl.hardware import nvidia, other_vendors
 from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware
 from serverctl.hardware.nvml import NvmlAnswer, ask_nvml
 
-#: A tool of a broken driver can hang for minutes; five seconds are ten times what a working one needs.
+#: Timeout of a tool, seconds: ten times what it needs. With a broken driver it can hang for minutes.
 TOOL_SECONDS = 5.0
 
-#: Runs a tool and gives its exit status and output; None where the tool is not there.
+#: Runs a tool and returns its exit status and output; None if the tool is not installed.
 RunTool = Callable[[Sequence[str]], tuple[int, str] | None]
 
 
 def run_tool(command: Sequence[str], seconds: float = TOOL_SECONDS) -> tuple[int, str] | None:
-    """Output and errors of a program together; a program that hangs counts as failed."""
+    """Run a program, and return its exit status and combined output; None if it is not installed.
+
+    The status is 124 after a timeout, 126 if it cannot be executed.
+    """
     path = shutil.which(command[0])
     if path is None:
         return None
@@ -58,7 +61,7 @@ def _abandon(process: "subprocess.Popen[str]") -> None:
 
 
 def detect(run: RunTool = run_tool, nvml: Callable[[], NvmlAnswer | None] | None = None) -> Hardware:
-    """What is in this machine. Never raises: what could not be found out is named in `problems`."""
+    """Detect the hardware. Never raises: failures are listed in `problems`."""
     cpu = detect_cpu()
     problems: list[str] = []
     answer = (nvml or ask_nvml)()
@@ -98,7 +101,7 @@ def _nvidia_by_tool(run: RunTool, problems: list[str]) -> NvmlAnswer:
 
 
 def _query(run: RunTool) -> tuple[tuple[int, str] | None, tuple[str, ...]]:
-    """The answer to a query, and the fields that were asked for: without those that an older driver does not know."""
+    """Query nvidia-smi without fields that an older driver does not know. Return the answer and the fields."""
     fields: tuple[str, ...] = nvidia.FIELDS
     while True:
         answer = run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"])
@@ -109,7 +112,7 @@ def _query(run: RunTool) -> tuple[tuple[int, str] | None, tuple[str, ...]]:
 
 
 def _split(gpus: tuple[Gpu, ...], run: RunTool, problems: list[str]) -> tuple[Gpu, ...]:
-    """Cards in MIG mode as their instances; a card without instances cannot be used and is left out."""
+    """Replace cards in MIG mode by their instances. A card without instances is unusable and left out."""
     listing, banner = run(["nvidia-smi", "-L"]), run(["nvidia-smi"])
     instances = nvidia.parse_mig(listing[1]) if listing else {}
     memory = nvidia.parse_mig_memory(banner[1]) if banner else {}
@@ -126,7 +129,7 @@ def _split(gpus: tuple[Gpu, ...], run: RunTool, problems: list[str]) -> tuple[Gp
 
 
 def _others(run: RunTool, problems: list[str]) -> tuple[tuple[Gpu, ...], Driver | None]:
-    """Accelerators of other makers, by their own tools."""
+    """Detect accelerators of other makers with their tools."""
     for command, what, parse in (
         (other_vendors.GAUDI_QUERY, "accelerator", other_vendors.parse_gaudi),
         (other_vendors.ROCM_QUERY, "card", lambda text: (other_vendors.parse_rocm(text), None)),
@@ -142,7 +145,7 @@ def _others(run: RunTool, problems: list[str]) -> tuple[tuple[Gpu, ...], Driver 
 
 
 def _visible(gpus: tuple[Gpu, ...], problems: list[str]) -> tuple[Gpu, ...]:
-    """Only the cards that CUDA_VISIBLE_DEVICES lets programs use, in its order; a person's wish is kept."""
+    """Return the cards that the user's CUDA_VISIBLE_DEVICES allows, in its order."""
     wish = os.environ.get("CUDA_VISIBLE_DEVICES")
     if wish is None or not gpus or gpus[0].vendor != "nvidia":
         return gpus
@@ -150,7 +153,7 @@ def _visible(gpus: tuple[Gpu, ...], problems: list[str]) -> tuple[Gpu, ...]:
     for name in (part.strip() for part in wish.split(",") if part.strip()):
         found = [gpu for gpu in gpus if name == str(gpu.index) or (not name.isdigit() and gpu.uuid.startswith(name))]
         if not found or found[0] in chosen:
-            break  # as CUDA does: what follows an unknown device is not visible
+            break  # like CUDA: devices after an unknown one are not visible
         chosen.append(found[0])
     if len(chosen) < len(gpus):
         problems.append(f"CUDA_VISIBLE_DEVICES={wish} hides {len(gpus) - len(chosen)} of {len(gpus)} cards.")
@@ -158,7 +161,7 @@ def _visible(gpus: tuple[Gpu, ...], problems: list[str]) -> tuple[Gpu, ...]:
 
 
 def detect_cpu(root: Path = Path("/")) -> Cpu:
-    """The processor and memory of this machine, within the limits of a container (cgroup v2 or v1)."""
+    """Return the CPU and memory of this machine, within the limits of a container (cgroup v2 or v1)."""
     import psutil
 
     memory = psutil.virtual_memory()

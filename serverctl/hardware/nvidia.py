@@ -1,7 +1,7 @@
-"""NVIDIA cards: asked through NVML, and where that fails through `nvidia-smi`. The parsers are pure.
+"""Parses the output of `nvidia-smi`, the fallback if NVML fails.
 
 Sources: `nvidia-smi --help-query-gpu` (fields), `nvidia-smi topo -m` (NV# is NVLink; PIX, PXB, PHB, NODE and SYS are
-ways over the bus).
+connections over the bus).
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from foundation.configs import load_config
 from serverctl.hardware.facts import MIB, Driver, Gpu, Link
 
-#: What is asked of `nvidia-smi --query-gpu=... --format=csv,noheader,nounits`, in this order.
+#: The fields of `nvidia-smi --query-gpu=... --format=csv,noheader,nounits`, in this order.
 FIELDS = (
     "index",
     "name",
@@ -57,15 +57,15 @@ def refused_field(text: str) -> str | None:
 
 
 def unmeasured(text: str, fields: Sequence[str] = FIELDS) -> tuple[str, ...]:
-    """The names of cards that the tool lists without the size of their memory."""
+    """Return the names of cards that the tool lists without the size of their memory."""
     asked = rows(text, fields)
     return tuple(row["name"] for row in asked if _known(row["name"]) and mebibytes(row["memory.total"]) is None)
 
 
 def rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
-    """The lines that are rows of a query's answer, by field; fields that were not asked for are empty.
+    """Yield the rows of a query's answer by field. Fields that were not requested are empty.
 
-    Intel's `hl-smi` answers in the same form.
+    Intel's `hl-smi` has the same format.
     """
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
@@ -94,7 +94,7 @@ class MigInstance:
 
 
 def parse_mig(listing: str) -> dict[int, tuple[MigInstance, ...]]:
-    """The MIG instances in `nvidia-smi -L`, by their card's index."""
+    """Return the MIG instances in `nvidia-smi -L`, by their card's index."""
     instances: dict[int, list[MigInstance]] = {}
     card: int | None = None
     for line in listing.splitlines():
@@ -119,9 +119,9 @@ def parse_mig_memory(banner: str) -> dict[tuple[int, int], tuple[int, int]]:
 def mig_gpus(
     gpu: Gpu, instances: tuple[MigInstance, ...], memory: Mapping[tuple[int, int], tuple[int, int]]
 ) -> tuple[Gpu, ...]:
-    """A split card as the instances a server can use, with the memory that the banner tells.
+    """Return a card's MIG instances as cards, with their memory from plain `nvidia-smi`.
 
-    Where it does not, the profile's name does: 3g.40gb, of which about 5 % are not for programs.
+    Without that, the memory follows from the profile: 3g.40gb, of which about 5 % are not available to programs.
     """
     parts: list[Gpu] = []
     for instance in instances:
@@ -140,7 +140,7 @@ def mig_gpus(
 
 
 def parse_topology(text: str) -> tuple[tuple[int, int, Link], ...]:
-    """How pairs of cards reach each other, from `nvidia-smi topo -m`."""
+    """Parse the connections of pairs of cards from `nvidia-smi topo -m`."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     links: list[tuple[int, int, Link]] = []
     columns: list[int] = []
@@ -159,7 +159,7 @@ def parse_topology(text: str) -> tuple[tuple[int, int, Link], ...]:
 
 
 def explain_trouble(output: str) -> str:
-    """A sentence for what `nvidia-smi` printed instead of cards."""
+    """Return a sentence that explains an error output of `nvidia-smi`."""
     for trouble in load_config("gpus/nvidia.toml")["trouble"]:
         if trouble["said"].casefold() in output.casefold():
             return f"nvidia-smi: {trouble['meaning']}."
@@ -168,7 +168,7 @@ def explain_trouble(output: str) -> str:
 
 
 def capability_by_name(name: str) -> tuple[int, int] | None:
-    """The compute capability that CUDA's list gives a card of this name; None for names it does not know."""
+    """Return the compute capability of a card by its name, from CUDA's list; None if unknown."""
     known = load_config("gpus/nvidia.toml")["capabilities"]
     return next((tuple(number) for pattern, number in known if re.search(pattern, name, re.IGNORECASE)), None)
 

@@ -1,4 +1,4 @@
-"""Asks NVML, NVIDIA's library: what cards there are, and how busy they are now."""
+"""Reads the cards and their current use from NVML, NVIDIA's management library."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -10,24 +10,24 @@ from serverctl.hardware import nvidia
 from serverctl.hardware.facts import Driver, Gpu, Link
 
 _T = TypeVar("_T")
-#: Cards, their driver, and how pairs of cards reach each other.
+#: Cards, their driver, and the connections of pairs of cards.
 NvmlAnswer: TypeAlias = tuple[tuple[Gpu, ...], Driver | None, tuple[tuple[int, int, Link], ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """One card now; None where it cannot tell."""
+    """The current use of one card; None for unknown values."""
 
     index: int
     name: str
     uuid: str
-    busy: float | None  # share of the last moments in which it worked, 0 to 1
+    busy: float | None  # recent utilisation, 0 to 1
     used_bytes: int | None  # of its memory, by all programs
     total_bytes: int | None
 
 
 def ask_nvml() -> NvmlAnswer | None:
-    """Return what NVML knows; None without NVML or if it fails (then nvidia-smi is asked, which says why)."""
+    """Return the hardware that NVML reports; None without NVML or if it fails (nvidia-smi then explains why)."""
     return _with_nvml(_read_cards)
 
 
@@ -38,12 +38,12 @@ def gpu_use(cards: tuple[str, ...] = ()) -> tuple[GpuUse, ...]:
 
 
 def _with_nvml(read: Callable[[Any], _T]) -> _T | None:
-    """Return what `read` gets from NVML, which is opened for it; None without NVML or if it fails."""
+    """Call `read` with an initialised NVML, and return its result; None without NVML or if it fails."""
     try:
         import pynvml
     except ImportError:
         return None
-    # A library that does not fit its binding fails in other ways, too: a missing function, a name that is no text.
+    # A library that does not match its binding also fails in other ways: a missing function, an undecodable name.
     troubles = (pynvml.NVMLError, AttributeError, OSError, ValueError)
     try:
         pynvml.nvmlInit()
@@ -59,7 +59,7 @@ def _with_nvml(read: Callable[[Any], _T]) -> _T | None:
 
 
 def _ask(nvml: Any, question: str, *arguments: Any) -> Any:
-    """Ask one thing; None where the card cannot answer, so that it still answers the other questions."""
+    """Call one NVML function; None if the card does not support it, so that the other calls still count."""
     try:
         return getattr(nvml, f"nvml{question}")(*arguments)
     except nvml.NVMLError:
@@ -67,7 +67,7 @@ def _ask(nvml: Any, question: str, *arguments: Any) -> Any:
 
 
 def _handles(nvml: Any) -> Iterator[tuple[int, Any]]:
-    """Yield the cards that answer: one that fell off the bus does not."""
+    """Yield the cards that respond. A card that fell off the bus does not."""
     for index in range(nvml.nvmlDeviceGetCount()):
         if (handle := _ask(nvml, "DeviceGetHandleByIndex", index)) is not None:
             yield index, handle
@@ -80,7 +80,7 @@ def _read_cards(nvml: Any) -> NvmlAnswer:
         memory = _ask(nvml, "DeviceGetMemoryInfo", handle, nvml.nvmlMemory_v2)
         memory = memory or _ask(nvml, "DeviceGetMemoryInfo", handle)
         if memory is None:
-            continue  # it shares the machine's memory
+            continue  # the card shares the machine's memory
         name = _text(nvml.nvmlDeviceGetName(handle))
         capability = _ask(nvml, "DeviceGetCudaComputeCapability", handle)
         display, mig = _ask(nvml, "DeviceGetDisplayActive", handle), _ask(nvml, "DeviceGetMigMode", handle)
@@ -123,5 +123,5 @@ def _read_use(nvml: Any) -> Iterator[GpuUse]:
 
 
 def _text(value: Any) -> str:
-    """Older bindings answer in bytes."""
+    """Convert to text: older bindings return bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")

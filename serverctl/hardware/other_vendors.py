@@ -1,4 +1,4 @@
-"""Everything that is not an NVIDIA card: AMD, Intel Gaudi, Apple, and the plain processor. Pure parsers.
+"""Parses information about AMD, Intel Gaudi and Apple accelerators, and about the CPU.
 
 Sources: `hl-smi` (MiB), `rocm-smi` (bytes), /proc/cpuinfo, `sysctl`.
 """
@@ -12,7 +12,7 @@ from serverctl.hardware.nvidia import mebibytes, rows
 #: Instruction sets that vLLM's CPU build uses.
 CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "bf16", "sve")
 
-#: The fields that `hl-smi` is asked for, and the command.
+#: The fields of the query to `hl-smi`, and the command.
 GAUDI_FIELDS = ("index", "name", "memory.total", "memory.free", "uuid", "driver_version")
 GAUDI_QUERY = ("hl-smi", f"--query-aip={','.join(GAUDI_FIELDS)}", "--format=csv,noheader,nounits")
 #: The command for AMD cards.
@@ -20,7 +20,7 @@ ROCM_QUERY = ("rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showu
 
 
 def parse_gaudi(text: str) -> tuple[tuple[Gpu, ...], Driver | None]:
-    """The accelerators in the output of `hl-smi` with `GAUDI_FIELDS`."""
+    """Parse the accelerators in the output of `hl-smi` with `GAUDI_FIELDS`."""
     gpus: list[Gpu] = []
     driver: Driver | None = None
     for row in rows(text, GAUDI_FIELDS):
@@ -34,7 +34,10 @@ def parse_gaudi(text: str) -> tuple[tuple[Gpu, ...], Driver | None]:
 
 
 def gaudi_name(product: str) -> str:
-    """HL-205 is sold as Gaudi, HL-225 and HL-288 as Gaudi 2, HL-325 to HL-338 as Gaudi 3 (Intel's product pages)."""
+    """Return the product name with its generation.
+
+    HL-205 is Gaudi, HL-225 and HL-288 are Gaudi 2, HL-325 to HL-338 are Gaudi 3 (Intel's product pages).
+    """
     number = re.match(r"HL-?(20|2|3)\d", product, re.IGNORECASE)
     if number is None:
         return product
@@ -42,7 +45,7 @@ def gaudi_name(product: str) -> str:
 
 
 def parse_rocm(text: str) -> tuple[Gpu, ...]:
-    """The AMD cards in the JSON of `rocm-smi`, which may say other things before and after it."""
+    """Parse the AMD cards in the JSON of `rocm-smi`, which may print other text before and after it."""
     try:
         document = json.loads(text[text.find("{") : text.rfind("}") + 1])
     except (ValueError, RecursionError):
@@ -70,7 +73,7 @@ def _bytes(value: object) -> int | None:
 
 
 def parse_cpuinfo(text: str) -> tuple[str, tuple[str, ...]]:
-    """The processor's name and the features of `CPU_FEATURES` it has, from /proc/cpuinfo."""
+    """Return the CPU's name and its features among `CPU_FEATURES`, from /proc/cpuinfo."""
     name = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     flags = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.MULTILINE)
     found = set(flags[1].split()) if flags else set()
@@ -84,7 +87,7 @@ def parse_memory_limit(text: str) -> int | None:
 
 
 def apple_gpu(brand: str, memory_bytes: int) -> Gpu | None:
-    """Apple's own chips share the machine's memory; None for Intel Macs."""
+    """Return the GPU of an Apple chip, which shares the machine's memory; None for Intel Macs."""
     if not brand.startswith("Apple"):
         return None
     return Gpu(index=0, name=brand, vendor="apple", total_bytes=memory_bytes, display=True)

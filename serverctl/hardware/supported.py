@@ -1,4 +1,4 @@
-"""Which cards vLLM can serve on, and the error for hardware on which no plan works."""
+"""Selects the cards that vLLM supports, and defines the error for unsupported hardware."""
 
 from foundation.errors import EnvironmentLacksError
 from serverctl.hardware.facts import Gpu, Hardware
@@ -13,11 +13,11 @@ WAYS_OUT = (
 
 
 class CannotPlanError(EnvironmentLacksError):
-    """No plan works on this hardware: the message says why, and the remedy names the ways out."""
+    """No plan works on this hardware. The message gives the reason, the remedy the alternatives."""
 
 
 def usable_cards(hardware: Hardware) -> tuple[Gpu, ...]:
-    """Return the cards that vLLM can serve on. Raises CannotPlanError if there are cards, but none of these."""
+    """Return the cards that vLLM supports. Raises CannotPlanError if there are cards, but no supported one."""
     if not hardware.gpus:
         return ()
     gpu = hardware.gpus[0]

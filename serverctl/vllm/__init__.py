@@ -1,1 +1,1 @@
-"""Which vLLM serves: its builds and environments, its installation, and the flags that it accepts."""
+"""Builds, environments, installation and flags of vLLM."""

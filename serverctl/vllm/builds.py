@@ -1,4 +1,4 @@
-"""The builds of vLLM that can be installed from here, the one for a machine, and the environments that hold a vLLM."""
+"""Lists the installable builds of vLLM, chooses one for a machine, and finds environments with vLLM."""
 
 import sys
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from serverctl.hardware.facts import Driver, Hardware
 from serverctl.hardware.supported import WAYS_OUT, CannotPlanError, usable_cards
 from serverctl.paths import environments_root
 
-#: Written into an environment when everything in it was checked.
+#: File in an environment that marks it as complete and checked.
 MARK = "mai-server.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A build of vLLM that `mai-server install` makes (`configs/vllm/builds.toml`)."""
+    """A build of vLLM that `mai-server install` can install (`configs/vllm/builds.toml`)."""
 
     name: str
     version: str
@@ -29,15 +29,15 @@ class Build:
     about: str
     least_driver: int | None = None
     least_cuda: tuple[int, int] | None = None
-    lock: str | None = None  # the file below `configs/` with all packages and their hashes, torch left out
-    torch: str | None = None  # which torch goes with the lock
-    torch_finder: str | None = None  # the uv that finds that torch where pip does not
-    machines: tuple[str, ...] = ()  # systems and processors that it runs on; () for all
-    libraries: Mapping[str, str] = field(default_factory=dict)  # that it is linked with, and their Debian packages
+    lock: str | None = None  # lock file below `configs/` with all packages and hashes, without torch
+    torch: str | None = None  # the requirement for torch that matches the lock
+    torch_finder: str | None = None  # the requirement for uv, which finds that torch if pip does not
+    machines: tuple[str, ...] = ()  # supported systems and architectures; () for all
+    libraries: Mapping[str, str] = field(default_factory=dict)  # required shared libraries, and their Debian packages
 
 
 def builds() -> tuple[Build, ...]:
-    """The known builds, the most wanted first."""
+    """Return the known builds in order of preference."""
     entries: list[dict[str, Any]] = load_config("vllm/builds.toml")["build"]
     return tuple(_build(entry) for entry in entries)
 
@@ -48,9 +48,9 @@ def _build(entry: dict[str, Any]) -> Build:
 
 
 def build_for(hardware: Hardware) -> Build:
-    """The build of vLLM for this machine, by its driver. Raises CannotPlanError, which says what to change."""
+    """Return the build of vLLM for the hardware and its driver. Raises CannotPlanError if there is none."""
     known = {build.name: build for build in builds()}
-    usable_cards(hardware)  # a card that no build serves is not worth a new driver
+    usable_cards(hardware)  # raises for an unsupported card, before any advice to update its driver
     if hardware.vendor == "cpu":
         return known["cpu"]
     if hardware.vendor != "nvidia":
@@ -88,15 +88,15 @@ _BUILD_REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class VllmEnvironment:
-    """A Python that has vLLM."""
+    """A Python environment with vLLM."""
 
     python: Path  # its interpreter
-    version: str | None  # of vLLM, where known without asking it
+    version: str | None  # of vLLM; None if only running it would tell
     origin: str  # how it was found, for messages
 
 
 def environment_folder(build: Build) -> Path:
-    """Where a build's environment is made."""
+    """Return the folder for a build's environment."""
     return environments_root() / f"{build.name}-{build.version}"
 
 
@@ -107,14 +107,14 @@ def read_mark(folder: Path) -> Mapping[str, Any] | None:
 
 
 def python_of(folder: Path) -> Path:
-    """The interpreter of a virtual environment."""
+    """Return the interpreter of a virtual environment."""
     return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
 def find_environment(named: str | None, hardware: Hardware) -> VllmEnvironment | None:
-    """The vLLM to use: the named Python, our own environment when it has vLLM, or the installed build.
+    """Find the vLLM to use: the named Python, our own environment if it has vLLM, or the installed build.
 
-    Raises EnvironmentLacksError where the named Python is not there.
+    Return None if there is none. Raises EnvironmentLacksError if the named Python does not exist.
     """
     if named:
         python = Path(named).expanduser()
@@ -137,7 +137,7 @@ def find_environment(named: str | None, hardware: Hardware) -> VllmEnvironment |
 
 
 def _own_vllm() -> str | None:
-    """vLLM's version beside us (`pip install mai-agent[vllm]`), None without one."""
+    """Return the version of vLLM in our own environment (`pip install mai-agent[vllm]`); None without one."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

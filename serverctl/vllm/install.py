@@ -1,7 +1,7 @@
-"""Makes an environment of its own for vLLM: never the agent's, checked before it counts, and gone when it failed.
+"""Installs vLLM in its own environment, separate from the agent's.
 
-Only when the vLLM in it has answered is the environment marked as whole. What is not whole is removed: at once or,
-after a power cut, by the next installation.
+The environment is marked as complete only after its vLLM worked. An incomplete one is removed at once or, after a
+power cut, by the next installation.
 """
 
 import contextlib
@@ -29,9 +29,9 @@ from serverctl.vllm.builds import MARK, Build, environment_folder, python_of, re
 from serverctl.vllm.capabilities import ask_parser
 from serverctl.vllm.packages import Filling, Progress, Report, lock_of
 
-#: The oldest Python that vLLM's wheels take.
+#: The oldest Python that vLLM's wheels support.
 _PYTHON_LEAST = (3, 10)
-#: Imports and kernels of a vLLM that was never imported before, on a slow disk, seconds.
+#: Timeout for the first import of vLLM with its kernels, on a slow disk, seconds.
 _CHECK_SECONDS = 600
 
 _TORCH_CHECK = """
@@ -42,7 +42,7 @@ if torch.version.cuda:
     found["devices"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
 print(json.dumps(found))
 """
-#: A vLLM for processors only warns if its compiled half does not load, and fails much later.
+#: A CPU build of vLLM only warns if its compiled part does not load, and fails much later.
 _PROCESSOR_CHECK = """
 import json, torch, vllm.entrypoints.openai.api_server
 from vllm.platforms import current_platform
@@ -59,18 +59,18 @@ class Installed:
     folder: Path  # of the environment
     python: Path  # its interpreter
     versions: dict[str, Any]  # of vLLM, torch and CUDA
-    already: bool  # whether it was whole before
+    already: bool  # whether it was complete before
 
 
 def install(
     build: Build, report: Report = lambda _: None, again: bool = False, folder: Path | None = None
 ) -> Installed:
-    """Installs a build of vLLM in a folder, or its own place; finds it installed unless it is to be made `again`.
+    """Install a build of vLLM in a folder, by default the build's own. Keep a complete environment unless `again`.
 
     Raises:
-        EnvironmentLacksError: no space, no suitable Python, no network, or it does not work here; nothing is left.
-        StoppedError: Ctrl-C or a signal; nothing is left but what pip keeps of downloads in its own cache.
-        MaiError: another one is at work on it.
+        EnvironmentLacksError: no space, no suitable Python, no network, or vLLM does not work; nothing is left behind.
+        StoppedError: Ctrl-C or a signal; only downloads in pip's cache are left behind.
+        MaiError: another installation is running.
     """
     folder = folder or environment_folder(build)
     empty = _first_missing(folder.parent)
@@ -105,7 +105,7 @@ def install(
 
 
 def check_machine(build: Build) -> None:
-    """Raises EnvironmentLacksError where a build cannot run here, whatever is installed: before anything is fetched."""
+    """Raise EnvironmentLacksError if a build cannot run on this machine. Runs before any download."""
     here = f"{platform.system()} {platform.machine()}"
     if build.machines and here not in build.machines:
         raise EnvironmentLacksError(
@@ -123,7 +123,7 @@ def check_machine(build: Build) -> None:
 
 
 def check_space(folder: Path, build: Build) -> None:
-    """Raises EnvironmentLacksError where the disk cannot hold a build."""
+    """Raise EnvironmentLacksError if the disk has too little space for a build."""
     free = free_disk_gib(folder)
     if free < build.disk_gib:
         raise EnvironmentLacksError(
@@ -133,11 +133,11 @@ def check_space(folder: Path, build: Build) -> None:
 
 
 def check(python: Path, build: Build) -> dict[str, Any]:
-    """The versions in an environment whose vLLM works: its parser answers, and torch can use the cards (or kernels).
+    """Check that vLLM's parser works and that torch can use the cards (or CPU kernels). Return the versions.
 
-    Raises EnvironmentLacksError with the last line of what went wrong where it does not work.
+    Raises EnvironmentLacksError with the last line of the error output if something fails.
     """
-    # What is imported here is compiled here, so that the first start need not.
+    # Allow bytecode files, so that the first start need not compile the modules imported here.
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     on_processor = build.least_driver is None
     code = _PROCESSOR_CHECK if on_processor else _TORCH_CHECK
@@ -167,7 +167,7 @@ def check(python: Path, build: Build) -> dict[str, Any]:
 
 
 def choose_python(build: Build) -> str:
-    """A Python that the build's wheels take: ours, or another on the path. Raises EnvironmentLacksError without one."""
+    """Return a Python that the build supports: ours, or another on PATH. Raises EnvironmentLacksError without one."""
     if _PYTHON_LEAST <= sys.version_info[:2] <= build.python_most:
         return sys.executable
     for minor in range(build.python_most[1], _PYTHON_LEAST[1] - 1, -1):
@@ -182,7 +182,7 @@ def choose_python(build: Build) -> str:
 
 
 def remove(build: Build) -> bool:
-    """Removes a build's environment; gives whether there was one."""
+    """Remove a build's environment. Return whether there was one."""
     folder = environment_folder(build)
     if not folder.exists():
         return False
@@ -200,7 +200,7 @@ def with_version(build: Build, version: str) -> Build:
 
 
 def _locked(build: Build) -> str | None:
-    """What tells one lock from the next; None for a build without."""
+    """Return the hash of a build's lock file and torch version; None without a lock."""
     lock = lock_of(build)
     return None if lock is None else hashlib.sha256(lock.read_bytes() + (build.torch or "").encode()).hexdigest()
 
@@ -231,7 +231,7 @@ def _remove_empty(folder: Path, uppermost: Path) -> None:
 
 @contextlib.contextmanager
 def _signals_as_stops() -> Iterator[None]:
-    """A closed terminal or a shutdown ends the block as Ctrl-C does, so that it can clean up behind itself."""
+    """Raise StoppedError in the block on SIGTERM and SIGHUP, so that it cleans up as after Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -251,7 +251,7 @@ def _signals_as_stops() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
-    """One installation in a folder at a time; the folder itself is locked, so that no file is left behind."""
+    """Allow one installation in a folder at a time. The folder itself is locked, so no lock file is left behind."""
     lock = os.open(folder, os.O_RDONLY)
     try:
         try:

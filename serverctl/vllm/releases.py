@@ -1,11 +1,7 @@
-"""What a release of vLLM accepts without installing it, and what differs between two releases.
+"""Reads the capabilities of a vLLM release without installing it, and compares two releases.
 
-The Python files of a release are run by an environment that has another one.
-
-The wheel is fetched with pip, its Python files are unpacked (60 MB; the compiled ones, half a gigabyte, are not needed
-to build a parser) and `parser_dump.py` is run on them. Where a release asks for a package that is not there, pip gets
-that one too. As torch and transformers are thus not the release's own, what is said of them is what its wheel requires.
-Imports nothing but the standard library and `foundation.errors`: any Python runs it.
+pip downloads the wheel, and `parser_dump.py` runs on its Python files (60 MB, without half a gigabyte of compiled
+files) in an environment with another vLLM. Versions of torch and transformers come from the wheel's requirements.
 """
 
 import json
@@ -26,19 +22,19 @@ from foundation.errors import EnvironmentLacksError
 _DUMP = Path(__file__).with_name("parser_dump.py")
 _WANTED = {".py", ".json", ".jinja", ".txt", ".typed", ".toml", ".yaml"}
 _FACTS = "requires.json"
-#: Missing packages that are fetched for a new release at most.
+#: Number of runs of the dump, and so of missing packages to download for a release.
 _MOST_MISSING = 8
 
 Say = Callable[[str], None]
 
 
 class Releases:
-    """Releases that were fetched, each in a folder of its own.
+    """Downloaded releases, each in its own folder.
 
     Args:
-        cache: the folder that holds them.
-        python: of an environment that has a vLLM, whose packages theirs run on.
-        say: is told what takes long.
+        cache: the parent folder.
+        python: the interpreter of an environment with vLLM, whose packages the releases use.
+        say: receives messages about slow steps.
     """
 
     def __init__(self, cache: Path, python: Path, say: Say = lambda _: None) -> None:
@@ -47,7 +43,7 @@ class Releases:
         self._say = say
 
     def fetch(self, version: str) -> Path:
-        """Return the folder with the Python files of a release, fetched if it is missing."""
+        """Return the folder with the Python files of a release. Download it if it is missing."""
         folder = self._cache / version
         if (folder / _FACTS).is_file():
             return folder
@@ -58,7 +54,7 @@ class Releases:
             return self._unpack(next(Path(work).glob("vllm-*.whl")), Path(work), folder)
 
     def open_wheel(self, wheel: Path) -> Path:
-        """The folder with the Python files of a wheel that was downloaded, unpacked anew."""
+        """Unpack a downloaded wheel, and return the folder with its Python files."""
         if not zipfile.is_zipfile(wheel):
             raise EnvironmentLacksError(f"{wheel} is no wheel.", "Name the file that `pip download` gave: vllm-*.whl.")
         self._cache.mkdir(parents=True, exist_ok=True)
@@ -78,11 +74,14 @@ class Releases:
         return folder
 
     def document(self, folder: Path) -> dict[str, Any]:
-        """What `parser_dump.py` says of the release in a folder."""
+        """Return the output of `parser_dump.py` for the release in a folder, with the versions that it requires."""
         return {**self.run(folder), **json.loads((folder / _FACTS).read_text(encoding="utf-8"))}
 
     def run(self, folder: Path | None) -> dict[str, Any]:
-        """What `parser_dump.py` says of the files in a folder, or (None) of the vLLM that is installed."""
+        """Return the output of `parser_dump.py` for the files in a folder, or for the installed vLLM if None.
+
+        Missing packages that the release requires are downloaded.
+        """
         environ = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
         environ.pop("PYTHONPATH", None)
         if folder is not None:
@@ -109,7 +108,7 @@ class Releases:
         )
 
     def _required(self, folder: Path) -> dict[str, str | None]:
-        """The release's torch, that torch's CUDA (from the wheels it requires), and the transformers it goes with."""
+        """Return the required versions of torch, of CUDA (from torch's requirements) and of transformers."""
         wanted = _requirements(folder)
         torch = wanted.get("torch", "").removeprefix("==")
         if not torch:
@@ -117,12 +116,12 @@ class Releases:
         dry = ("--dry-run", "--no-deps", "--ignore-installed", "--report", "-")
         report = self._pip("install", *dry, f"torch=={torch}")
         lines = " ".join(json.loads(report)["install"][0]["metadata"].get("requires_dist", ()))
-        # torch up to 2.10 names CUDA's parts one by one, later ones the toolkit.
+        # torch up to 2.10 requires CUDA's parts one by one, later versions the toolkit.
         cuda = re.search(r"(?:cuda-toolkit(?:\[[^]]*\])?|nvidia-cuda-runtime-cu\d+)==(\d+\.\d+)", lines)
         return {"torch": torch, "cuda": cuda[1] if cuda else None, "transformers": wanted.get("transformers")}
 
     def _pip(self, *arguments: str) -> str:
-        """Runs pip, once more when it fails: a large file on its way through a network breaks off now and then."""
+        """Run pip, with one retry: downloads of large files fail now and then."""
         command = [str(self._python), "-m", "pip", *arguments, "-q", "--disable-pip-version-check", "--no-input"]
         for last in (False, True):
             done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
@@ -135,9 +134,9 @@ class Releases:
 
 
 def _requirements(folder: Path) -> dict[str, str]:
-    """What the wheel requires without extras: names, and the versions as it writes them.
+    """Return the wheel's requirements without extras: names with version specifiers.
 
-    Raises EnvironmentLacksError: it is no wheel of vLLM.
+    Raises EnvironmentLacksError if it is no wheel of vLLM.
     """
     metadata = next(folder.glob("vllm*.dist-info/METADATA"), None)
     if metadata is None:
@@ -152,7 +151,7 @@ def _requirements(folder: Path) -> dict[str, str]:
     return found
 
 
-#: The parts of a dump that are compared, and their names.
+#: The parts of a dump to compare, and their display names.
 NAMES = {
     "options": "flags",
     "env": "environment variables",
@@ -164,18 +163,18 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The differences, by the parts of a dump."""
+    """The differences between two dumps, by part."""
 
     came: Mapping[str, tuple[str, ...]]
     went: Mapping[str, tuple[str, ...]]
-    changed: tuple[str, ...]  # flags that take something else now, in words
+    changed: tuple[str, ...]  # descriptions of flags that accept other values now
 
     def __bool__(self) -> bool:
         return bool(self.changed or any(self.came.values()) or any(self.went.values()))
 
 
 def drift(known: Mapping[str, Any], now: Mapping[str, Any]) -> Drift:
-    """What differs between two documents of `parser_dump.py`. A part that either lacks is not compared."""
+    """Compare two documents of `parser_dump.py`. Parts that are missing in either are skipped."""
     parts = [part for part in NAMES if known.get(part) and now.get(part)]
     came = {part: tuple(sorted(_names(now[part]) - _names(known[part]))) for part in parts}
     went = {part: tuple(sorted(_names(known[part]) - _names(now[part]))) for part in parts}
@@ -186,7 +185,7 @@ def drift(known: Mapping[str, Any], now: Mapping[str, Any]) -> Drift:
 
 
 def _differences(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[str]:
-    """What an option takes now that it did not, or the other way round; other names of it are told as flags."""
+    """Describe the changes of an option, without its aliases, which are compared as flags."""
     for key, value in sorted(entry.items()):
         before = was.get(key)
         if key == "aliases" or before == value or (key == "names" and before is None):
@@ -200,7 +199,7 @@ def _differences(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[s
 
 
 def _names(part: Any) -> set[str]:
-    """The names of a part; of options their other names, too, as a flag may only have become one of these."""
+    """Return the names of a part. For options include the aliases, since a flag may have become an alias."""
     if not isinstance(part, Mapping):
         return set(part)
     return {name for flag, entry in part.items() for name in (flag, *(entry.get("aliases") or ()))}

@@ -1,19 +1,19 @@
-"""Lets a torchvision that was built for CUDA be imported on a torch for processors.
+"""Makes a torchvision built for CUDA importable with a CPU build of torch.
 
-`packages.py` copies this file into the environment of such a build, where it runs at every start of Python. The
-compiled half of that torchvision cannot load there, so two operators that its Python half registers fakes for do not
-exist. vLLM calls neither; they need only be declared before torchvision is imported.
+`packages.py` copies this file into such an environment, where it runs at every start of Python. The compiled part of
+that torchvision cannot load, so two operators are missing for which its Python part registers fake implementations;
+vLLM calls neither, so declaring them before the import is enough.
 """
 
 import importlib
 import sys
 from typing import Any
 
-_kept: list[Any] = []  # a torch.library.Library takes its definitions back when it is collected
+_kept: list[Any] = []  # a torch.library.Library removes its definitions when it is garbage-collected
 
 
 class _DeclaresOperators:
-    """Finds no module itself: it only sees that torchvision is about to be imported."""
+    """A meta path finder that finds nothing itself. It only intercepts the import of torchvision."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004 - Python names them
@@ -27,6 +27,6 @@ class _DeclaresOperators:
 
 
 def declare() -> None:
-    """Declares the operators at the first import of torchvision; asked twice (as `site` does) it is done once."""
+    """Declare the operators at the first import of torchvision. Repeated calls (`site` calls twice) have no effect."""
     if _DeclaresOperators not in sys.meta_path:
         sys.meta_path.insert(0, _DeclaresOperators)
