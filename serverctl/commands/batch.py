@@ -14,7 +14,7 @@ from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.families import detect_family, family_names, image_rule
 from foundation.printing import put_json, remark
 from serverctl.commands.endpoint_options import add_target, chosen_target
-from serverctl.load.client import MOST_CONNECTIONS, Endpoint, connect
+from serverctl.load.client import MOST_CONNECTIONS, Endpoint, ServerGoneError, connect
 
 if TYPE_CHECKING:  # pydantic, which they bring, is not needed for --help
     from serverctl.load.batch.answers import AnswersFile
@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # pydantic, which they bring, is not needed for --help
 _FINISH_S = 30.0
 #: Seconds without a request after which the server of --offline ends, should this program be killed.
 _IDLE_S = 120.0
+#: Seconds that a request of an offline batch may wait for its turn: a server on the processor takes minutes for each.
+_IN_QUEUE_S = 86_400.0
 
 _DESCRIPTION = """Ask a model about many screenshots. REQUESTS has one JSON object a line:
 
@@ -151,15 +153,23 @@ def _answer_all(options: argparse.Namespace, index: "Index", answers: "AnswersFi
         )  # fmt: skip
         with ending_by_interrupt(), server as ready:
             own = Endpoint(ready.base_url, ready.api_key, ready.model)
-            return asyncio.run(_run(batch, own, options, options.chunk))
+            try:
+                return asyncio.run(_run(batch, own, options, min(options.chunk, MOST_CONNECTIONS), _IN_QUEUE_S))
+            except ServerGoneError as error:
+                raise ServerGoneError(
+                    error.what,
+                    f"`mai-server logs --name {ready.name}` says why. The same command then goes on.",
+                ) from error
     target = chosen_target(options)
     batch.fit = _fit(options, target.model)
     if not target.is_local:
         progress.say(f"Images and instructions go to {target.base_url}, which is not this machine.")
-    return asyncio.run(_run(batch, target, options, options.concurrency))
+    return asyncio.run(_run(batch, target, options, options.concurrency, options.timeout))
 
 
-async def _run(batch: "Batch", target: Endpoint, options: argparse.Namespace, concurrency: int) -> "Outcome":
+async def _run(
+    batch: "Batch", target: Endpoint, options: argparse.Namespace, concurrency: int, timeout: float
+) -> "Outcome":
     """Run the batch; the first Ctrl-C lets running requests finish, the second one gives them up."""
     from serverctl.load.batch.run import HttpAsker, Stop
 
@@ -179,7 +189,7 @@ async def _run(batch: "Batch", target: Endpoint, options: argparse.Namespace, co
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is, and stays so
         loop.add_signal_handler(signal.SIGHUP, stop.now.set)
     try:
-        async with connect(target, options.timeout) as client:
+        async with connect(target, timeout) as client:
             batch.begin()
             asker = HttpAsker(client, target, options.retries, batch.progress.say)
             return await batch.run(asker.ask, concurrency, stop)

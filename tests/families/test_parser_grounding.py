@@ -78,6 +78,7 @@ def test_a_point_named_in_the_thinking_is_no_answer() -> None:
     assert ground(grounded(968, 176, thought='Not [1,2] and not <answer>{"coordinate":[3,4]}</answer>.')) == (968, 176)
     assert ground_failure("<grounding_think>Perhaps [100,200]").kind == "truncated"
     assert ground_failure("<grounding_think>Perhaps <answer>[100,200]</answer>, or").kind == "truncated"
+    assert ground_failure("I look for it. <thinking>Perhaps at [120, 340] or").kind == "truncated"
     assert ground_failure("<grounding_think>Perhaps [100,200].</grounding_think>").kind == "truncated"
     assert ground_failure('<grounding_think>[1,2]</grounding_think><answer>{"coordinate":[968,').kind == "truncated"
 

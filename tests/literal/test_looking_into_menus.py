@@ -90,6 +90,14 @@ def test_a_choice_in_an_open_combo_box_that_lies_over_its_label_is_chosen():
     assert calls(follow("pick Slight under Hinting", shut, shown))[:2] == [("click", [350, 210]), ("click", [350, 210])]
 
 
+def test_a_choice_is_made_also_in_a_combo_box_that_comes_into_sight_later():
+    hidden = element("combo box", "None", x=300, y=900, label="Hinting", states=("offscreen",))
+    shown = element("combo box", "None", x=300, y=200, label="Hinting")
+    first, second = calls(follow("pick Slight under Hinting", screen(hidden), screen(shown)))[:2]
+    assert first[0] == "scroll"
+    assert second == ("click", [350, 210])
+
+
 @pytest.mark.parametrize(
     ("said", "app"),
     [

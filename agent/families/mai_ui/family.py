@@ -11,7 +11,7 @@ from typing_extensions import override
 from agent.core.geometry import Grid, Size
 from agent.families.base import Call, Decision, ParseFailure, PromptRequest
 from agent.families.mai_ui.prompt import is_reference, is_thinking, navigation_messages, written
-from agent.families.shared.answer_parts import AnswerParts, calls_in, take_apart
+from agent.families.shared.answer_parts import THINKING, AnswerParts, calls_in, take_apart
 from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.json_calls import as_text
 from agent.families.shared.text_family import Read, ReadCall, TextFamily
@@ -61,6 +61,8 @@ class MaiUi(TextFamily):
             if opening is None or answer.finish_reason == "length" or not _END.search(thought):
                 return ParseFailure("truncated", "the answer ends inside the thinking", thought)
             thought, text = thought[: opening.start()].strip(), thought[opening.start() :]
+        elif THINKING.search(text) and not _ANSWER.search(text):
+            return ParseFailure("truncated", "the answer ends inside the thinking", text)
         before, *answered = _ANSWER.split(text, maxsplit=1)
         end = _CLOSING.search(answered[0]) if answered else None
         body = (answered or [text])[0][: None if end is None else end.end()]

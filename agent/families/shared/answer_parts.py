@@ -15,7 +15,7 @@ from agent.families.shared.lenient_json import clean_text
 from foundation.chat_stream import Answer
 
 #: <think>, <thinking>, <gui_think>, <think_never_used_51bce...>, <seed:think>, Kimi's ◁think▷.
-_OPEN = re.compile(r"[<◁]\s*[a-z_:]{0,20}think[a-z_0-9]{0,60}\s*[>▷]", re.IGNORECASE)
+THINKING = re.compile(r"[<◁]\s*[a-z_:]{0,20}think[a-z_0-9]{0,60}\s*[>▷]", re.IGNORECASE)
 _CLOSE = re.compile(r"(?:<\s*/|◁\s*/)\s*[a-z_:]{0,20}think[a-z_0-9]{0,60}\s*[>▷]", re.IGNORECASE)
 
 
@@ -47,7 +47,7 @@ def take_apart(answer: Answer) -> AnswerParts:
         thought = "\n".join(part for part in (reasoning, inline.thought, inline.text.strip()) if part)
         return AnswerParts(thought, inline.text, read_tool_calls(answer.tool_calls))
     if not content.strip() and reasoning:
-        return AnswerParts("", _CLOSE.sub("", _OPEN.sub("", reasoning)), swallowed=True)
+        return AnswerParts("", _CLOSE.sub("", THINKING.sub("", reasoning)), swallowed=True)
     inline = _inline(content)
     thought = "\n".join(part for part in (reasoning, inline.thought) if part)
     return AnswerParts(thought, inline.text, cut=inline.cut)
@@ -59,7 +59,7 @@ def _inline(content: str) -> AnswerParts:
     So a call that the reasoning only mentions is never carried out. The opening tag may be missing, because a chat
     template wrote it.
     """
-    opening, closing = _OPEN.search(content), _CLOSE.search(content)
+    opening, closing = THINKING.search(content), _CLOSE.search(content)
     if closing is not None and (opening is None or opening.start() < closing.start()):
         begin = 0 if opening is None else opening.end()
         before = content[: opening.start()] if opening is not None else ""

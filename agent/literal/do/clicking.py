@@ -3,13 +3,14 @@
 import re
 from typing import cast
 
+from agent.literal.do.choosing import OrGoal
 from agent.literal.do.looking import Search, at_once, known_place, look
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, start, until, wait
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
 from agent.literal.find.effects import called, is_on, state_of
 from agent.literal.find.finder import Found
-from agent.literal.find.scene import CLICKABLE, TEXTS, below, right_of
-from agent.literal.goals import Click, Target
+from agent.literal.find.scene import CLICKABLE, COMBOS, TEXTS, below, right_of
+from agent.literal.goals import Choose, Click, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
 
@@ -28,7 +29,12 @@ _BACKDROP = 0.6
 
 
 def click(now: Now, goal: Click) -> Pursuit:
-    """Click something, looking for it if it is not shown."""
+    """Click something without a heading, looking for it if it is not shown."""
+    return cast("Verdict", (yield from click_or_choose(now, goal)))
+
+
+def click_or_choose(now: Now, goal: Click) -> OrGoal:
+    """Click something, looking for it if it is not shown. If its heading is a combo box, end with that choice."""
     target = goal.target
     action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
     if _is_desktop(goal) and now.finder.best(Target(target.name), CLICKABLE) is None:
@@ -36,8 +42,10 @@ def click(now: Now, goal: Click) -> Pursuit:
     place = known_place(now, target)
     opened_menu = False
 
-    def find() -> Steps[Found | Step | Stuck | None]:
+    def find() -> Steps[Found | Step | Stuck | Choose | None]:
         nonlocal opened_menu
+        if (goal.button, goal.count) == ("left", 1) and (choice := _in_combo(now, target)) is not None:
+            return choice
         if (found := (yield from _find(now, target, pages=goal.or_open))) is not None:
             return found
         menu = now.finder.best(Target(target.inside), _MENUS) if target.inside and not opened_menu else None
@@ -51,8 +59,8 @@ def click(now: Now, goal: Click) -> Pursuit:
 
     search = Search(now, target)
     while True:
-        found = cast("Found | Step | Stuck", (yield from look(now, find, target, place, tabs=False)))
-        if isinstance(found, Stuck):
+        found = cast("Found | Step | Stuck | Choose", (yield from look(now, find, target, place, tabs=False)))
+        if isinstance(found, Stuck | Choose):
             return found
         if isinstance(found, Step):
             attempt = yield found
@@ -73,6 +81,14 @@ def click(now: Now, goal: Click) -> Pursuit:
             attempt = yield now.click(words, element, action)
         if attempt.failure is None or attempt.action != "open":
             return (yield from came_of(now, goal, attempt))
+
+
+def _in_combo(now: Now, target: Target) -> Choose | None:
+    """Return a choice if the heading is a combo box: "Slight under Hinting"."""
+    if not target.under or not target.name:
+        return None
+    control = Target(target.under, inside=target.inside)
+    return Choose(target.name, control) if now.finder.best(control, COMBOS) is not None else None
 
 
 def go_to(now: Now, page: Place) -> Pursuit:

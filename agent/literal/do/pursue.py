@@ -3,7 +3,6 @@
 from agent.literal.do import amounts, choosing, clicking, files, folders, keys, sums, text, texts, toggling, windows
 from agent.literal.do.looking import known_place, page_named
 from agent.literal.do.now import Now, Pursuit
-from agent.literal.find.scene import COMBOS
 from agent.literal.goals import (
     ArrangeWindow,
     Calculate,
@@ -39,10 +38,8 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
             return windows.open_it(now, goal)
         case Click(target, "left", 1, True) if not target.inside and (page := _page(now, target.name)) is not None:
             return clicking.go_to(now, page)
-        case Click(target, "left", 1) if (choice := _in_combo(now, target)) is not None:
-            return pursue(now, choice)
         case Click():
-            return clicking.click(now, goal)
+            return _then(now, clicking.click_or_choose(now, goal))
         case Toggle(target, on) if (choice := _as_choice(now, target, on=on)) is not None:
             return pursue(now, choice)
         case Toggle():
@@ -103,11 +100,3 @@ def _as_choice(now: Now, target: Target, *, on: bool) -> Choose | None:
     if place is None or place.role != "combo box" or not place.choices:
         return None
     return Choose(place.choices[0], Target(place.control, inside=target.inside) if place.control else target)
-
-
-def _in_combo(now: Now, target: Target) -> Choose | None:
-    """Return a choice if the heading is a combo box: "Slight under Hinting"."""
-    if not target.under or not target.name:
-        return None
-    control = Target(target.under, inside=target.inside)
-    return Choose(target.name, control) if now.finder.best(control, COMBOS) is not None else None
