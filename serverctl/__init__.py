@@ -1,6 +1,5 @@
-"""The server controller: the right vLLM for this machine, started, watched, repaired and explained.
+"""The server controller: plans, starts, watches, repairs and explains a local vLLM.
 
-A pure core (`hardware`, `models`, `plan`, `capabilities`, `diagnose`) says what is there, what to start and what went
-wrong; one owner (`process`) alone starts and stops things. It never imports `agent`: the agent asks it for one thing,
-an endpoint that is ready, with the limits it was started with.
+`hardware`, `models`, `plan`, `vllm` and `diagnose` decide what to start and explain failures; `process` starts and
+stops servers. It never imports `agent`, which uses only `endpoint`: a ready server with its limits.
 """

@@ -36,13 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f"Did you mean {near[0]}?" if near else "See mai-server --help."
         return say_error("mai-server", UsageError(f"There is no command {name!r}.", hint))
-    # What follows "--" is for vLLM, a --json there too.
+    # Arguments after "--" are for vLLM, even --json.
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return run_command("mai-server", f"serverctl.commands.{name}", arguments, "--json" in own)
 
 
 def _about(word: str) -> int:
-    """Help or version. Without any word the help too, but as a usage error."""
+    """Print the help or the version. Without arguments, print the help and return the status of a usage error."""
     if word in ("--version", "-V"):
         from importlib.metadata import PackageNotFoundError, version
 

@@ -1,4 +1,4 @@
-"""The person's own server settings: the `[server]` table of mai-agent's config.toml.
+"""The user's server settings: the `[server]` table of mai-agent's config.toml.
 
 [server]
 model = "MAI-UI-8B"
@@ -29,34 +29,34 @@ from serverctl.plan.settings import KNOBS, check_value
 
 
 class ServerConfig(BaseModel):
-    """What a person wrote down. What is no field is a knob, for every model."""
+    """The `[server]` table. Entries that are no field are vLLM settings for every model."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
-    model: str | None = None  # as on the command line, as the two below
+    model: str | None = None  # like the options of the same names, as are the next two
     preset: str | None = None
     vllm_python: str | None = None
-    # where the server listens; None for a free one
+    # the server's port; None for any free port
     port: int | None = Field(None, ge=1, le=65_535, description="It is a number from 1 to 65535.")
     idle: str | None = Field(None, pattern=r"^[1-9]\d*(\.\d+)?[smh]?$", description="Write it like 15m, 90s or 2h.")
     flags: list[str] = Field([], description='Write flags = ["--seed", "0"].')
-    # an hour of one card by its name, in the person's own currency
+    # price of one hour of a card, by its name, in the user's currency
     prices: dict[str, Annotated[float, Field(ge=0)]] = Field({}, description="Write [server.prices] with L4 = 0.70.")
-    # knobs for one model, by its name in lower case
+    # vLLM settings for one model, by its name in lower case
     models: dict[str, dict[str, Any]] = Field({}, description='Write [server.models."NAME"] for each model.')
 
     @property
     def idle_seconds(self) -> float | None:
-        """Seconds without a request after which a server ends; None for never."""
+        """Seconds without a request after which a server stops; None for never."""
         return duration(self.idle) if self.idle else None
 
     def overrides(self, model: str | None) -> dict[str, Any]:
-        """The person's values for a model: its own win over those for every model."""
+        """Return the settings for a model. Its own override those for every model."""
         return {**(self.model_extra or {}), **self.models.get((model or "").casefold(), {})}
 
 
 def load_server_config() -> ServerConfig:
-    """The `[server]` table, and MAI_SERVER_VLLM_PYTHON. Raises UsageError naming what is wrong in the file."""
+    """Read the `[server]` table and MAI_SERVER_VLLM_PYTHON. Raises UsageError that names the error in the file."""
     path = settings_path()
     where = f"In {path}, [server]"
     config = check_settings(ServerConfig, read_settings(path).get("server", {}), f"{where}:")

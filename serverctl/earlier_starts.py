@@ -1,6 +1,6 @@
-"""What starts taught, kept on disk: the memory that vLLM measured, and the adjustments after which a server answered.
+"""Stores results of starts: the memory that vLLM measured, and the adjustments with which a server became ready.
 
-The next start of the same model on the same cards begins there.
+The next start of the same model on the same cards uses them.
 """
 
 import json
@@ -17,13 +17,13 @@ from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.memory import Measured, measurement_key
 from serverctl.plan.settings import Settings, check_value
 
-#: Values that say something about the moment, not about the card: they are found anew at every start.
+#: Adjustments that depend on the current situation, not on the card: not stored.
 _OF_THE_MOMENT = ("gpu_memory_utilization",)
 _AGAIN = "worked at an earlier start: "
 
 
 def read_measurements() -> dict[str, Measured]:
-    """Return every measurement by its `measurement_key`; they replace the planner's seeds."""
+    """Return every measurement by its `measurement_key`; they replace the planner's estimates."""
     entries = {key: entry for key, entry in read_json_object(calibration_file()).items() if isinstance(entry, dict)}
     found = {key: _measured(entry) for key, entry in entries.items()}
     return {key: measured for key, measured in found.items() if measured != Measured()}
@@ -37,14 +37,14 @@ def _measured(entry: dict[str, Any]) -> Measured:
 def keep_measurement(
     vllm: str, card: str, model: Model, precision: Precision, settings: Settings, measured: Measured
 ) -> None:
-    """Keep what a start took."""
+    """Store the measured memory of a start."""
     known = {name: value for name, value in asdict(measured).items() if value is not None}
     document = read_json_object(calibration_file()) | {measurement_key(vllm, card, model, precision, settings): known}
     keep_json(calibration_file(), document)
 
 
 def measure(report: StartReport, plan: Plan, vllm: str) -> None:
-    """Keep what a start on cards really took, if vLLM printed its breakdown."""
+    """Store the memory of a start on cards, if vLLM printed its breakdown."""
     if not plan.gpus or report.consumed is None or report.activations is None:
         return
     context = max(0, report.consumed - report.weights) if report.weights else None
@@ -54,7 +54,7 @@ def measure(report: StartReport, plan: Plan, vllm: str) -> None:
 
 
 def recall_adjustments(plan: Plan, goal: Goal, vllm: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return adjustments and their reasons that worked before for this plan; empty where none were needed."""
+    """Return the adjustments that worked before for this plan, and their reasons; empty if there are none."""
     entry = read_json_object(good_plans_file()).get(_key(plan, goal, vllm))
     found = entry if isinstance(entry, Mapping) else {}
     values, reasons = found.get("adjustments"), found.get("because")
@@ -68,7 +68,7 @@ def recall_adjustments(plan: Plan, goal: Goal, vllm: str) -> tuple[dict[str, Any
 
 
 def keep_adjustments(first_plan: Plan, goal: Goal, vllm: str) -> None:
-    """Keep a goal's adjustments after its server answered; a goal without any forgets earlier ones."""
+    """Store a goal's adjustments after its server became ready. Without adjustments, delete the stored ones."""
     document = read_json_object(good_plans_file())
     values = {name: value for name, value in goal.adjustments.items() if name not in _OF_THE_MOMENT}
     key = _key(first_plan, goal, vllm)
@@ -87,10 +87,10 @@ def _key(plan: Plan, goal: Goal, vllm: str) -> str:
 
 
 def _checked(name: str, value: Any) -> Any:
-    """Return an adjustment's value as it must be. Raises UsageError."""
+    """Check and convert the value of an adjustment. Raises UsageError."""
     if name in ("precision", "model"):
         if not isinstance(value, str) or (name == "precision" and value not in get_args(Precision)):
             raise UsageError(f"{name} cannot be {value!r}.")
         return value
-    # None takes a planned value back (an attention backend, a format of the KV cache).
+    # None removes a planned value (an attention backend, a format of the KV cache).
     return None if value is None else check_value(name, value, str(good_plans_file()))

@@ -1,4 +1,4 @@
-"""The one thing `agent` asks this package for: an endpoint that is ready, with the limits it was started with."""
+"""The interface for `agent`: returns a ready server with its limits, starting one if needed."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ __all__ = [
 
 #: Receives sentences about the progress.
 Tell: TypeAlias = Callable[[str], None]
-#: Raises when the person wants to stop.
+#: Raises if the user wants to stop.
 CheckStop: TypeAlias = Callable[[], None]
-#: Asks a yes-or-no question; None without a person to ask.
+#: Asks the user a yes-or-no question.
 Ask: TypeAlias = Callable[[str], bool]
 
 
@@ -42,7 +42,7 @@ def why_no_accelerator() -> str:
 
 
 def running_server(model: str | None = None) -> str | None:
-    """The name of a server that runs or is on its way: the least busy of those that serve the named model."""
+    """Return the name of a running or starting server, the least busy one with the model if given; None without one."""
     found = control.live_servers(model)
     if len(found) < 2:
         return found[0].name if found else None
@@ -50,7 +50,7 @@ def running_server(model: str | None = None) -> str | None:
 
 
 def _load(state: State) -> int:
-    """Requests of a server now; replicas are told apart by it."""
+    """Return a server's current number of requests, to choose between replicas."""
     metrics = control.metrics_of(state)
     return 0 if metrics is None else (metrics.running or 0) + (metrics.waiting or 0)
 
@@ -63,22 +63,22 @@ def ready_server(
     ask: Ask | None = None,
     beside: Sequence[str] = (),
 ) -> ReadyServer:
-    """Return the server to use: a running one, or one that is started now and waited for.
+    """Return a running server, or start one and wait until it is ready.
 
     Args:
-        model: a known name, a repository or a folder; None for the running one's, or by memory.
+        model: a known name, a repository or a folder; None for any running server, or a choice by memory.
         preset: for a new server.
-        tell: is told what happens.
-        check_stop: a start of ours is stopped when it raises.
-        ask: asks whether vLLM may be installed.
-        beside: models that will be asked for next: a new server leaves them their share of the cards.
+        tell: receives progress messages.
+        check_stop: if it raises, a server started here is stopped.
+        ask: asks whether to install vLLM; None if nobody can be asked.
+        beside: further models that will be needed; a new server leaves them their share of the cards.
 
-    Raises MaiError where it could not be started, or cannot be on this machine.
+    Raises MaiError if the server cannot be started.
     """
     name = running_server(model)
     if name is None:
         for other in control.live_servers():
-            if not other.is_ready:  # nobody knows yet what it serves, and what memory it leaves
+            if not other.is_ready:  # its model and its memory use are not known yet
                 tell(f"Waiting for the server {other.name!r}, which is not ready yet.")
                 control.wait_ready(other.name, lambda _: check_stop())
         name = running_server(model)
@@ -104,10 +104,10 @@ def _launch(
     ask: Ask | None,
     beside: Sequence[str],
 ) -> tuple[str, bool]:
-    """Starts a server in the background: under the default name, or the model's own beside others.
+    """Start a server in the background, under the default name or, beside others, the model's name.
 
-    Gives its name, and whether it was started here: another program may have been quicker. Raises MaiError where others
-    run, and the memory that they leave does not hold this one.
+    Return its name, and whether it was started here: another program may have been faster. Raises MaiError if other
+    servers leave too little memory.
     """
     others = control.live_servers()
     resolved = resolve(model, preset)
@@ -139,7 +139,7 @@ def _launch(
 
 
 def _not_used_by(others: Sequence[State], hardware: Hardware) -> Hardware:
-    """The cards that no server of ours uses; all cards where each is used: they may have room left."""
+    """Return the hardware with only the unused cards, or with all if none is unused: they may have memory left."""
     used: set[str] = set()
     for state in others:
         with suppress(MaiError):
@@ -149,13 +149,13 @@ def _not_used_by(others: Sequence[State], hardware: Hardware) -> Hardware:
 
 
 def _names_for(model: str) -> Iterator[str]:
-    """Names for a server, the best first: the default one, the model's, the model's with a number."""
+    """Yield names for a server: the default one, the model's, then the model's with a number."""
     own = control.name_of_model(model)
     yield from (control.DEFAULT_NAME, own, *(f"{own}-{number}" for number in range(2, 100)))
 
 
 def _told_once(tell: Tell, check_stop: CheckStop) -> Report:
-    """Tells each step of an installation once; it ends when `check_stop` raises."""
+    """Return a progress callback that reports each step of an installation once and calls `check_stop`."""
     last = ""
 
     def report(now: Progress) -> None:
@@ -169,7 +169,7 @@ def _told_once(tell: Tell, check_stop: CheckStop) -> Report:
 
 
 def _wait(name: str, tell: Tell, check_stop: CheckStop) -> State:
-    """Waits for a server, telling of its stages and of what happened on the way."""
+    """Wait for a server, and report its stages and events."""
     announcer = control.Announcer(time.time() - 1.0)
 
     def progress(state: State) -> None:
@@ -183,9 +183,9 @@ def _wait(name: str, tell: Tell, check_stop: CheckStop) -> State:
 
 
 def server_now(name: str) -> tuple[Literal["ready", "coming", "gone"], str]:
-    """What became of a server whose client lost it, and a sentence about it."""
+    """Return the status of a server that a client lost the connection to, with an explanation."""
     folder = Folder(name)
-    restarting = folder.is_restarting  # before its state: who ends it says so first, and takes it back last
+    restarting = folder.is_restarting  # read before the state: the mark is set first and removed last
     state = current_state(folder)
     if state.phase == "ready" and restarting:
         return "coming", "another setting is tried"
@@ -202,7 +202,7 @@ def server_now(name: str) -> tuple[Literal["ready", "coming", "gone"], str]:
 
 
 def server_load(name: str) -> str:
-    """A server's stage and load in a few words, first a number that misses its target; the unknown is left out."""
+    """Return a server's stage and load as short text. A number that misses its target comes first."""
     look = _watch(name).look()
     state, metrics = look.state, look.metrics
     if state.phase != "ready" or state.port is None:
@@ -231,7 +231,7 @@ def server_load(name: str) -> str:
 
 @cache
 def _watch(name: str) -> Watch:
-    """What is remembered of a server from look to look."""
+    """Return the cached watch of a server, which keeps metrics between calls."""
     return Watch(name)
 
 
@@ -251,16 +251,18 @@ def served(
     vllm_python: str | None = None,
     idle_seconds: float | None = None,
 ) -> Iterator[ReadyServer]:
-    """Start a server of a preset for the time of a block, beside none of ours: two would share the card's memory.
+    """Run a server for the duration of a block.
+
+    Raises MaiError if another server runs, because both would share the card's memory.
 
     Args:
-        preset, model: of the server; None for the usual one.
-        tell: is told what happens.
-        overrides: settings by name that win over the preset's.
+        preset, model: of the server; None for the default.
+        tell: receives progress messages.
+        overrides: settings by name that override the preset's.
         purpose: the first part of the server's name.
-        flags: vLLM's own.
-        vllm_python: the Python of an environment that has vLLM.
-        idle_seconds: the server ends after so long without a request, should this program be killed.
+        flags: vLLM flags.
+        vllm_python: the Python of an environment with vLLM.
+        idle_seconds: stop the server after this time without requests, in case this program is killed.
     """
     busy = control.live_servers()
     if busy:

@@ -1,6 +1,6 @@
-"""Reads what a plan is made from, and has it made: the one way to a plan for everybody above.
+"""Loads the inputs of a plan and makes it: the entry point to `plan/`, which itself reads no files.
 
-`plan/` itself reads nothing: the shipped tables, the measurements of this machine and the models are handed to it.
+The inputs are the shipped tables, this machine's measurements and the models.
 """
 
 from collections.abc import Sequence
@@ -20,32 +20,32 @@ from serverctl.plan.memory import MemoryTable, ProcessorTable, Seeds
 from serverctl.plan.speed import SpeedTable
 from serverctl.plan.tables import LimitTable, Presets, Tables
 
-#: Without a named model: the first that fits well. 8B answers a step in a fraction of 32B's time.
+#: Models to choose from if the user names none; the first that fits well wins. 8B needs a fraction of 32B's time.
 AUTOMATIC_MODELS = ("MAI-UI-8B", "MAI-UI-2B")
 
 
 @cache
 def load_presets() -> Presets:
-    """The shipped presets."""
+    """Load the shipped presets."""
     return Presets.read(load_config("presets/presets.toml"))
 
 
 @cache
 def memory_table() -> MemoryTable:
-    """The shipped seeds of the memory formula."""
+    """Load the shipped estimates for the memory formula."""
     data = load_config("memory.toml")
     return MemoryTable(Seeds(**data["seeds"]), data["utilization"], ProcessorTable(**data["cpu"]))
 
 
 @cache
 def speed_table() -> SpeedTable:
-    """The shipped numbers of speed estimates."""
+    """Load the shipped numbers for speed estimates."""
     return SpeedTable(**load_config("speed.toml"))
 
 
 @cache
 def limit_table() -> LimitTable:
-    """The shipped limits by memory, and those of single cards."""
+    """Load the shipped limits by memory tier and by card."""
     own = {
         name: {**card["limits"], "source": f"configs/gpus/cards.toml, {card['key']}"}
         for card in cards()
@@ -56,17 +56,17 @@ def limit_table() -> LimitTable:
 
 
 def load_tables(models: tuple[Model, ...]) -> Tables:
-    """What is known beforehand, with the measurements as they are now."""
+    """Load all tables, with the current measurements."""
     return Tables(load_presets(), memory_table(), limit_table(), read_measurements(), models)
 
 
 def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:
-    """The plan for some hardware, a goal and a version of vLLM.
+    """Return the plan for the hardware, the goal and the version of vLLM.
 
     Raises:
-        CannotPlanError: nothing works; the message says why and names the ways out.
-        UsageError: a model or preset that does not exist.
-        EnvironmentLacksError: the hub must be asked about a model, and cannot be.
+        CannotPlanError: nothing works; the message gives the reason and the alternatives.
+        UsageError: the model or preset does not exist.
+        EnvironmentLacksError: the hub is needed and cannot be reached.
     """
     wished = goal.adjustments.get("model") or goal.model
     model = find_model(str(wished)) if wished else None
@@ -74,7 +74,7 @@ def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:
 
 
 def plans_for(hardware: Hardware, goals: Sequence[Goal], vllm: str) -> tuple[Part, ...]:
-    """Plans of several models that run side by side. Raises as `plan_for`, or where they do not fit together."""
+    """Return plans for several models at the same time. Raises as `plan_for`, also if they do not fit together."""
     return plan_together(hardware, goals, lambda some, goal: plan_for(some, goal, vllm))
 
 

@@ -20,29 +20,29 @@ from serverctl.vllm.packages import Report
 if TYPE_CHECKING:
     from serverctl.config import ServerConfig
 
-#: Plans for hardware that is not here are checked against the newest supported vLLM.
+#: The version of vLLM for plans for other hardware: the newest supported one.
 NEWEST = "0.33.0"
 CPU_SNAPSHOT = "0.32.0-cpu"
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A goal with everything that its plan is made from."""
+    """A goal with everything that its plan needs."""
 
-    hardware: Hardware  # found or imagined
-    goal: Goal  # what is wanted
-    vllm: VllmEnvironment | None  # the vLLM that would run; None where none is installed or the hardware is imagined
-    capabilities: Capabilities  # of it, or the snapshot that speaks for it
-    config: "ServerConfig"  # the person's settings
+    hardware: Hardware  # detected or imagined
+    goal: Goal
+    vllm: VllmEnvironment | None  # the vLLM that would run; None if none is installed or the hardware is imagined
+    capabilities: Capabilities  # of that vLLM, or of a snapshot
+    config: "ServerConfig"  # the user's settings
 
     def with_vllm(self, agrees: Callable[[str], bool] | None, report: Report) -> "Resolved":
-        """The same with a vLLM to run, installed now if the person agrees; `agrees` is None where nobody can be asked.
+        """Return a copy with an installed vLLM. Install it if `agrees` returns True; None means nobody can be asked.
 
-        Raises MaiError where nothing can be served here, nobody agrees, or the installation fails.
+        Raises MaiError if no plan works, the user does not agree, or the installation fails.
         """
         if self.vllm is not None:
             return self
-        self.plan()  # what cannot be served must not be installed for
+        self.plan()  # raises before an installation that would be useless
         build = build_for(self.hardware)
         what = f"{build.packages[0]} for {build.about.split(',')[0]} (about {build.disk_gib:.0f} GiB)"
         if agrees is None:
@@ -58,7 +58,7 @@ class Resolved:
         return replace(self, vllm=found, capabilities=installed(found.python))
 
     def plan(self) -> Plan:
-        """The plan. Raises CannotPlanError or UsageError."""
+        """Make the plan. Raises CannotPlanError or UsageError."""
         if self.goal.preset == "reasoning" and self.goal.model is None:
             raise UsageError(
                 "The preset reasoning is for models that think first.", "Name one: --model Qwen3-VL-8B-Thinking."
@@ -70,7 +70,10 @@ class Resolved:
         return plan_for(self.hardware, self.goal, self.capabilities.version)
 
     def beside(self, models: Sequence[str]) -> tuple["Resolved", ...]:
-        """This wish and those for other models, each with its cards or its share of one. Raises as `plan`."""
+        """Divide the cards between this goal and other models. Raises as `plan`.
+
+        Return this goal first, then one for each model, each with its cards or its share of one.
+        """
         if not models:
             return (self,)
         if not all(model.strip() for model in models):
@@ -86,7 +89,7 @@ class Resolved:
 
 
 def _refuse_twice(models: Sequence[str]) -> None:
-    """Raises UsageError where two of some models are the same."""
+    """Raise UsageError if a model occurs twice."""
     if len(set(models)) < len(models):
         raise UsageError(
             "The same model is named twice.",
@@ -109,16 +112,16 @@ def resolve(
     vllm_python: str | None = None,
     hardware: Hardware | None = None,
 ) -> Resolved:
-    """Resolve a goal with the person's settings and this machine. Omitted values come from the settings or defaults.
+    """Resolve a goal with the user's settings and this machine. Omitted values come from the settings or defaults.
 
     Args:
         model, preset, force, vllm_python: as on the command line.
-        overrides: values of knobs, over those of the settings.
-        flags: vLLM's own, after those of the settings.
-        screen: width and height in pixels of the screen that will be looked at.
-        hardware: None for what is here.
+        overrides: vLLM settings that override the user's configuration.
+        flags: vLLM flags, added after the configured ones.
+        screen: width and height of the agent's screen in pixels.
+        hardware: None to detect it.
 
-    Raises UsageError for a wrong wish or settings file, EnvironmentLacksError for a Python that is not there.
+    Raises UsageError for invalid arguments or configuration, EnvironmentLacksError if the named Python does not exist.
     """
     from serverctl.config import load_server_config
 
@@ -142,7 +145,7 @@ def resolve(
 
 
 def snapshot_for(hardware: Hardware) -> Capabilities:
-    """The snapshot that speaks for a vLLM that is not installed: the build this machine would get."""
+    """Return the snapshot of the vLLM that would be installed for this hardware."""
     if hardware.vendor == "cpu":
         return snapshot(CPU_SNAPSHOT)
     if hardware.vendor == "nvidia" and hardware.driver is not None:
@@ -155,7 +158,7 @@ def snapshot_for(hardware: Hardware) -> Capabilities:
 
 
 def _canonical(model: str | None) -> str | None:
-    """The name that [server.models."NAME"] uses: a repository's known name, a folder's own."""
+    """Return the name for [server.models."NAME"]: the known name of a repository, or the name of a folder."""
     if model is None:
         return AUTOMATIC_MODELS[0]
     known = next(

@@ -1,4 +1,4 @@
-"""Watches a server's load or makes one, tries changes of settings by restarts, and keeps what is better."""
+"""Tunes a server: observes or generates a load, tries changed settings with restarts, and keeps improvements."""
 
 import asyncio
 import contextlib
@@ -27,20 +27,21 @@ from serverctl.process.load_record import read_record
 from serverctl.process.request import ServerRequest, prepare
 from serverctl.process.state import Folder, State, current_state
 
-#: Signals that end a program from outside.
+#: Signals that stop a program.
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: Between two looks at a load, seconds.
+#: Interval between two snapshots of a load, seconds.
 _LOOK_EVERY = 0.5
-#: A current load is watched for at most this long until enough of its requests have ended, seconds.
+#: Longest observation of a current load, while too few of its requests have ended, seconds.
 _MOST_WATCH_S = 60.0
-#: Changes that are tried at most: each is a restart and a bench.
+#: Maximum number of changes to try: each needs a restart and a benchmark.
 _MOST_TRIES = 2
 
 
 def observe(
     state: State, folder: Folder, request: ServerRequest, load: int | None, seconds: float, quiet: bool
 ) -> Window | None:
-    """The load to judge: a new one if asked for, the current one, the last one on record, or all since the start."""
+    """Return the load to judge: `load` generated requests at once, the current load, the last recorded one, or all
+    since the start. None if the server does not answer."""
     assert state.port is not None
     port, key = state.port, folder.key()
     if load is not None:
@@ -60,14 +61,14 @@ def observe(
             _watch(live, seconds)
         seen += live
         if enough(own := last_load(seen)):
-            return own  # an earlier load may be another one
-    # Later records overlap with `seen`; in between, counters would seem to fall.
+            return own  # an earlier load may be of another kind
+    # Skip later records: they overlap with `seen`, so that counters would seem to fall.
     recorded = [one for one in read_record(folder) if (state.ready_at or 0) <= one.at < seen[0].at]
     return last_load([*recorded, *seen]) or since_start(seen[-1])
 
 
 def _watch(live: Sequence[Snapshot], seconds: float) -> None:
-    """Wait, and longer if requests take so long that too few ended."""
+    """Wait for `seconds`, or longer if too few requests have ended."""
     end, latest = time.monotonic() + seconds, time.monotonic() + max(seconds, _MOST_WATCH_S)
     while (now := time.monotonic()) < latest:
         if now >= end and (not live or not live[-1].busy or enough(last_load(live))):
@@ -76,7 +77,7 @@ def _watch(live: Sequence[Snapshot], seconds: float) -> None:
 
 
 def _own_load(request: ServerRequest, clients: int) -> Workload:
-    """An agent's load: a new screenshot of the planned screen, some history, an action."""
+    """Return a workload like an agent's: a new screenshot of the planned screen, some history, an action."""
     requests = max(bounds()["least_requests"], bounds()["requests_per_client"] * clients)
     return Workload(
         sizes=(request.goal.screen,), requests=min(requests, 4 * bounds()["most_requests"]), concurrency=(clients,),
@@ -91,7 +92,7 @@ def _snapshot(port: int, key: str) -> Snapshot | None:
 
 @contextmanager
 def _looking(port: int, key: str) -> Iterator[list[Snapshot]]:
-    """Take snapshots of a server for the time of a block; the list is complete afterwards."""
+    """Take snapshots of a server during a block; the list is complete afterwards."""
     seen: list[Snapshot] = []
     over = threading.Event()
 
@@ -121,23 +122,23 @@ def _bench(state: State, folder: Folder, workload: Workload) -> Report:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How to change a server."""
+    """The server to tune, and how to restart it."""
 
     name: str  # of the server
-    request: ServerRequest  # what it runs with
+    request: ServerRequest  # its current request
     wait: float  # for running requests, seconds
     force: bool  # whether running requests are aborted instead
-    say: Callable[[str], None]  # is told each step
-    update: Callable[[State], None]  # is told the state of a server that starts
+    say: Callable[[str], None]  # receives a message for each step
+    update: Callable[[State], None]  # receives the state of a starting server
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One change that was tried."""
+    """The result of one change."""
 
     advice: Advice
     verdict: Verdict
-    before: Report | None = None  # None where nothing was measured
+    before: Report | None = None  # None if nothing was measured
     after: Report | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -151,13 +152,12 @@ class Tried:
 
 
 def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> list[Tried]:
-    """Try changes in turn until one is better; the server then runs with it, or as before.
+    """Try changes in turn until one is better. The server then runs with that change, otherwise as before.
 
-    New requests of clients are rejected meanwhile (status 503, Retry-After), so that only the trial's requests are
-    measured and none is aborted. After Ctrl-C, too, the server is as it was unless a change has proven better.
+    Meanwhile clients' new requests get status 503 with Retry-After, so that only the trial's requests are measured and
+    none is aborted. After Ctrl-C the server is also restored, unless a change was better.
 
-    Raises MaiError if running requests do not end in time (nothing was changed then), or if the server does not come
-    back as it was.
+    Raises MaiError if running requests do not end in time (then nothing changed), or if the server cannot be restored.
     """
     assert reading.window is not None
     folder = Folder(change.name)
@@ -178,7 +178,7 @@ def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> l
 
 
 def _wait_empty(change: Change, state: State) -> None:
-    """Wait until the last of the clients' requests is answered. Raises MaiError."""
+    """Wait until all clients' requests are answered. Raises MaiError after a timeout."""
     if change.force:
         return
     change.say("New requests are asked to come again. Waiting for those that run.")
@@ -193,7 +193,7 @@ def _wait_empty(change: Change, state: State) -> None:
 
 
 def _requests(change: Change, state: State) -> int:
-    """Count a server's requests: by its gate, which also knows requests that have not reached the engine."""
+    """Count a server's requests, preferably by its gate, which also counts requests before they reach the engine."""
     assert state.port is not None
     key = Folder(change.name).key()
     if (found := gate.inside(state.port, key)) is not None:
@@ -203,7 +203,7 @@ def _requests(change: Change, state: State) -> int:
 
 
 def _try(change: Change, advice: Advice, before: Report, workload: Workload) -> Tried:
-    """Restart with one change and measure; take it back if it is not better, or if anything goes wrong."""
+    """Restart with one change and measure. Revert it if it is not better or anything fails."""
     folder, kept = Folder(change.name), False
     try:
         change.say(f"Restarting with {advice.setting} = {advice.value}.")
@@ -229,7 +229,7 @@ def _try(change: Change, advice: Advice, before: Report, workload: Workload) -> 
 
 
 def _changed(request: ServerRequest, advice: Advice) -> ServerRequest:
-    """The request with one setting changed. A setting of the person's own stays their own, with another value."""
+    """Return the request with one setting changed. A user setting remains a user setting, with the new value."""
     goal = request.goal
     if advice.setting in goal.overrides:
         return replace(request, goal=replace(goal, overrides={**goal.overrides, advice.setting: advice.value}))
@@ -240,14 +240,14 @@ def _changed(request: ServerRequest, advice: Advice) -> ServerRequest:
 def _restart(change: Change, request: ServerRequest) -> State:
     """Restart on the same port, so that clients keep the address."""
     port = current_state(Folder(change.name)).port
-    with without_interrupt():  # between the two there is no server
+    with without_interrupt():  # Ctrl-C between the two calls would leave no server
         control.stop(change.name)
         control.launch(change.name, replace(request, port=port))
     return control.wait_ready(change.name, change.update)
 
 
 def _forget(request: ServerRequest) -> None:
-    """Remember the plan as it was: the next start must not take over a change that was taken back."""
+    """Store the original adjustments, so that the next start does not use a reverted change."""
     with contextlib.suppress(MaiError):
         prepared = prepare(request, request.goal)
         keep_adjustments(prepared.plan, request.goal, prepared.capabilities.version)
@@ -257,7 +257,7 @@ def _forget(request: ServerRequest) -> None:
 def ending_by_interrupt() -> Iterator[None]:
     """Raise KeyboardInterrupt also for SIGTERM and the end of the terminal, so that cleanup runs."""
     before = {number: signal.getsignal(number) for number in _ENDINGS[1:]}
-    heeded = [number for number, handler in before.items() if handler is not signal.SIG_IGN]  # nohup stays nohup
+    heeded = [number for number, handler in before.items() if handler is not signal.SIG_IGN]  # respect nohup
     for number in heeded:
         signal.signal(number, signal.default_int_handler)
     try:

@@ -1,4 +1,4 @@
-"""Watches one server over time: its metrics, its cards, and how its numbers compare with the targets."""
+"""Watches one server over time: its metrics, its cards, and the comparison with the targets."""
 
 import time
 from collections import deque
@@ -20,22 +20,22 @@ _WINDOW_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at a server."""
+    """The condition of a server at one moment."""
 
     state: State
     metrics: ServerMetrics | None = None  # since its start; None if it does not answer
-    gpus: tuple[GpuUse, ...] = ()  # its cards; () if NVML does not tell
-    judged: tuple[Judged, ...] = ()  # of the window, or since its start if nobody asked lately
+    gpus: tuple[GpuUse, ...] = ()  # its cards; () without NVML
+    judged: tuple[Judged, ...] = ()  # for the window, or since its start if there were no recent requests
     window_s: float | None = None  # length of the window; None for since its start
 
 
 class Watch:
-    """Looks at one server again and again.
+    """Watches one server. Keeps the metrics of the last 30 s for the current window.
 
     Args:
-        name: the server's.
-        gpus: tells how busy some cards are.
-        clock: seconds that only go forward.
+        name: of the server.
+        gpus: returns the use of cards.
+        clock: a monotonic clock in seconds.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Watch:
         self._pages: deque[tuple[float, str]] = deque()  # of /metrics, with their times
 
     def look(self) -> Look:
-        """The server now."""
+        """Return the current condition of the server."""
         state = current_state(self._folder)
         if not state.is_ready or state.port is None:
             self._pages.clear()
@@ -71,7 +71,7 @@ class Watch:
         if now > began:
             window, seconds = parse_window(first, page.body), now - began
             tokens = window.generation_tokens or 0
-            # A heartbeat asks for one token: heartbeats alone say nothing about an agent's requests.
+            # One token per request means only heartbeats, which say nothing about an agent's requests.
             if tokens > (window.finished or 0) and window.ttft is not None:
                 return Look(state, metrics, gpus, judge(window, gpus, tokens / seconds), round(seconds, 1))
         return Look(state, metrics, gpus, judge(metrics, gpus))
