@@ -1,1 +1,1 @@
-"""Log lines and an exit make a named failure; a failure makes the next plan, or a stop with an explanation."""
+"""Classifies failures from vLLM's log and exit status, and chooses the next start or a stop with an explanation."""

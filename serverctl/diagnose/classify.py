@@ -48,7 +48,7 @@ _BARE = re.compile(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)")
 _PARSER_ERROR = re.compile(r"^[\w. -]*\berror: ")
 #: Kinds that end a server even if no line says so.
 _DEADLY = frozenset({Kind.CUDA, Kind.NCCL, Kind.TRITON_SMEM, Kind.HOST_OOM, Kind.SHM, Kind.CARD, Kind.STALLED})
-#: Kinds that belong to a start and are no cause of a death while serving.
+#: Kinds that only occur during a start, so that they cannot be the cause of a crash while serving.
 _OF_STARTS = frozenset({
     Kind.MODEL, Kind.OFFLINE, Kind.NETWORK, Kind.VALUE, Kind.FLAG, Kind.FLAG_VALUE, Kind.PORT, Kind.REMOTE_CODE,
     Kind.GATED, Kind.TOKEN, Kind.ARCH, Kind.HF_VERSION, Kind.FREE_MEM, Kind.NO_KV, Kind.KV_SHORT, Kind.AUTOFIT_ZERO,
@@ -242,7 +242,7 @@ def _names_cause(text: str) -> bool:
 
 
 def _serving_cause(texts: Sequence[str], report: StartReport) -> tuple[Kind, str] | None:
-    """The cause of a death while serving, which stands near the death."""
+    """Return the cause of a crash while serving, which is logged shortly before the crash."""
     death = next((place for place, text in enumerate(texts) if CONSEQUENCE.search(text)), len(texts))
     near = texts[max(0, death - _NEAR) :]
     for patterns, memory in ((SURE, True), (LIKELY, False)):
@@ -266,7 +266,7 @@ def _oom(text: str, stage: Stage) -> Kind:
 
 
 def _sentence(text: str, position: int) -> str:
-    """The text from its exception's name on, of readable length."""
+    """Return the text from the exception's name on, shortened."""
     start = 0
     for found in _EXCEPTION.finditer(text[: position + 1]):
         start = found.start()

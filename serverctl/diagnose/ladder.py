@@ -16,9 +16,9 @@ from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.group import Group, share_of
 from serverctl.plan.settings import KNOBS, Settings
 
-#: Starts in all, the first included.
+#: Maximum number of starts, including the first.
 MOST_STARTS = 6
-#: Below this a screenshot of 1080p would be shrunk: not done unasked, pixels.
+#: Smallest automatic pixel budget of a screenshot: a smaller one would shrink 1080p.
 LEAST_EDGE = 2_097_152
 
 #: How an error of Python's begins.
@@ -63,7 +63,7 @@ class _View:
         return self.plan.settings
 
     def may(self, knob: str) -> bool:
-        """Whether a knob is ours to change."""
+        """Return whether a setting may be changed automatically."""
         if knob in self.goal.overrides:
             return False
         reason = self.plan.reasons.get(knob)
@@ -117,7 +117,7 @@ def _shrink(view: _View) -> Iterator[Step]:
 
 
 def _smaller_weights(view: _View) -> Iterator[Step]:
-    """8 bits, then a 4-bit checkpoint, then a smaller model if none was named."""
+    """Use 8-bit weights, then a 4-bit checkpoint, then a smaller model if the user named none."""
     plan = view.plan
     nvidia = plan.vendor == "nvidia"
     if plan.precision == "16-bit" and nvidia and view.may("quantization") and plan.model.own_precision == "16-bit":
@@ -130,7 +130,7 @@ def _smaller_weights(view: _View) -> Iterator[Step]:
 
 
 def _kv_short(view: _View) -> Iterator[Step]:
-    """The context that vLLM says fits, if an agent can live with it; otherwise room must be made."""
+    """Use the context that vLLM reports as fitting if it is long enough for an agent; otherwise free memory."""
     fits = int(view.failure.numbers.get("fits", 0))
     tokens = view.plan.model.image_tokens(*view.goal.screen, view.settings.longest_edge)
     floor = min(CONTEXT_STEPS[0], tokens + 3072)

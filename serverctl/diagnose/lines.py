@@ -1,13 +1,13 @@
 """Parses a line of vLLM's log: the plain format, JSON and uvicorn's.
 
-Before a line may stand our own time stamp, those of docker, compose, journald and Kubernetes, and names of ranks.
+Lines may have prefixes: our own timestamp, those of docker, compose, journald and Kubernetes, and names of ranks.
 """
 
 import json
 import re
 from dataclasses import dataclass
 
-#: Characters kept of a line: one picture in base64 would fill the memory.
+#: Lines are cut at this length: a base64 image would fill the memory.
 MOST_LINE = 16_384
 #: One line of JSON holds a whole traceback.
 _MOST_JSON = 1_000_000

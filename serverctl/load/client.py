@@ -12,7 +12,7 @@ from foundation.refusals import RefusalKind, refusal_of
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-#: The most requests at once; each has a connection, and an open file.
+#: Maximum number of concurrent requests; each needs a connection and a file descriptor.
 MOST_CONNECTIONS = 900
 
 #: Transient failures. A timeout is not one of them: the request would time out again.
@@ -38,7 +38,7 @@ _SENTENCES: dict[RefusalKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server that is asked."""
+    """The address of a server and how to call it."""
 
     base_url: str  # with the API's path, for example http://127.0.0.1:8000/v1
     api_key: str = field(repr=False)  # sent as a bearer token; "" for servers without one
@@ -47,7 +47,7 @@ class Endpoint:
 
     @property
     def is_local(self) -> bool:
-        """Whether what is sent stays on this machine."""
+        """True if requests stay on this machine."""
         return is_loopback(self.base_url)
 
     @property

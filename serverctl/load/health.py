@@ -1,4 +1,4 @@
-"""Compares a server's numbers with targets, and says what to do about each number that misses its target."""
+"""Compares a server's numbers with targets, and gives advice for each number that misses its target."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -70,7 +70,7 @@ def worst(found: Sequence[Judged]) -> Judged | None:
 
 
 def _judged(name: str, value: str | None, target: str, good: bool, advice: str) -> Judged:
-    """One number held against its target; `value` is None if it is not known."""
+    """Compare one number with its target; `value` is None if it is unknown."""
     if value is None:
         return Judged(name, "?", None, target)
     return Judged(name, value, good, target, "" if good else advice)
@@ -131,7 +131,7 @@ def _caches(metrics: ServerMetrics) -> list[Judged]:
 
 
 def _gpu(gpu: GpuUse, metrics: ServerMetrics) -> Judged:
-    """A card, which is not judged while no request runs."""
+    """Compare a card's use with its target. An idle server's card is not judged."""
     memory, wanted = "", targets().gpu_busy
     if gpu.used_bytes is not None and gpu.total_bytes:
         memory = f", {gpu.used_bytes / GIB:.1f} of {gpu.total_bytes / GIB:.1f} GiB"

@@ -25,7 +25,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class ServerMetrics:
-    """One reading. Several engines are added up (counters) or averaged (KV use); None is not reported."""
+    """One reading. Counters are summed over engines, KV use is averaged; None is not reported."""
 
     kv_usage: float | None = None  # share of the KV cache in use, 0 to 1
     kv_tokens: int | None = None  # tokens that the KV cache holds, of all engines
@@ -98,14 +98,14 @@ _LATENCIES = {
     "queue": ("request_queue_time_seconds",),
 }  # fmt: skip
 
-#: How the names of samples end that only ever grow.
+#: Suffixes of samples that never decrease.
 _GROWING = ("_total", "_bucket", "_sum", "_count")
 #: Samples by the name of their metric, without "vllm:": labels and value.
 Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]
 
 
 def parse_metrics(text: str) -> ServerMetrics:
-    """Metrics from Prometheus' text format. Lines that are none are skipped."""
+    """Parse metrics in Prometheus' text format, and skip other lines."""
     return _read(read_samples(text))
 
 
@@ -158,7 +158,7 @@ def _read(samples: "Samples") -> ServerMetrics:
 
 
 def read_samples(text: str) -> Samples:
-    """Samples one family at a time; a line that Prometheus' parser refuses costs only its own family."""
+    """Yield samples one family at a time, so that an invalid line only loses its own family."""
     from prometheus_client.parser import text_string_to_metric_families
 
     kept = [line for line in text.splitlines() if line.startswith(("vllm:", "# TYPE vllm:"))]
@@ -190,7 +190,7 @@ def _numbers(info: list[Mapping[str, str]], label: str) -> list[float]:
 
 
 def _sum(values: list[float]) -> float | None:
-    """The sum; None of nothing, and if it overflows."""
+    """Return the sum; None if there are no values or it overflows."""
     whole = sum(values)
     return whole if values and math.isfinite(whole) else None
 
@@ -201,7 +201,7 @@ def _whole(values: list[float]) -> int | None:
 
 
 def _kv_tokens(info: list[Mapping[str, str]]) -> int | None:
-    """Tokens of all engines' caches: said outright, or blocks times their size (older versions)."""
+    """Return the tokens of all engines' caches, as reported or, in older versions, blocks times block size."""
     said = _whole(_numbers(info, "kv_cache_size_tokens"))
     if said is not None:
         return said

@@ -12,7 +12,7 @@ class EndedEarlyError(Exception):
 
 
 async def together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all; the first exception ends the others and is raised as it is."""
+    """Run all coroutines. The first exception cancels the others and is raised unchanged."""
     try:
         async with asyncio.TaskGroup() as group:
             for one in work:

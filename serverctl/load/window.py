@@ -1,7 +1,7 @@
-"""What a server counted between two moments, and what was seen in between.
+"""Computes a server's load in a time window from snapshots of its counters.
 
-Metrics since the start say little about the load of now: they include the readiness probe, a slow first request and a
-quiet night. Snapshots are small enough to keep many, so that any two make a window of time.
+Metrics since the start say little about the current load: they include the readiness probe, a slow first request and
+idle time. Snapshots are small enough to keep many, and any two of them define a window.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any
 
 from serverctl.load.metrics import quantile, rate, read_samples
 
-#: Counters by our names: the metrics of vLLM 0.32 and 0.33, summed over engines and labels. Seconds and numbers.
+#: Our names of counters, and the metrics of vLLM 0.32 and 0.33, summed over engines and labels. Seconds and counts.
 _COUNTERS = {
     "finished": "request_success_total",
     "first_token_s": "time_to_first_token_seconds_sum",
@@ -31,7 +31,7 @@ _COUNTERS = {
     "image_queries": "mm_cache_queries_total",
     "image_hits": "mm_cache_hits_total",
 }
-#: Values of the moment. The use of the KV cache is the fullest engine's share, 0 to 1.
+#: Current values. The use of the KV cache is that of the fullest engine, 0 to 1.
 _GAUGES = {"running": "num_requests_running", "waiting": "num_requests_waiting"}
 _KV_USE = "kv_cache_usage_perc"
 _QUEUE_BUCKET = "request_queue_time_seconds_bucket"
@@ -41,7 +41,7 @@ _PAUSE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Counters and loads at a moment. A missing name is a number that the server does not report."""
+    """Counters and loads at one moment. Names are missing if the server does not report them."""
 
     at: float  # seconds since the epoch
     counters: Mapping[str, float] = field(default_factory=dict)  # by the names above
@@ -71,7 +71,7 @@ class Snapshot:
 
 
 def take_snapshot(text: str, at: float) -> Snapshot:
-    """A snapshot of a /metrics page (Prometheus' text format), read at a time in seconds since the epoch."""
+    """Make a snapshot of a /metrics page (Prometheus' text format) that was read at a time, seconds since the epoch."""
     samples = read_samples(text)
 
     def added(names: Mapping[str, str]) -> dict[str, float]:
@@ -116,7 +116,7 @@ class Window:
     since_start: bool = False  # whether the first snapshot is an empty one: the time of the load is unknown then
 
     def grown(self, counter: str) -> float | None:
-        """How much a counter has grown; None if it is not reported, or the server was started anew."""
+        """Return the increase of a counter; None if it is not reported or the server was restarted."""
         first, last = self.snapshots[0].counters, self.snapshots[-1].counters
         if counter not in last:
             return None
@@ -124,7 +124,7 @@ class Window:
         return grown if grown >= 0 else None
 
     def ratio(self, part: str, whole: str) -> float | None:
-        """The growth of one counter by that of another; None if either is unknown, or the second did not grow."""
+        """Return the ratio of two counters' increases; None if either is unknown or the second did not increase."""
         return rate(self.grown(part), self.grown(whole))
 
     @property
@@ -174,7 +174,7 @@ class Window:
         return max(seen, default=None)
 
     def most_while_waiting(self, load: str) -> float | None:
-        """The highest load at a moment at which a request waited; None if none was seen to wait."""
+        """Return the highest load of a snapshot in which a request waited; None if none waited."""
         seen = [one.loads[load] for one in self.snapshots if one.loads.get("waiting", 0) > 0 and load in one.loads]
         return max(seen, default=None)
 

@@ -1,1 +1,1 @@
-"""Many screenshots and instructions from one file, answers into another: resumable, and with bounded memory."""
+"""Answers a file of requests (screenshots and instructions): resumable, and with bounded memory."""

@@ -1,4 +1,4 @@
-"""The answers file: one JSON object a line, written at once, and read again to go on after a stop."""
+"""The answers file: JSON lines, written immediately, and read again to resume a batch."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from foundation.errors import MaiError, UsageError
 
-#: The beginning of every line: a cut-off last line that begins otherwise is not ours.
+#: The beginning of every line. A cut-off last line with another beginning was not written by us.
 _BEGINNING = b'{"id": "'
 #: Names of broken lines of the request file; a mended line has another name.
 _OF_A_LINE = re.compile(r"line \d+")
@@ -19,7 +19,7 @@ _OF_A_LINE = re.compile(r"line \d+")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One request's outcome."""
+    """The outcome of one request."""
 
     id: str  # of the request
     text: str | None = None  # None for a failure
@@ -67,7 +67,7 @@ class AnswersFile:
         if path.exists() and not path.is_file():
             raise UsageError(f"{path} is not a file.", "Answers need a file, so that a batch can go on.")
         try:
-            self._file = path.open("a+b", buffering=0)  # what is written is on disk, or it is an error at once
+            self._file = path.open("a+b", buffering=0)  # unbuffered, so that write errors appear at once
         except OSError as error:
             raise UsageError(f"{path} cannot be written: {error.strerror or error}.", "Name another --out.") from error
         try:
@@ -97,11 +97,11 @@ class AnswersFile:
                 elif raw.strip():
                     raise self._foreign(f"line {number}")
                 good_until += len(raw)
-        if not raw.endswith(b"\n"):  # whole but for its end
+        if not raw.endswith(b"\n"):  # complete except for the line end
             self._append(b"\n")
 
     def _cut_off(self, last: bytes, good_until: int) -> None:
-        cut = last.rstrip(b"\0")  # zeros are what a power cut leaves of the end
+        cut = last.rstrip(b"\0")  # a power cut can leave zeros at the end
         if not (cut.startswith(_BEGINNING) or _BEGINNING.startswith(cut)):
             raise self._foreign("its last line")
         self._file.truncate(good_until)
@@ -116,9 +116,9 @@ class AnswersFile:
         )
 
     def forget_failures(self, ids: Iterable[str]) -> None:
-        """Remove the failures that will be tried again, so that every request has one line in the end.
+        """Remove the failures that will be retried, so that every request has one line in the end.
 
-        The file is replaced as a whole: a program that dies in the middle leaves the old one or the new one.
+        The file is replaced atomically.
         """
         again = self.failed & (set(ids) | self.answered | {name for name in self.failed if _OF_A_LINE.fullmatch(name)})
         if not again:
@@ -143,7 +143,7 @@ class AnswersFile:
         self.failed -= again
 
     def write(self, answer: Answer) -> None:
-        """Write an answer to the disk now. Raises MaiError on failure (a full disk)."""
+        """Write an answer immediately. Raises MaiError on failure (a full disk)."""
         self._append(answer.line())
         self._remember(answer.id, answer.ok)
 
@@ -162,7 +162,7 @@ class AnswersFile:
 
 
 def _outcome(raw: bytes) -> tuple[str, bool] | None:
-    """A line's id, and whether it holds an answer; None if it is not ours."""
+    """Return a line's id, and whether it has an answer; None if we did not write it."""
     try:
         document = json.loads(raw)
     except ValueError:

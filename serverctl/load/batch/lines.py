@@ -1,4 +1,4 @@
-"""The request file: one JSON object a line, checked as a whole before anything is sent, read again one by one."""
+"""The request file: JSON lines, all checked before anything is sent, then read again one by one."""
 
 import difflib
 import json
@@ -24,7 +24,7 @@ _NAMED = 5
 
 
 class LineError(ValueError):
-    """A line is no request; the message is one sentence without the line's number."""
+    """A line is not a valid request. The message is one sentence without the line's number."""
 
 
 class Request(BaseModel):
@@ -196,7 +196,7 @@ def _check_images(request: Request, base: Path, known: dict[str, bool]) -> None:
 
 
 def resolve(written: str, base: Path) -> Path:
-    """The file that a line means: relative to the request file; ~ and file:// work."""
+    """Return the path of a file in a line, relative to the request file. Accepts ~ and file://."""
     return base / Path(written.removeprefix("file://")).expanduser()
 
 

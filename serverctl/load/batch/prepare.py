@@ -1,4 +1,4 @@
-"""Makes a request of a line: reads and resizes images, builds the chat, fills in defaults."""
+"""Turns a line into a request: reads and resizes images, builds the chat, fills in defaults."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from foundation.errors import UsageError
 from serverctl.load.batch.lines import Request, image_parts, is_fetched, resolve
 from serverctl.load.images import data_url, fitted
 
-#: Width and height of an image in pixels, to those at which it is sent.
+#: Maps the width and height of an image in pixels to the size at which it is sent.
 Fit: TypeAlias = Callable[[int, int], tuple[int, int]]
 
 
@@ -38,7 +38,7 @@ class Prepared:
 
 
 class ImageError(Exception):
-    """An image cannot be sent; the message is one sentence."""
+    """An image cannot be sent. The message is one sentence."""
 
 
 def prepare(request: Request, base: Path, defaults: Defaults, fit: Fit | None = None) -> Prepared:

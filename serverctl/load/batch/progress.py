@@ -22,7 +22,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._total = self._before = self._done = self._failed = 0
-        self._first = 0.0  # when the first request was over: what loads before it is no measure of the rest
+        self._first = 0.0  # when the first request ended; excluded from the rate, because it includes warm-up
 
     def start(self, total: int, before: int) -> None:
         """Begin with this many requests; earlier runs answered `before` of them."""
@@ -38,7 +38,7 @@ class Progress:
         self._show()
 
     def say(self, text: str) -> None:
-        """Tell the person one sentence."""
+        """Print one sentence."""
         remark(f"mai-server batch: {text}")
 
     def close(self) -> None:
@@ -94,6 +94,6 @@ class BarProgress(Progress):
             self._bar.console.print(text, highlight=False, markup=False)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
