@@ -1,1 +1,1 @@
-"""The plan for other supervisors and other machines: one module a format, all from the same plan and command."""
+"""Exports a plan for other supervisors and other machines. Each format has its own module."""

@@ -22,7 +22,7 @@ from serverctl.vllm.capabilities import Capabilities
 PINS = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HABANA_VISIBLE_MODULES")
 #: Seconds that a supervisor waits for a start: the value of VLLM_ENGINE_READY_TIMEOUT_S.
 START_SECONDS = 3600
-#: Where a container keeps the module of the gate; formats without a container set another PYTHONPATH.
+#: Folder of the gate's module inside a container; formats without a container set another PYTHONPATH.
 GATE_FOLDER = "/tmp/mai-gate"  # noqa: S108 -- nobody else is in the container
 #: vLLM's own flags that hold a secret: exports are copied around.
 _SECRET_FLAGS = ("--hf-token", "--api-key")
@@ -70,7 +70,7 @@ class Source:
     """The input of an export."""
 
     plan: Plan
-    hardware: Hardware  # found or imagined
+    hardware: Hardware  # detected or imagined
     capabilities: Capabilities  # of the vLLM that will serve
     goal: Goal  # formats that plan again start from it
     made_by: str  # the command line that makes this export again
@@ -139,7 +139,7 @@ def program_words(command: Command, python: Path | str | None = None) -> list[st
 
 
 def flag_groups(command: Command) -> list[list[str]]:
-    """The command's flags, each with its value; the person's own flags follow."""
+    """Return the command's flags, each with its value, then the user's own flags."""
     own: list[list[str]] = []
     for word in command.extra:
         if word.startswith("-") or not own:
@@ -240,7 +240,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def check_secrets(command: Command) -> None:
-    """Raise UsageError if a flag of the person would write a secret into the export."""
+    """Raise UsageError if a user flag would write a secret into the export."""
     for flag in (word.split("=")[0] for word in command.extra):
         if flag in _SECRET_FLAGS:
             raise UsageError(

@@ -181,7 +181,7 @@ def yaml_template(name: str, **values: Any) -> list[Any]:
 
 
 def to_yaml(documents: Sequence[Mapping[str, Any]]) -> str:
-    """YAML as a person would write it: in order, a line an entry, no anchors."""
+    """Format YAML for readers: keys in order, one entry per line, no anchors."""
     import yaml
 
     class Plain(yaml.SafeDumper):

@@ -20,7 +20,7 @@ from serverctl.export.common import (
 )
 from serverctl.process import gate
 
-#: Where vLLM is, in a unit for hardware that is not here.
+#: The location of vLLM in a unit for imagined hardware.
 _PLACEHOLDER = "/opt/vllm/bin/python"
 #: systemd refuses these in a program's name, also quoted ("Executable name contains special characters").
 _UNSAFE = re.compile(r"""['"\\\x00-\x1f\x7f]""")

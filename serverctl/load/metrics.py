@@ -158,7 +158,7 @@ def _read(samples: "Samples") -> ServerMetrics:
 
 
 def read_samples(text: str) -> Samples:
-    """Yield samples one family at a time, so that an invalid line only loses its own family."""
+    """Parse the samples of a page one family at a time, so that an invalid line only loses its own family."""
     from prometheus_client.parser import text_string_to_metric_families
 
     kept = [line for line in text.splitlines() if line.startswith(("vllm:", "# TYPE vllm:"))]
