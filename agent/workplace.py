@@ -68,7 +68,7 @@ class Job:
     @contextmanager
     def _library_output(self) -> Iterator[None]:
         """Keep the output of libraries in the bundle, masked."""
-        from agent.record.mask import mask_file
+        from agent.record.mask_bundle import mask_file
 
         log = self.recorder.path / LOG_NAME
         try:
@@ -146,7 +146,7 @@ class Workplace:
         from agent.desktop.protocol.desktop import DEFAULT_CHORD
         from agent.families.registry import DEFAULT_FAMILY
         from agent.record.bundle import Recorder
-        from agent.record.redact import Redactor
+        from agent.record.redactor import Redactor
         from agent.run.session import Request
         from agent.safety.run_registry import Registered
 

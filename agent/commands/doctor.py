@@ -194,7 +194,7 @@ def _endpoint(url: str, settings: Settings) -> str:
     from agent.model.clients import client_of
     from agent.model.endpoint import Endpoint, EngineChoice
     from agent.model.engines import named_endpoint
-    from agent.run.calibration.memory import remembered
+    from agent.run.calibration.remembered import remembered
 
     choice = EngineChoice("endpoint", url, settings.get("model"), settings.api_key)
 

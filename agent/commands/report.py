@@ -11,7 +11,7 @@ from foundation.command_line import Parser
 from foundation.printing import put, put_json, remark
 
 if TYPE_CHECKING:
-    from agent.record.redact import Redactor
+    from agent.record.redactor import Redactor
 
 #: What was written, as --json says it.
 Said: TypeAlias = dict[str, Any]
@@ -46,7 +46,7 @@ def _parser() -> Parser:
 
 def main(argv: Sequence[str]) -> int:
     """Write it."""
-    from agent.record.redact import Redactor
+    from agent.record.redactor import Redactor
     from agent.record.report import write_report
 
     options = _parser().parse_args(argv)
@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
     redactor = Redactor(secrets=options.redact) if options.redact else None
     changed = None
     if options.redact_run:
-        from agent.record.mask import mask_run
+        from agent.record.mask_bundle import mask_run
 
         changed = mask_run(bundle, redactor or Redactor())
         bundle = read_bundle(bundle.path)

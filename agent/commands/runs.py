@@ -21,7 +21,7 @@ from foundation.stray_output import LOG_NAME
 if TYPE_CHECKING:
     from agent.evidence.undo import Result
     from agent.evidence.undo_plan import Item
-    from agent.record.undo import RunUndo
+    from agent.record.undo_run import RunUndo
 
 
 def main(argv: Sequence[str]) -> int:
@@ -161,7 +161,7 @@ def undo_main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     if options.json and not (options.yes or options.dry_run):
         raise UsageError("--json cannot ask.", "Add --yes to undo, or --dry-run to see what would be undone.")
-    from agent.record.undo import RunUndo
+    from agent.record.undo_run import RunUndo
 
     undoing = RunUndo(recorded_run(options))
     if not options.json:

@@ -31,7 +31,7 @@ from agent.events.run_events import (
     Warned,
 )
 from agent.record.bundle import target_file
-from agent.record.redact import Redactor
+from agent.record.redactor import Redactor
 from agent.safety.naming import named, unplaced
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json

@@ -20,7 +20,7 @@ class Change:
     what: str
     before: str | None  # None: it did not exist, or was not set
     after: str | None  # None: it no longer exists, or was reset
-    #: Undo data as plain JSON, read by `agent.desktop.evidence`; None if the change cannot be undone.
+    #: Undo data as plain JSON, read by `agent.desktop.changes`; None if the change cannot be undone.
     undo: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:

@@ -35,7 +35,7 @@ class LinuxDesktop(ABC):
 
     def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
         """See `Desktop.open_witness`."""
-        from agent.desktop.evidence.witness import LinuxWitness
+        from agent.desktop.changes.witness import LinuxWitness
 
         return LinuxWitness(environ, self.open_windows, ClipboardWatch(self._open_clipboard()), without)
 

@@ -71,7 +71,7 @@ class Undo:
         return results
 
     def _put_back(self, item: Item, failed: list[Item]) -> Result:
-        from agent.desktop.evidence.put_back import CannotPutBackError, put_back
+        from agent.desktop.changes.put_back import CannotPutBackError, put_back
 
         if any(item.holds(other) for other in failed):
             return Result(item, False, "something in it could not be put back")
@@ -97,7 +97,7 @@ class Undo:
             return False
 
     def _standing(self, undo: Mapping[str, Any]) -> Standing:
-        from agent.desktop.evidence.put_back import CannotPutBackError, standing
+        from agent.desktop.changes.put_back import CannotPutBackError, standing
 
         if self._is_masked(undo):
             raise NotKnownError("a secret in its record is masked")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.record.read import Bundle
-from agent.record.redact import Redactor
+from agent.record.redactor import Redactor
 from agent.record.report.page import replace_file
 from agent.record.report.pictures import load
 from agent.record.report.view import screenshot, view_run, view_step

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agent.record.redact import Redactor
+from agent.record.redactor import Redactor
 from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
 from agent.settings import Settings

@@ -13,7 +13,7 @@ from agent.families.planner.family import Planner
 from agent.families.registry import get_family
 from agent.record.read import Bundle
 from agent.record.records import read_action
-from agent.record.redact import is_masked
+from agent.record.redactor import is_masked
 from agent.record.step_record import ActionRecord, StepRecord
 from agent.safety.input_history import InputHistory
 from agent.safety.policy import Policy

@@ -23,7 +23,7 @@ from agent.run.budgets import pixel_budget
 from agent.run.calibration.before_run import Wish, calibrated
 from agent.run.control.race import Race
 from agent.run.control.steering import Steering
-from agent.run.locate.targets import Zoom
+from agent.run.locate.resolve_point import Zoom
 from agent.run.loop.consent import Consent
 from agent.run.loop.context import Person, RunContext
 from agent.run.loop.loop import Loop

@@ -14,8 +14,8 @@ from textual.screen import Screen
 
 from agent.options import RunOptions
 from agent.tui.conductor import Conductor, Report
-from agent.tui.gate import Gate
-from agent.tui.memory import Memory
+from agent.tui.escape_filter import Gate
+from agent.tui.remembered import Memory
 from agent.tui.screens.run import RunScreen
 from agent.tui.view import RunView
 from foundation.foreign_text import harmless
@@ -59,7 +59,7 @@ class MaiApp(App[int]):
         usual = super().get_driver_class()
         if usual.__name__ != "LinuxDriver":  # Windows, a browser, or what TEXTUAL_DRIVER names
             return usual
-        from agent.tui.driver import PromptDriver
+        from agent.tui.escape_key_driver import PromptDriver
 
         return PromptDriver
 

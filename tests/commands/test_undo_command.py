@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent.cli import main
-from agent.desktop.evidence.files import Files
-from agent.desktop.evidence.home import Home
+from agent.desktop.changes.files import Files
+from agent.desktop.changes.home import Home
 from agent.record.run_record import RunRecord
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from agent.core.geometry import Size
-from agent.desktop.evidence.witness import LinuxWitness
+from agent.desktop.changes.witness import LinuxWitness
 from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.windows import open_windows
 from agent.record.read import Bundle, read_bundle
 from agent.record.run_record import RunRecord
-from agent.record.undo import RunUndo
+from agent.record.undo_run import RunUndo
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
 from foundation.errors import EnvironmentLacksError
 

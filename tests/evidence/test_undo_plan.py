@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.changes import Change
-from agent.desktop.evidence.entries import Entry
-from agent.desktop.evidence.files import compare
+from agent.desktop.changes.entries import Entry
+from agent.desktop.changes.files import compare
 from agent.evidence.undo_plan import NotKnownError, leaves_something, plan, relocated
 
 

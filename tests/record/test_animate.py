@@ -8,7 +8,7 @@ from PIL import Image
 from record.bundles import CLICK, a_bundle, a_step, noise, plain
 
 from agent.record.animate import write_animation
-from agent.record.redact import Redactor, Rules
+from agent.record.redactor import Redactor, Rules
 from foundation.errors import UsageError
 
 

@@ -14,7 +14,7 @@ from agent.core.actions import TypeText, describe
 from agent.families.registry import get_family
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
-from agent.record.redact import MASK, Redactor, Rules, is_masked
+from agent.record.redactor import MASK, Redactor, Rules, is_masked
 from agent.record.replay import replay
 from agent.safety.policy import Policy
 from foundation.errors import UsageError

@@ -22,7 +22,7 @@ from agent.core.actions import Click, Drag, Finish, Scroll, TypeText, describe, 
 from agent.core.geometry import DesktopPoint
 from agent.record.read import Bundle
 from agent.record.records import read_action
-from agent.record.redact import Redactor
+from agent.record.redactor import Redactor
 from agent.record.report import write_report
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import view_run, view_step

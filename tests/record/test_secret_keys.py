@@ -19,7 +19,7 @@ from agent.events.run_events import Acted, ApprovalAsked, ApprovalGiven, Decided
 from agent.families.registry import get_family
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
-from agent.record.redact import MASK, Redactor, Rules
+from agent.record.redactor import MASK, Redactor, Rules
 from agent.record.replay import replay
 from agent.record.report.view import view_step
 from agent.safety.policy import Policy

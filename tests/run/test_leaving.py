@@ -13,7 +13,7 @@ from stubs.two_models import BLACK, CLICK, GIVE_UP, OTHER, OVER, SECRET, WHITE, 
 from agent.core.geometry import Region
 from agent.events.run_events import Acted, Warned
 from agent.record.bundle import Recorder
-from agent.record.redact import Redactor
+from agent.record.redactor import Redactor
 from agent.safety.policy import Policy
 from agent.safety.policy_rules.disclosure import Leaving
 from agent.screen.outline import Element

@@ -15,7 +15,8 @@ from agent.events.run_events import Event, Receipt, RunFinished
 from agent.families.base import PromptRequest
 from agent.families.mai_ui.family import MaiUi
 from agent.model.request import ChatRequest
-from agent.run.loop import loop, watch
+from agent.run.loop import loop
+from agent.run.loop import witness_worker as watch
 from foundation.errors import ExitStatus
 
 CLICK = act("click", coordinate=[500, 500])

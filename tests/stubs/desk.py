@@ -20,7 +20,7 @@ from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, Limits, ServerKind
 from agent.run.budgets import answer_tokens
 from agent.run.control.steering import Steering
-from agent.run.locate.targets import PointModel, TargetFinder, Zoom
+from agent.run.locate.resolve_point import PointModel, TargetFinder, Zoom
 from agent.run.loop.consent import Consent
 from agent.run.loop.context import NoTools, RunContext
 from agent.run.loop.loop import Loop

@@ -29,7 +29,7 @@ from agent.screen.encode import EncodedImage, encode
 from agent.settings import Settings
 from agent.tui.app import MaiApp
 from agent.tui.conductor import ApprovalWanted, Report, Run, RunBegan
-from agent.tui.memory import Memory
+from agent.tui.remembered import Memory
 from agent.tui.screens.run import RunScreen
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus

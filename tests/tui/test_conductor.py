@@ -11,7 +11,7 @@ from stubs.terminal import VIEWPORT
 
 from agent.core.actions import PressKeys
 from agent.events.run_events import Event, Observed, RunEvent, RunFinished, Warned
-from agent.record.redact import Redactor
+from agent.record.redactor import Redactor
 from agent.safety.policy import Approval, Question
 from agent.tui.conductor import (
     ApprovalWanted,

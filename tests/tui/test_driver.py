@@ -12,9 +12,9 @@ from textual.drivers._writer_thread import WriterThread
 
 from agent.options import RunOptions
 from agent.settings import Settings
-from agent.tui import driver
+from agent.tui import escape_key_driver as driver
 from agent.tui.app import MaiApp
-from agent.tui.driver import LastingOutput, PromptDriver
+from agent.tui.escape_key_driver import LastingOutput, PromptDriver
 
 
 class Typist:

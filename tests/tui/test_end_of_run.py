@@ -149,7 +149,7 @@ async def test_a_run_that_is_not_verified_is_told_otherwise_than_one_that_is_don
 async def test_undoing_is_shown_first_and_done_after_a_yes(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str, undone: bool
 ) -> None:
-    monkeypatch.setattr("agent.record.undo.RunUndo", FakeUndoing)
+    monkeypatch.setattr("agent.record.undo_run.RunUndo", FakeUndoing)
     monkeypatch.setattr("agent.tui.screens.run._LOAD", 0.02)  # asking the server for it ended the undoing
     CARRIED_OUT.clear()
     (bench.bundle / "run.json").write_text("{}")
@@ -183,7 +183,7 @@ async def test_what_changed_nothing_offers_no_undo(bench: Bench) -> None:
 async def test_a_long_list_of_what_would_be_undone_is_read_by_j_and_k(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.record.undo.RunUndo", lambda bundle: LongUndoing())
+    monkeypatch.setattr("agent.record.undo_run.RunUndo", lambda bundle: LongUndoing())
     (bench.bundle / "run.json").write_text("{}")
     async with bench.app().run_test(size=(60, 16)) as pilot:
         await bench.feed(pilot, *bench.begins(), Receipt((UNDOABLE,)), *bench.ends(1), RunClosed())

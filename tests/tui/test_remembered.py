@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent.tui.memory import Memory
+from agent.tui.remembered import Memory
 
 
 def test_instructions_are_remembered_the_newest_last_and_each_once(tmp_path: Path) -> None:

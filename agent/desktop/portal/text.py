@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from agent.desktop.apps.catalogue import takes_text
-from agent.desktop.evidence.dconf import DconfStore
+from agent.desktop.changes.dconf import DconfStore
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.clipboard import PortalClipboard
 from agent.desktop.portal.input import PortalInput

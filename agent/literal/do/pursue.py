@@ -1,6 +1,8 @@
 """Dispatches each kind of goal to the function that pursues it."""
 
-from agent.literal.do import amounts, choosing, clicking, files, folders, keys, sums, text, texts, toggling, windows
+from agent.literal.do import amounts, choosing, clicking, files, folders, keys, sums, toggling, windows
+from agent.literal.do import type_text as text
+from agent.literal.do import write_document as texts
 from agent.literal.do.looking import known_place, page_named
 from agent.literal.do.now import Now, Pursuit
 from agent.literal.goals import (

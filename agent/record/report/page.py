@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.record.read import Bundle, read_bundle
-from agent.record.redact import Redactor
+from agent.record.redactor import Redactor
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import screenshot, view_run, view_step
 from foundation.errors import EnvironmentLacksError

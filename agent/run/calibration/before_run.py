@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent.core.geometry import Size
-from agent.run.calibration.memory import Case, Correction
+from agent.run.calibration.remembered import Case, Correction
 from agent.run.calibration.trial import Outcome, try_out
 from agent.run.models.roles import ServedModel
 from foundation.configs import state_folder

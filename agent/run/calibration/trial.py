@@ -15,8 +15,8 @@ from agent.model.asking import Progress, Retrying, Silence
 from agent.model.refusals import ModelError
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.fit import Fit, Sighting, Sizes, best_fit, is_constant, is_swapped, words_of
-from agent.run.calibration.memory import Correction
 from agent.run.calibration.picture import Mark, draw, draw_clicks, marks, side_of
+from agent.run.calibration.remembered import Correction
 from agent.run.models.roles import ServedModel
 from agent.screen.encode import encode, resize
 from agent.screen.encode import fit as fitted

@@ -40,7 +40,7 @@ from agent.run.control.worker import Worker
 from agent.run.loop.context import RunContext
 from agent.run.loop.fallback import DecidingModels
 from agent.run.loop.performer import Performed, Performer
-from agent.run.loop.watch import Watch
+from agent.run.loop.witness_worker import Watch
 from agent.run.models.actor import Reading
 from agent.run.models.assemble import DecidingModel
 from agent.run.models.settings import RunSettings

@@ -18,7 +18,7 @@ from agent.model.asking import Completion, Delta, ModelClient, Progress, Retryin
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, Message
 from agent.run.budgets import answer_tokens
-from agent.run.locate.targets import TargetFinder
+from agent.run.locate.resolve_point import TargetFinder
 from agent.run.models.history import History, estimate_tokens
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation

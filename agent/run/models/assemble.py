@@ -11,7 +11,7 @@ from agent.families.planner.family import Planner
 from agent.model.endpoint import Endpoint
 from agent.model.masked_client import MaskedClient
 from agent.run.budgets import answer_tokens, pixel_budget
-from agent.run.locate.targets import PointModel, TargetFinder, Zoom
+from agent.run.locate.resolve_point import PointModel, TargetFinder, Zoom
 from agent.run.models.actor import Actor
 from agent.run.models.history import History
 from agent.run.models.roles import ServedModel

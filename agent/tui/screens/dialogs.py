@@ -13,7 +13,7 @@ from agent.tui.widgets.keys import TextScroll
 from foundation.foreign_text import harmless
 
 if TYPE_CHECKING:
-    from agent.record.undo import RunUndo
+    from agent.record.undo_run import RunUndo
 
 
 #: What a person wants to do, and by which keys.

@@ -25,7 +25,7 @@ from agent.tui.conductor import (
     RunClosed,
     RunFailed,
 )
-from agent.tui.memory import Memory
+from agent.tui.remembered import Memory
 from agent.tui.screens.answering import AnsweringScreen
 from agent.tui.view import Mark, Row, RunView
 from agent.tui.widgets.approval import GRACE, ApprovalPanel

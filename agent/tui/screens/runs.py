@@ -199,7 +199,7 @@ class RunsScreen(Screen[None]):
         self.app.push_screen(CompareScreen(marked, bundle.path))
 
     def action_again(self) -> None:
-        from agent.record.redact import is_masked
+        from agent.record.redactor import is_masked
 
         if (bundle := self._chosen()) is None:
             return

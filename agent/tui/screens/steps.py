@@ -83,7 +83,7 @@ class StepsScreen(Screen[None]):
     async def action_undo(self) -> None:
         """Show what an undo would do; do it if the person agrees."""
         from agent.record.read import read_bundle
-        from agent.record.undo import RunUndo
+        from agent.record.undo_run import RunUndo
         from agent.tui.screens.dialogs import UndoScreen
 
         view = self.view

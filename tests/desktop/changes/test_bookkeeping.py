@@ -4,7 +4,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from agent.desktop.evidence.bookkeeping import (
+from agent.desktop.changes.bookkeeping import (
     is_file_left_out,
     is_neutral,
     is_setting_of_programs,

@@ -13,8 +13,8 @@ from typing import Any
 from agent.core.actions import shorten
 from agent.core.changes import Change
 from agent.events.run_events import Event, Receipt, RunFinished
-from agent.record.secret_forms import forms, typed_in
-from agent.record.secret_keys import SecretKeys
+from agent.record.secret_encodings import forms, typed_in
+from agent.record.secret_keystrokes import SecretKeys
 from foundation.configs import load_config
 from foundation.errors import UsageError
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.desktop.evidence.gvariant import parse, read, string
+from agent.desktop.changes.gvariant import parse, read, string
 
 TEXTS = [
     "'prefer-dark'", '"it\'s\\n\\u200b é"', "uint32 480", "1.1000000000000001", "true", "@as []", "b'hi'",

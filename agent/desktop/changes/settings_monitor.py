@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from jeepney import DBusAddress
 
-from agent.desktop.evidence.kde import marks
+from agent.desktop.changes.kde import marks
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
 

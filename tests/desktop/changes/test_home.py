@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.desktop.evidence import home as homes
-from agent.desktop.evidence.files import Files
-from agent.desktop.evidence.home import Home
+from agent.desktop.changes import home as homes
+from agent.desktop.changes.files import Files
+from agent.desktop.changes.home import Home
 
 
 @pytest.fixture

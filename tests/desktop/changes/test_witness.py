@@ -11,10 +11,10 @@ import pytest
 
 from agent.core.changes import Change
 from agent.core.geometry import Size
-from agent.desktop.evidence.bookkeeping import is_neutral
-from agent.desktop.evidence.put_back import standing
-from agent.desktop.evidence.settings_monitor import SettingsMonitor
-from agent.desktop.evidence.witness import LinuxWitness
+from agent.desktop.changes.bookkeeping import is_neutral
+from agent.desktop.changes.put_back import standing
+from agent.desktop.changes.settings_monitor import SettingsMonitor
+from agent.desktop.changes.witness import LinuxWitness
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.selections import X11Clipboard

@@ -35,7 +35,7 @@ class Memory:
 
     def add_instruction(self, text: str) -> None:
         """Remember an instruction as the newest; one with a secret is not written to disk."""
-        from agent.record.redact import Redactor
+        from agent.record.redactor import Redactor
 
         self.instructions = [*(old for old in self.instructions if old != text), text][-_MOST:]
         if Redactor().instruction(text) != text:

@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import quote
 
 from agent.core.changes import Change
-from agent.desktop.evidence.bookkeeping import is_file_left_out, is_folder_left_out, is_on_the_way
-from agent.desktop.evidence.entries import Entry, entry_at, state
-from agent.desktop.evidence.home import Home, told_as
+from agent.desktop.changes.bookkeeping import is_file_left_out, is_folder_left_out, is_on_the_way
+from agent.desktop.changes.entries import Entry, entry_at, state
+from agent.desktop.changes.home import Home, told_as
 
 #: The trash, relative to the home (FreeDesktop.org Trash specification, with the default data folder).
 TRASH = ".local/share/Trash/files"

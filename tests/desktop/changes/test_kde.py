@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.desktop.evidence.kde import edited, parse
+from agent.desktop.changes.kde import edited, parse
 
 FILE = b"""[$Version]
 update_info=kwin.upd:replace

@@ -5,9 +5,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from agent.core.changes import Change
-from agent.desktop.evidence.bookkeeping import xfconf_channels
-from agent.desktop.evidence.settings import Setting, differences, read_bounded
-from agent.desktop.evidence.settings_monitor import XFCONF, SettingsMonitor
+from agent.desktop.changes.bookkeeping import xfconf_channels
+from agent.desktop.changes.settings import Setting, differences, read_bounded
+from agent.desktop.changes.settings_monitor import XFCONF, SettingsMonitor
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
 

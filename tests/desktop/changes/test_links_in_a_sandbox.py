@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.desktop.evidence.put_back import CannotPutBackError, held, move_to_trash, put_back, standing
+from agent.desktop.changes.put_back import CannotPutBackError, held, move_to_trash, put_back, standing
 from agent.desktop.programs import MARK
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent.core.changes import Change
-from agent.desktop.evidence import witness as witnesses
-from agent.desktop.evidence.witness import LinuxWitness, WindowChanges
+from agent.desktop.changes import witness as witnesses
+from agent.desktop.changes.witness import LinuxWitness, WindowChanges
 from agent.desktop.linux import bus
 from agent.desktop.protocol.windows import Windows
 from foundation.errors import EnvironmentLacksError

@@ -10,12 +10,12 @@ from urllib.parse import quote, unquote_to_bytes
 
 from jeepney import DBusAddress
 
-from agent.desktop.evidence import kde, xfconf
-from agent.desktop.evidence.dconf import DconfStore
-from agent.desktop.evidence.entries import LARGEST_READ, entry_at, state
-from agent.desktop.evidence.files import TRASH
-from agent.desktop.evidence.gvariant import parse, string
-from agent.desktop.evidence.settings import read_bounded
+from agent.desktop.changes import kde, xfconf
+from agent.desktop.changes.dconf import DconfStore
+from agent.desktop.changes.entries import LARGEST_READ, entry_at, state
+from agent.desktop.changes.files import TRASH
+from agent.desktop.changes.gvariant import parse, string
+from agent.desktop.changes.settings import read_bounded
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
 from agent.desktop.programs import MARK

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from agent.core.changes import Change
-from agent.desktop.evidence.gvariant import Variant, read
-from agent.desktop.evidence.gvdb import Table
-from agent.desktop.evidence.settings import Setting, differences, read_bounded
+from agent.desktop.changes.gvariant import Variant, read
+from agent.desktop.changes.gvdb import Table
+from agent.desktop.changes.settings import Setting, differences, read_bounded
 from agent.desktop.linux import places
 
 #: Files larger than this are not read. The largest file seen had 60 KB.

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from agent.core.changes import Change
-from agent.desktop.evidence.bookkeeping import (
+from agent.desktop.changes.bookkeeping import (
     is_app_of_desktop,
     is_written_when_starting,
     starting_age,
     starting_seconds,
 )
-from agent.desktop.evidence.dconf import DconfStore
-from agent.desktop.evidence.files import Files
-from agent.desktop.evidence.home import Home
-from agent.desktop.evidence.kde import KdeStore
-from agent.desktop.evidence.settings import bounded
-from agent.desktop.evidence.settings_monitor import SettingsMonitor
-from agent.desktop.evidence.xfconf import XfconfStore
+from agent.desktop.changes.dconf import DconfStore
+from agent.desktop.changes.files import Files
+from agent.desktop.changes.home import Home
+from agent.desktop.changes.kde import KdeStore
+from agent.desktop.changes.settings import bounded
+from agent.desktop.changes.settings_monitor import SettingsMonitor
+from agent.desktop.changes.xfconf import XfconfStore
 from agent.desktop.linux import bus, places
 from agent.desktop.protocol.windows import OpenWindows, Window, WindowId
 from foundation.errors import EnvironmentLacksError

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from agent.evidence.undo import Result, Undo
 from agent.record.read import Bundle
-from agent.record.redact import Redactor, is_masked
+from agent.record.redactor import Redactor, is_masked
 from agent.record.run_record import UndoneRecord
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import write_atomically

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.record.read import Bundle
-from agent.record.redact import Redactor
+from agent.record.redactor import Redactor
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import write_atomically
 from foundation.foreign_text import json_text

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agent.core.changes import Change
-from agent.desktop.evidence.bookkeeping import is_neutral, is_setting_of_programs
+from agent.desktop.changes.bookkeeping import is_neutral, is_setting_of_programs
 
 #: Longest name or value to show, in characters: both come from other programs.
 _LONGEST = 300

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.desktop.evidence.settings import read_bounded
+from agent.desktop.changes.settings import read_bounded
 
 #: Files up to this size, in bytes, are compared by content; larger files by size and modification time.
 LARGEST_READ = 1_000_000

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent.core.changes import Change
-from agent.desktop.evidence.bookkeeping import fewest_first_keys, is_kde_file, is_kde_file_of_desktop
-from agent.desktop.evidence.settings import Setting, differences, read_bounded
+from agent.desktop.changes.bookkeeping import fewest_first_keys, is_kde_file, is_kde_file_of_desktop
+from agent.desktop.changes.settings import Setting, differences, read_bounded
 from agent.desktop.linux import places
 
 #: Files larger than this hold no user settings. The file of shortcuts has 40 KB.
