@@ -21,7 +21,8 @@ from serverctl.load.tune.advice import Advice, Reading
 from serverctl.load.tune.bottleneck import enough
 from serverctl.load.tune.trial import Verdict, bounds, judge, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
-from serverctl.process import control, gate, probe
+from serverctl.process import api_key_gate as gate
+from serverctl.process import control, probe
 from serverctl.process.in_vllm.mai_gate import OURS
 from serverctl.process.load_record import read_record
 from serverctl.process.request import ServerRequest, prepare

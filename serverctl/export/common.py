@@ -15,7 +15,7 @@ from serverctl.models.model import Precision
 from serverctl.plan.env import pins
 from serverctl.plan.goal import Goal, Plan, Reason
 from serverctl.plan.render import Command, render
-from serverctl.process import gate
+from serverctl.process import api_key_gate as gate
 from serverctl.vllm.capabilities import Capabilities
 
 #: Variables that pin a server to its cards; inside a container the runtime pins it instead.

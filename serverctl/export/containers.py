@@ -19,7 +19,7 @@ from serverctl.export.common import (
     portable,
 )
 from serverctl.hardware.facts import GIB
-from serverctl.process import gate
+from serverctl.process import api_key_gate as gate
 
 #: The images' home folders: weights, and what vLLM compiles and measures.
 _HUB_CACHE = "/root/.cache/huggingface"

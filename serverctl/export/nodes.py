@@ -26,7 +26,7 @@ from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.group import Group, groups
 from serverctl.plan.render import Command
 from serverctl.planning import AUTOMATIC_MODELS, plan_for
-from serverctl.process import gate
+from serverctl.process import api_key_gate as gate
 
 #: vLLM's default for its own group of processes, and Ray's for its cluster.
 _MASTER_PORT, _RAY_PORT = 29_501, 6379

@@ -19,7 +19,7 @@ from serverctl.export.common import Document, Source, flag_groups, header, porta
 from serverctl.hardware.facts import GIB
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.planning import plan_for
-from serverctl.process import gate
+from serverctl.process import api_key_gate as gate
 from serverctl.vllm.builds import Build, builds
 from serverctl.vllm.capabilities import snapshot
 

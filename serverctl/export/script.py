@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from serverctl.export.common import Document, Server, Source, commented, flag_groups, header, program_words, template
 from serverctl.plan.render import COMMON
-from serverctl.process import gate
+from serverctl.process import api_key_gate as gate
 
 
 def documents(source: Source) -> Sequence[Document]:

@@ -18,7 +18,7 @@ from serverctl.export.common import (
     program_words,
     template,
 )
-from serverctl.process import gate
+from serverctl.process import api_key_gate as gate
 
 #: The location of vLLM in a unit for imagined hardware.
 _PLACEHOLDER = "/opt/vllm/bin/python"

@@ -172,7 +172,7 @@ class Folder:
         self.launch_file = self.path / "launch.lock"
         #: Identity of the process that restarts the server; the new start keeps the key.
         self.restart_file = self.path / "restart.json"
-        #: While it exists, clients' requests get status 503 and a Retry-After (`gate.py`).
+        #: While it exists, clients' requests get status 503 and a Retry-After (`api_key_gate.py`).
         self.gate_file = self.path / "gate"
         #: vLLM's output.
         self.log_file = self.path / "server.log"

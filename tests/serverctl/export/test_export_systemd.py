@@ -13,7 +13,7 @@ from stubs.exports import here, read_words, settings, source_for
 from serverctl.export import systemd
 from serverctl.export.common import Source
 from serverctl.plan.goal import Goal
-from serverctl.process import gate
+from serverctl.process import api_key_gate as gate
 
 
 def unit_of(source: Source) -> dict[str, list[str]]:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from stubs.controlled import PATIENCE, Machine
 
-from serverctl.process import gate, in_vllm
+from serverctl.process import api_key_gate as gate
+from serverctl.process import in_vllm
 from serverctl.process.in_vllm.mai_gate import FILE, INSIDE, KEY, OURS, Gate
 from serverctl.process.state import Folder
 

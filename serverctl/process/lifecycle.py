@@ -23,7 +23,8 @@ from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import Command, render
 from serverctl.plan.show import limits_json, summary_json
-from serverctl.process import gate, probe
+from serverctl.process import api_key_gate as gate
+from serverctl.process import probe
 from serverctl.process.child import Child, server_env
 from serverctl.process.cleanup import end_left_behind
 from serverctl.process.load_record import LoadRecord

@@ -13,7 +13,7 @@ from foundation.files import write_atomically
 from foundation.printing import remark
 from foundation.processes import identity_of
 from serverctl.process.control import ALREADY_RUNNING
-from serverctl.process.owner import Owner
+from serverctl.process.lifecycle import Owner
 from serverctl.process.request import ServerRequest, read_request
 from serverctl.process.state import Folder, State, cannot_write, failure_json
 
