@@ -1,6 +1,6 @@
 """What the controller costs: `up` against vLLM's own start, and the answering times of `plan` and `status`.
 
-    python scripts/bench/serving.py --vllm-python .venv-vllm/bin/python --model FOLDER [--rounds 3]
+    python scripts/bench/serving.py --vllm-python .venv-vllm/bin/python --model FOLDER [--rounds 3] [--warm-ups 1]
 
 The baseline of `up` is the same command line of vLLM, started by hand, until it answers the same one-token question
 about a picture. The baseline of `plan` and `status` is a bare interpreter. Rounds alternate: a warm disk helps both.
@@ -26,11 +26,12 @@ def main() -> None:
     parser = arguments(__doc__, rounds=3)
     parser.add_argument("--vllm-python", required=True)
     parser.add_argument("--model", required=True)
+    parser.add_argument("--warm-ups", type=int, choices=(0, 1), default=1, help="rounds that do not count (default 1)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         environ = {
-            **os.environ, "MAI_SERVER_STATE": folder, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT),
-            "VLLM_CACHE_ROOT": f"{folder}/vllm-cache", "MAI_SERVER_VLLM_PYTHON": options.vllm_python,
+            "VLLM_CACHE_ROOT": f"{folder}/vllm-cache", **os.environ, "MAI_SERVER_STATE": folder, "HF_HUB_OFFLINE": "1",
+            "PYTHONPATH": str(ROOT), "MAI_SERVER_VLLM_PYTHON": options.vllm_python,
         }  # fmt: skip
         run_rounds(options, environ)
         answer_times(environ)
@@ -38,7 +39,7 @@ def main() -> None:
 
 def run_rounds(options: argparse.Namespace, environ: dict[str, str]) -> None:
     times = Times()
-    for number in range(options.rounds + 1):
+    for number in range(1 - options.warm_ups, options.rounds + 1):
         if number == 1:
             times.taken.clear()  # the first was the warm-up
         with times.of("up"):

@@ -24,10 +24,10 @@ BENCHES = {
 }
 
 
-def run(bench: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def run(bench: str, *arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, str(ROOT / f"scripts/bench/{bench}.py"), *arguments]
     environ = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
-    environ["PYTHONPATH"] = f"{ROOT}:{ROOT / 'tests'}"
+    environ |= {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", **more}
     return subprocess.run(
         command,
         env=environ,
@@ -48,9 +48,10 @@ def test_a_bench_prints_its_figures(bench: str) -> None:
     assert words in done.stdout
 
 
-def test_the_bench_of_the_server_prints_its_figures(vllm_python: Path) -> None:
-    model = ROOT / "tests/models/tiny-qwen3-vl"
-    done = run("serving", "--vllm-python", str(vllm_python), "--model", str(model), "--rounds", "1")
+def test_the_bench_of_the_server_prints_its_figures(vllm_python: Path, vllm_environ: dict[str, str]) -> None:
+    model = str(ROOT / "tests/models/tiny-qwen3-vl")
+    shortest = ("--rounds", "1", "--warm-ups", "0")
+    done = run("serving", "--vllm-python", str(vllm_python), "--model", model, *shortest, **vllm_environ)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "ratio" in done.stdout
 

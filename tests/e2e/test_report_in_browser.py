@@ -51,10 +51,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         a_step(2, target={"type": "drag", "start": [16, 9], "point": [80, 45]}, thought=HOSTILE, error=HOSTILE,
                answers=[{"raw": HOSTILE, "failure": {"message": "no call"}}, {"raw": "good"}]),
         a_step(3, target={"type": "scroll", "point": None, "dx": 0, "dy": 3}, note="Nothing changed.",
-               approval={"reason": "of a rule", "allowed": True, "by": "you", "note": "go on", "milliseconds": 900.0}),
-        a_step(4, target={"type": "type", "text": "cherry"}, before=[{"event": "Told", "text": "hurry"}]),
+               approval={"reason": "of a rule", "allowed": True, "answer": "allowed", "by": "you", "note": "go on",
+                         "milliseconds": 900.0}),
+        a_step(4, target={"type": "type", "text": "cherry"}, before=[{"event": "PersonSaid", "text": "hurry"}]),
         *(a_step(number, target=CLICK | {"point": [number, 9]}) for number in range(5, 30)),
-        a_step(30, target={"type": "finish", "success": True, "message": HOSTILE}, executed=False, image=None),
+        a_step(30, target={"type": "finish", "success": True, "message": HOSTILE}, fate="said", image=None),
     ]  # fmt: skip
     images = [plain(number, 1280, 720) for number in range(1, 30)]
     bundle = a_bundle(tmp_path_factory.mktemp("report") / "run", steps, images, instruction=f"go {HOSTILE}",
@@ -263,7 +264,7 @@ def test_the_difference_is_bright_where_something_changed(browser: Any, tmp_path
 
 def test_what_the_model_proposed_is_marked_beside_what_the_person_made_of_it(browser: Any, tmp_path: Path) -> None:
     instead = CLICK | {"point": [40.0, 18.0]}
-    asked = {"reason": "a rule", "allowed": True, "by": "you", "instead": instead}
+    asked = {"reason": "a rule", "allowed": True, "answer": "changed", "by": "you", "instead": instead}
     page = Page(browser)
     page.open(write_report(a_bundle(tmp_path / "run", [a_step(1, approval=asked)], [plain(1, 640, 360)])).path)
     middle = """(id => { const all = document.querySelector('#stage img').getBoundingClientRect(),

@@ -33,7 +33,7 @@ def test_a_model_that_sees_clicks_as_its_family_says(tiny_vlm, calibrated):
 
 def test_asked_as_another_family_it_is_found_to_count_on_thousand(tiny_vlm, calibrated, monkeypatch):
     """UI-TARS 1.5 counts on pixels; this model answers as MAI-UI, whose numbers that family reads too."""
-    monkeypatch.setattr("agent.families.ui_tars.base.UiTars.grounding_request", _as_mai_ui)
+    monkeypatch.setattr("agent.families.ui_tars.family.UiTars.grounding_request", _as_mai_ui)
     told = calibrated(tiny_vlm.url, "--family", "ui-tars-1.5")
     assert told["verdict"] == "corrected", told
     assert told["grid"][:2] == pytest.approx([1000, 1000], rel=0.03)

@@ -34,6 +34,8 @@ def a_step(number: int, **changes: Any) -> dict[str, Any]:
                          "settle": 500.0},
     }  # fmt: skip
     step |= changes
+    if "target" in changes and "detail" not in changes:
+        step["detail"] = ""
     if "actions" not in step:
         own = (
             "call",
