@@ -19,6 +19,9 @@ MAX_CHARS = 1_000_000
 #: ignores the limit. Some servers do not count reasoning.
 _OVER, _OVER_THINKING = 1.25, 4.0
 
+#: Longest kept name of a model.
+_LONGEST_MODEL = 200
+
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 
 
@@ -67,6 +70,7 @@ class Answer:
     #: parse the model's call; None if the server sent no finish reason
     finish_reason: str | None = None
     usage: Usage = Usage()
+    model: str = ""  # the name of the model that answered, as the server tells it
     #: the answer in the API's own format, for APIs that require it unchanged in the next request
     items: tuple[Any, ...] = field(default=(), repr=False)
 
@@ -95,10 +99,12 @@ class AnswerReader:
         self._calls: list[_OpenCall] = []
         self._finish_reason: str | None = None
         self._usage = Usage()
+        self._model = ""
 
     def take(self, chunk: Any) -> list[Piece]:
         """Return the new pieces of a chunk (a dict or an object of the openai library). Raises AnswerTooLongError."""
         self._usage = _usage(_get(chunk, "usage")) or self._usage
+        self._model = _text(_get(chunk, "model"))[:_LONGEST_MODEL] or self._model
         pieces: list[Piece] = []
         for choice in _list(_get(chunk, "choices")):
             if _get(choice, "index") not in (0, None):
@@ -126,6 +132,7 @@ class AnswerReader:
             tool_calls=tuple(ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls),
             finish_reason=self._finish_reason,
             usage=self._usage,
+            model=self._model,
         )
 
     def _take_calls(self, said: Any) -> Iterator[Piece]:

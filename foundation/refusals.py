@@ -3,8 +3,12 @@
 The callers add their own messages.
 """
 
+import math
 import re
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeAlias
 
 RefusalKind: TypeAlias = Literal[
@@ -40,6 +44,7 @@ class Refusal:
     #: the HTTP status; None if there was none, also for an error inside a stream
     status: int | None = None
     limit: int | None = None  # the limit of images or tokens in the message
+    wait: float | None = None  # seconds until the server wants to be asked again (Retry-After)
 
 
 def refusal_of(error: BaseException) -> Refusal:
@@ -47,7 +52,7 @@ def refusal_of(error: BaseException) -> Refusal:
     import openai
 
     if isinstance(error, openai.APIStatusError):
-        return of_status(_said(error), int(error.status_code))
+        return of_status(_said(error), int(error.status_code), error.response.headers)
     if isinstance(error, openai.APITimeoutError | TimeoutError):
         return Refusal("silent", cause_of(error))
     if isinstance(error, openai.APIConnectionError):
@@ -57,20 +62,33 @@ def refusal_of(error: BaseException) -> Refusal:
     return Refusal("broken", cause_of(error))
 
 
-def of_status(said: str, status: int) -> Refusal:
-    """Classify a refusal by its HTTP status and text."""
+def of_status(said: str, status: int, headers: Mapping[str, str] | None = None) -> Refusal:
+    """Classify a refusal by its HTTP status, text and headers."""
     match = _IMAGES_LIMIT.search(said)
     if _NO_IMAGES.search(said) or (match is not None and int(match[1]) == 0):  # llama.cpp sends it with status 500
         return Refusal("no_images", said, status)
     kind = _KIND_OF_STATUS.get(status, "server_error" if status >= 500 else None)
     if kind is not None:
-        return Refusal(kind, said, status)
+        return Refusal(kind, said, status, wait=_wait(headers or {}))
     if match is not None:
         return Refusal("too_many_images", said, status, int(match[1]))
     if _CONTEXT_WORDS.search(said):
         found = _CONTEXT_LIMIT.search(said)
         return Refusal("context_too_long", said, status, int(found[1]) if found else None)
     return Refusal("unknown_model" if status == 404 else "refused", said, status)
+
+
+def _wait(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of a Retry-After header, which is a number of seconds or a date; None without one."""
+    told = headers.get("retry-after", "").strip()
+    try:
+        seconds = float(told)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(told).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def _said(error: Any) -> str:

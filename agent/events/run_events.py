@@ -110,6 +110,7 @@ class Decided(RunEvent):
         answer: the answer in its parts, where the server tells reasoning or tool calls apart from the text.
         doubt: why what lies at its points may be something else than what is wanted; empty for no reason.
         by: the role of the model that decided: "actor", or "relief" while another one works in its place.
+        model: the model that answered, as the server named it; empty where it named none.
     """
 
     step: int
@@ -124,6 +125,7 @@ class Decided(RunEvent):
     answer: Answer | None = field(default=None, kw_only=True)
     doubt: str = field(default="", kw_only=True)
     by: str = field(default="actor", kw_only=True)
+    model: str = field(default="", kw_only=True)
 
     @property
     def target(self) -> Action[DesktopPoint] | None:

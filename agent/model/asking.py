@@ -40,6 +40,9 @@ class Patience:
     notice: float = 15.0  # silence after which the person is told, again each time
     retries: int = 2  # maximum retries after a transient error
     backoff: float = 0.5  # pause before the first retry; doubles each time
+    #: longest pause that a server may ask for (Retry-After). Services count requests by the minute, so theirs are
+    #: shorter; a longer one means that a quota is used up.
+    longest_pause: float = 120.0
 
     @classmethod
     def of(cls, seconds: float | None) -> "Patience":
@@ -75,6 +78,11 @@ class Silence:
 
     seconds: float
 
+    @property
+    def words(self) -> str:
+        """Return this as a sentence."""
+        return f"The model has been silent for {self.seconds:.0f} seconds; still waiting."
+
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
@@ -84,7 +92,19 @@ class Retrying:
     attempt: int
 
 
-Progress: TypeAlias = Delta | Silence | Retrying
+@dataclass(frozen=True, slots=True)
+class Pausing:
+    """The server asked for a pause; the request is sent again after this many seconds."""
+
+    seconds: float
+
+    @property
+    def words(self) -> str:
+        """Return this as a sentence."""
+        return f"The server asks for a pause: the request is sent again in {self.seconds:.0f} seconds."
+
+
+Progress: TypeAlias = Delta | Silence | Retrying | Pausing
 OnProgress: TypeAlias = Callable[[Progress], None]
 
 
@@ -229,13 +249,24 @@ class PatientClient(ABC, Generic[Connection]):
                     continue
                 if error.kind not in _TRANSIENT or attempt >= self.patience.retries:
                     raise
+                if error.wait is not None and error.wait > self.patience.longest_pause:
+                    raise _too_long_a_pause(error, error.wait) from error
                 attempt += 1
                 on_progress(Retrying(error.what, attempt))
                 if await self._come_back(on_progress):
                     # A restarted server gets all retries again; its supervisor ends that after two crashes in ten
                     # minutes.
                     attempt = 0
-                await asyncio.sleep(self.patience.backoff * 2 ** max(0, attempt - 1))
+                await self._pause(self.patience.backoff * 2 ** max(0, attempt - 1), error.wait or 0.0, on_progress)
+
+    async def _pause(self, backoff: float, wanted: float, on_progress: OnProgress) -> None:
+        """Wait before a retry: at least `backoff` seconds, and as long as the server wants. Report what is left."""
+        left = max(backoff, wanted)
+        while left > 0:
+            if wanted > backoff:
+                on_progress(Pausing(left))
+            await asyncio.sleep(min(left, self.patience.notice))
+            left -= self.patience.notice
 
     async def _come_back(self, on_progress: OnProgress) -> bool:
         """Wait while our own server restarts after a crash. Its supervisor limits how long that takes.
@@ -327,6 +358,15 @@ class PatientClient(ABC, Generic[Connection]):
             if not task.done():
                 task.cancel()
                 await asyncio.wait({task}, timeout=1)
+
+
+def _too_long_a_pause(error: ModelError, seconds: float) -> ModelError:
+    return ModelError(
+        error.kind,
+        f"{error.what} It wants to be asked again in {seconds / 60:.0f} minutes, which is too long to wait.",
+        "Try again then, or use another model.",
+        wait=seconds,
+    )
 
 
 def _endless(seconds: float) -> ModelError:

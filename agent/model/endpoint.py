@@ -1,5 +1,6 @@
 """Where a model is served, and the server's known limits."""
 
+import re
 import urllib.parse
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -43,6 +44,16 @@ class Endpoint:
     def is_local(self) -> bool:
         """Whether screenshots stay on this machine."""
         return self.kind == "literal" or is_loopback(self.base_url)
+
+
+#: What services append to the name of the same model: a tag, or the date of a release.
+_RELEASE = re.compile(r"(:latest|-\d{4}(-?\d{2}){0,2})$")
+
+
+def is_other(asked: str, answered: str) -> bool:
+    """Whether the name under which a server answered is another model's. A folder or a release may differ."""
+    names = (_RELEASE.sub("", name.rstrip("/").rsplit("/", 1)[-1]).casefold() for name in (asked, answered))
+    return bool(answered) and len(set(names)) > 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,18 +37,25 @@ class ModelError(MaiError):
     """The model could not be asked. `kind` is for programs, two sentences are for the person.
 
     `limit` is the number that the server's error named. `part` is the optional request part that the server does not
-    know.
+    know. `wait` are the seconds after which the server wants to be asked again, if it said so.
     """
 
     exit_status = ExitStatus.ENVIRONMENT
 
     def __init__(
-        self, kind: ErrorKind, what: str, remedy: str, limit: int | None = None, part: str | None = None
+        self,
+        kind: ErrorKind,
+        what: str,
+        remedy: str,
+        limit: int | None = None,
+        part: str | None = None,
+        wait: float | None = None,
     ) -> None:
         super().__init__(what, remedy)
         self.kind: ErrorKind = kind
         self.limit = limit
         self.part = part
+        self.wait = wait
 
 
 #: For each kind: the message, and what to do.
@@ -119,7 +126,8 @@ def in_words(refusal: Refusal, endpoint: Endpoint, sent: Collection[str] = ()) -
     if endpoint.api != "chat":
         remedy = _PEERS_REMEDIES.get(kind, remedy)
     remedy = remedy.format(key=endpoint.key_variable)
-    return ModelError("overloaded" if kind == "server_error" else kind, what, remedy, refusal.limit)
+    found: ErrorKind = "overloaded" if kind == "server_error" else kind
+    return ModelError(found, what, remedy, refusal.limit, wait=refusal.wait)
 
 
 def _unknown_part(reason: str, sent: Collection[str]) -> str | None:

@@ -1,6 +1,6 @@
-"""Limits response sizes, so that a broken or hostile server cannot exhaust memory.
+"""Limits response sizes, so that a broken or hostile server cannot exhaust memory, and evens out how servers stream.
 
-The answer itself is limited where it is parsed. This module limits the bytes before parsing.
+The answer itself is limited where it is parsed. This module changes and limits the bytes before parsing.
 """
 
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ _MOST_EVENT = _MIB
 
 
 def bounded(client: Any) -> Any:
-    """Limit the response sizes of an `httpx2.AsyncClient`, and return it."""
+    """Limit the response sizes of an `httpx2.AsyncClient`, let it read whole answers as streams, and return it."""
     # A few compressed bytes can expand to gigabytes.
     client.headers["accept-encoding"] = "identity"
     client.event_hooks = {**client.event_hooks, "response": [*client.event_hooks["response"], _bound]}
@@ -34,6 +34,8 @@ async def _bound(response: httpx2.Response) -> None:
         )
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     response.stream = _Bounded(response.stream, _MOST if response.request.method == "GET" else _MOST_EVENT)
+    if response.is_success and response.request.url.path.endswith("/chat/completions"):
+        response.stream = _AsEvents(response.stream)
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -52,6 +54,31 @@ class _Bounded(httpx2.AsyncByteStream):
             if total > _MOST or event > self._most_event:
                 raise AnswerTooLongError("the server sends more than an answer can be")
             yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _AsEvents(httpx2.AsyncByteStream):
+    """Turns one JSON object, with which some servers answer a request for a stream, into a stream of one event.
+
+    The content type does not tell: some servers name a stream's for both. No line of a stream begins with a brace.
+    """
+
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        begun = whole = False
+        async for piece in self._inner:
+            if not begun and (rest := piece.lstrip()):
+                begun, whole = True, rest.startswith(b"{")
+                if whole:
+                    yield b"data: "
+            # The library joins the lines of one event again.
+            yield piece.replace(b"\n", b"\ndata: ") if whole else piece
+        if whole:
+            yield b"\n\ndata: [DONE]\n\n"
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -200,7 +200,8 @@ class Recorder:
 
     def _decided(self, event: events.Decided, told: Json) -> None:
         step = self._current
-        step["answers"].append({"raw": event.raw, "failure": told["failure"], "parts": told["answer"]})
+        answer = {"raw": event.raw, "model": event.model or None, "failure": told["failure"], "parts": told["answer"]}
+        step["answers"].append(answer)
         step |= {name: told[name] for name in ("thought", "doubt", "by")}
         step["error"] = None if event.failure is None else event.failure.message
         calls = told["calls"][: len(event.actions)]

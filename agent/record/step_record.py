@@ -208,9 +208,14 @@ class AnswerPartsRecord(Record):
 
 
 class AnswerRecord(Record):
-    """One answer of the model: as one text, and in parts where it came in parts."""
+    """One answer of the model: as one text, and in parts where it came in parts.
+
+    Args:
+        model: the model that answered, as the server named it; null where it named none.
+    """
 
     raw: Text = ""
+    model: Text | None = None
     failure: FailureRecord | None = None
     parts: AnswerPartsRecord | None = None
 

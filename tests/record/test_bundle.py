@@ -80,9 +80,10 @@ def test_reasoning_and_calls_that_a_server_tells_apart_are_recorded_as_they_came
     events = step(1)
     decided = events[2]
     assert isinstance(decided, Decided)
-    events[2] = replace(decided, answer=answer)
+    events[2] = replace(decided, answer=answer, model="MAI-UI-8B")
     first = read_bundle(record(tmp_path, [started(), *events, finished()])).steps[0]
     assert first.answers[0].answer == answer
+    assert first.answers[0].model == "MAI-UI-8B"
     plain = read_bundle(record(tmp_path, run_of(1))).steps[0].answers[0]
     assert plain.parts is None
     assert plain.answer == Answer(plain.raw)

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 import pytest
 from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
-from stubs.endpoint import DONE, FakeEndpoint, act, pictures, refuse, say, texts
+from stubs.endpoint import DONE, FakeEndpoint, act, pictures, raw, refuse, say, texts, whole
 from stubs.several import Several
 
 from agent.core.actions import Action, CallTool, Click, TypeText
@@ -317,6 +317,15 @@ async def test_a_retry_voids_what_was_shown_and_is_told() -> None:
     assert any(event.restart for event in every(events, ModelDelta))
     assert any("503" in event.message for event in every(events, Warned))
     assert finish(events).outcome == "done"
+
+
+async def test_that_another_model_answered_is_told_once_and_stays_in_the_record() -> None:
+    other = [raw(200, whole(text, "MAI-UI-2B"), "application/json") for text in (CLICK, CLICK, DONE)]
+    events, _ = await run(other)
+    told = [event.message for event in every(events, Warned) if "MAI-UI-2B" in event.message]
+    assert len(told) == 1
+    assert "MAI-UI-8B" in told[0]
+    assert [event.model for event in every(events, Decided)] == ["MAI-UI-2B"] * 3
 
 
 async def test_an_endpoint_that_stays_broken_ends_the_run_in_a_sentence() -> None:

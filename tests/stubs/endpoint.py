@@ -35,8 +35,10 @@ class Exchange:
         self.over = over  # set when the endpoint closes
         self._handler = handler
 
-    def respond(self, status: int, content: bytes, kind: str = "application/json") -> None:
+    def respond(self, status: int, content: bytes, kind: str = "application/json", **headers: str) -> None:
         self._handler.send_response(status)
+        for name, value in headers.items():
+            self._handler.send_header(name.replace("_", "-"), value)
         self._handler.send_header("Content-Type", kind)
         self._handler.send_header("Content-Length", str(len(content)))
         self._handler.end_headers()
@@ -99,10 +101,18 @@ def say(
     return behave
 
 
-def refuse(status: int, message: str) -> Behaviour:
+def refuse(status: int, message: str, **headers: str) -> Behaviour:
     """An error response in the shape of vLLM's."""
     body = {"error": {"message": message, "type": "BadRequestError", "param": None, "code": status}}
-    return lambda exchange: exchange.respond(status, json.dumps(body).encode())
+    return lambda exchange: exchange.respond(status, json.dumps(body).encode(), **headers)
+
+
+def whole(text: str, model: str = MODEL, **form: Any) -> bytes:
+    """A completion as one JSON object, as an endpoint without streams writes it; `form` is for `json.dumps`."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    told = {"id": "c", "object": "chat.completion", "created": 0, "model": model, "choices": [choice], "usage": usage}
+    return json.dumps(told, **form).encode()
 
 
 def raw(status: int, content: bytes, kind: str = "text/html") -> Behaviour:

@@ -57,7 +57,7 @@ class AnthropicClient(PeerClient[Any]):
             status = int(error.status_code)
             if status < 400:  # the stream had begun
                 status = _STATUS_OF_TYPE.get(str(error.type), 500)
-            return of_status(" ".join(str(words).split())[:400].rstrip("."), status)
+            return of_status(" ".join(str(words).split())[:400].rstrip("."), status, error.response.headers)
         if isinstance(error, anthropic.APITimeoutError | TimeoutError):
             return Refusal("silent", cause_of(error))
         if isinstance(error, anthropic.APIConnectionError):

@@ -73,7 +73,8 @@ class GeminiClient(PeerClient[Any]):
         if isinstance(error, errors.APIError):
             words = " ".join(str(error.message or error.status or error).split())[:400].rstrip(".")
             code = error.code if isinstance(error.code, int) else 500
-            return of_status(words, 401 if code == 400 and "api key" in words.lower() else code)
+            headers = getattr(error.response, "headers", None)
+            return of_status(words, 401 if code == 400 and "api key" in words.lower() else code, headers)
         if isinstance(error, httpx2.TimeoutException | TimeoutError):
             return Refusal("silent", cause_of(error))
         if isinstance(error, httpx2.NetworkError):

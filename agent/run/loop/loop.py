@@ -266,7 +266,7 @@ class Loop:
         result, answer = reading.result, reading.answer
         decided = partial(
             events.Decided, step, reading.raw, result.thought, usage=answer.usage, answer=answer,
-            by=self._models.now.role,
+            by=self._models.now.role, model=answer.model,
         )  # fmt: skip
         if isinstance(result, ParseFailure):
             return decided((), (), (), result, milliseconds=reading.milliseconds)

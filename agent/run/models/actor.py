@@ -14,7 +14,8 @@ from agent.families.base import Decision, Family, ParseFailure, Plan, PromptRequ
 from agent.families.planner.family import Planner
 from agent.families.shared.json_calls import as_text
 from agent.families.shared.points import grid_of
-from agent.model.asking import Completion, Delta, ModelClient, Progress, Retrying, Silence
+from agent.model.asking import Completion, Delta, ModelClient, Pausing, Progress, Retrying, Silence
+from agent.model.endpoint import is_other
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, Message
 from agent.run.budgets import answer_tokens
@@ -64,6 +65,7 @@ class Actor:
         self._system_prompt = system_prompt
         self._targets = targets
         self._added = ""
+        self._answered: set[str] = set()  # other models that answered
         self._blind = False  # the server accepts no images
         self._outline_chars = MOST_CHARS  # limit for the list of screen elements
 
@@ -147,8 +149,8 @@ class Actor:
             match progress:
                 case Delta(text=text):
                     emit(ModelDelta(step, text))
-                case Silence(seconds):
-                    emit(Warned(f"The model has been silent for {seconds:.0f} seconds; still waiting."))
+                case Silence() | Pausing():
+                    emit(Warned(progress.words))
                 case Retrying(reason, attempt):
                     emit(ModelDelta(step, "", restart=True))
                     emit(Warned(f"{reason} Trying again ({attempt})." if attempt else reason))
@@ -158,7 +160,10 @@ class Actor:
             request = self._request(seen, feedback)
             request = replace(request, max_tokens=most, regex=constraint or request.regex)
             try:
-                return await self._client.complete(request, told)
+                completion = await self._client.complete(request, told)
+                if other := self._other_model(completion.answer):
+                    emit(Warned(other))
+                return completion
             except ModelError as error:
                 if not self._adapt(error):
                     raise
@@ -168,6 +173,14 @@ class Actor:
         raise ModelError(
             "context_too_long", "The request does not fit the model.", "Lower --max-pixels or --history-images."
         )
+
+    def _other_model(self, answer: Answer) -> str:
+        """Return a sentence if another model answered than was asked, the first time for each; "" otherwise."""
+        asked = self._client.endpoint.model
+        if asked is None or answer.model in self._answered or not is_other(asked, answer.model):
+            return ""
+        self._answered.add(answer.model)
+        return f"The server was asked for {asked!r}, and says that {answer.model!r} answered."
 
     def _adapt(self, error: ModelError) -> bool:
         """Learn a limit from an error. Return False if a smaller request cannot help."""
