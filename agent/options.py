@@ -67,12 +67,14 @@ class RunOptions:
             said = getattr(given, one.name, None)
             values[one.name] = settings.get(one.name) if said is None else said
         stored = settings.get("policy")
+        engine = given.engine or settings.get("engine") or "auto"
         values |= {
             "settings": settings,
             "engine": EngineChoice(
-                name=given.engine or settings.get("engine") or "auto",
+                name=engine,
                 url=given.endpoint or settings.get("endpoint"),
-                model=given.model or settings.get("model"),
+                # A setting is for other runs; on the command line it is a mistake.
+                model=given.model or (settings.get("model") if engine != "literal" else None),
                 api_key=settings.api_key,
                 preset=given.preset,
             ),

@@ -3,17 +3,18 @@
 The terminal application and the plain command line both work here, so a run is put together in one place only.
 """
 
+import asyncio
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent.model.asking import Patience
 from agent.model.endpoint import EngineChoice
-from agent.model.engines import Ask, Engine, Tell, choose_engine
+from agent.model.engines import Ask, Engine, Tell, choose_engine, named_endpoint
 from agent.options import RunOptions
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus, MaiError, StoppedError
@@ -62,7 +63,7 @@ class Job:
             with self._library_output():
                 return await run(self.request, person, stop, emit, steering)
         except (MaiError, BrokenPipeError) as error:
-            self.recorder.abandon(_broken_off(error))
+            self.recorder.abandon(broken_off(error))
             raise
 
     @contextmanager
@@ -94,8 +95,8 @@ class Job:
             return ""
 
 
-def _broken_off(error: BaseException) -> "RunFinished":
-    """The last event of a run that an error ended before the loop could."""
+def broken_off(error: BaseException) -> "RunFinished":
+    """The only event of a run that could not begin, or the last of one that an error ended before the loop could."""
     from agent.events.run_events import RunFinished
     from foundation.chat_stream import Usage
 
@@ -216,8 +217,9 @@ class Workplace:
     def _open(self, stop: StopSwitch) -> "tuple[dict[Role, Engine], _Desk]":
         if self._desk is None:
             desk = _Desk(self._options, self._tell, self._ask)
+            # What can be wrong at once is found before a server or a desktop is started for it.
             desk.check()
-            # What can be wrong at once is found before a desktop is started for it.
+            self._check_named(stop)
             roles = self._roles(stop)
             self._opened.callback(desk.close)
             desk.open(stop)
@@ -225,13 +227,38 @@ class Workplace:
             return roles, desk
         return self._roles(stop), self._desk
 
+    @property
+    def _named(self) -> "dict[Role, EngineChoice | None]":
+        """The models besides the engine's own."""
+        options = self._options
+        return {"actor": options.planner, "grounder": options.grounder, "relief": options.relief}
+
+    def _check_named(self, stop: StopSwitch) -> None:
+        """Ask the named endpoints what they serve. Raises MaiError: one cannot be asked, or not as it is named."""
+        from agent.run.control.race import Race
+        from agent.run.models.roles import open_model
+
+        own = self._options.engine
+        choices = [*self._named.items(), (self._main, own if own.name in ("auto", "endpoint") else None)]
+        named = [
+            (role, choice) for role, choice in choices if choice is not None and choice.url is not None
+            if role != "relief"  # a run does without it
+        ]  # fmt: skip
+
+        async def ask() -> None:
+            patience = Patience.of(self._options.patience)
+            async with AsyncExitStack() as opened:
+                for role, choice in named:
+                    engine = named_endpoint(choice)
+                    await open_model(engine, self._families.get(role), patience, opened, Race(stop))
+
+        if named:
+            asyncio.run(ask())
+
     def _roles(self, stop: StopSwitch) -> "dict[Role, Engine]":
         """The engine for each role."""
-        options = self._options
+        options, named = self._options, self._named
         roles: dict[Role, Engine] = {}
-        named: dict[Role, EngineChoice | None] = {
-            "actor": options.planner, "grounder": options.grounder, "relief": options.relief,
-        }  # fmt: skip
         if options.planner is None or options.grounder is None:
             if self._engine is None or self._engine.name == "vllm":  # its server may have gone since
                 ours = tuple(one.model for one in named.values() if one and one.name == "vllm" and one.model)
@@ -278,11 +305,11 @@ class _Desk:
         return open_desktop if self._options.sandbox else partial(open_desktop, kind=self._options.desktop)
 
     def check(self) -> None:
-        """Say at once when there is no display and no sandbox is wanted."""
+        """Say at once when there is no display or no such monitor, and no sandbox is wanted."""
         if not self._options.sandbox:
             from agent.desktop.factory import check_display
 
-            check_display(os.environ, self._options.desktop)
+            check_display(os.environ, self._options.desktop, self._options.monitor)
 
     def open(self, stop: StopSwitch) -> None:
         """Start the sandbox, if one is wanted."""

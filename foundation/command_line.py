@@ -6,10 +6,12 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from foundation import printing
 from foundation.errors import ExitStatus, MaiError, UsageError
+from foundation.files import cannot_write
 from foundation.printing import put_text
 
 Number = TypeVar("Number", int, float)
@@ -123,9 +125,8 @@ def run_command(program: str, module: str, arguments: list[str], as_json: bool =
         return ExitStatus.NOT_DONE
     except OSError as error:  # standard output on a full disk, or a deleted folder
         printing.close_output()
-        what = f"{error.strerror or error}: {error.filename or 'output'}"
-        printing.remark(f"{program}: {what}. Is there space, and is it yours?")
-        return ExitStatus.ENVIRONMENT
+        name = error.filename if isinstance(error.filename, str) else "the output"
+        return say_error(program, cannot_write(Path(name), error))
     except Exception as error:
         return say_mistake(program, error)
 

@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from foundation.errors import EnvironmentLacksError
+
 
 def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
     """Replace a file completely or not at all.
@@ -41,6 +43,16 @@ def overwrite(path: Path, data: bytes) -> None:
 def is_full(error: OSError) -> bool:
     """Return whether a disk or quota is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def cannot_write(path: Path, error: OSError) -> EnvironmentLacksError:
+    """Return why a file could not be written, with what to do about it."""
+    if not path.parent.is_dir():
+        return EnvironmentLacksError(f"There is no folder {path.parent}.", "Make it first, or name a file elsewhere.")
+    if path.is_dir():
+        return EnvironmentLacksError(f"{path} is a folder.", "Name a file in it.")
+    advice = "Free some space there, or name a file elsewhere." if is_full(error) else "Is the place yours to write to?"
+    return EnvironmentLacksError(f"{path} cannot be written ({error.strerror or error}).", advice)
 
 
 def keep_json(path: Path, document: dict[str, Any]) -> None:

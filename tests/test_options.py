@@ -39,3 +39,9 @@ def test_settings_name_it_where_the_command_line_does_not() -> None:
     assert options("--planner", "127.0.0.1:8002", planner="127.0.0.1:8001").planner == EngineChoice(
         "endpoint", "127.0.0.1:8002", None, "p"
     )
+
+
+def test_a_models_setting_is_for_runs_that_have_a_model() -> None:
+    assert options(model="big").engine.model == "big"
+    assert options("--engine", "literal", model="big").engine.model is None
+    assert options("--engine", "literal", "--model", "big").engine.model == "big"

@@ -87,6 +87,10 @@ def check_sandbox(given: argparse.Namespace) -> None:
         raise UsageError(
             f"{_written(about[0])} is about a throw-away desktop, and none is asked for.", "Add --sandbox."
         )
+    if given.sandbox and (given.monitor or 1) > 1:
+        raise UsageError(
+            f"There is no monitor {given.monitor}: a throw-away desktop has only monitor 1.", "Leave out --monitor."
+        )
     if given.sandbox and given.desktop not in (None, "auto"):
         raise UsageError(
             f"--desktop {given.desktop} is about your own desktop; a sandbox is used in the way of its kind.",

@@ -12,7 +12,7 @@ import agent
 from agent.commands import COMMANDS
 from agent.commands.arguments import add_options, check_sandbox
 from foundation.command_line import Parser, plain_text
-from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from foundation.printing import ask_for, close_output, is_terminal
 
 if TYPE_CHECKING:
@@ -83,7 +83,19 @@ def _given(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run it."""
+    """Run it. With --json, a run that could not begin has its event, too."""
+    try:
+        return _main(argv)
+    except MaiError as error:
+        if "--json" in argv:
+            from agent.console.printers import JsonPrinter
+            from agent.workplace import broken_off
+
+            JsonPrinter().handle(broken_off(error))
+        raise
+
+
+def _main(argv: Sequence[str]) -> int:
     given = _given(argv)
     from agent.options import RunOptions
     from agent.settings import load_settings

@@ -123,9 +123,23 @@ def wants_portal(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool
     return False
 
 
-def check_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> None:
-    """Check, without opening it, whether a desktop can be used. Raises EnvironmentLacksError if none can."""
-    _chosen(environ, kind)
+def check_display(environ: Mapping[str, str], kind: DesktopKind = "auto", monitor: int | None = None) -> None:
+    """Check whether a desktop can be used, and has a monitor; the portal's monitors are known once a person agreed.
+
+    Raises EnvironmentLacksError: no desktop can be used. UsageError: it has no such monitor.
+    """
+    chosen = _chosen(environ, kind)
+    if monitor is None or chosen == "portal":
+        return
+    if chosen == "wlroots":
+        from agent.desktop.wayland.wire import socket_of
+        from agent.desktop.wlroots.screen import WlrootsScreen
+
+        WlrootsScreen(socket_of(environ), monitor).close()
+    else:
+        from agent.desktop.portable.screen import MssScreen
+
+        MssScreen(monitor).close()
 
 
 def asks_first(environ: Mapping[str, str], kind: DesktopKind = "auto") -> str:

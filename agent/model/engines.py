@@ -99,10 +99,11 @@ def choose_engine(
         ask: asks the person a yes/no question (may something be installed?); None if nobody can be asked.
 
     Raises:
-        UsageError: there is no such engine, or its address is missing.
+        UsageError: there is no such engine, its address is missing, or it has no use for what else is named.
         EnvironmentLacksError: the requested engine is not available.
     """
     name, remark = _automatic(choice) if choice.name == "auto" else (choice.name, "")
+    _check_used(choice, name)
     match name:
         case "endpoint":
             return named_endpoint(choice)
@@ -124,6 +125,29 @@ def named_endpoint(choice: EngineChoice) -> Engine:
     if (peer := peer_of(choice.url)) is not None:
         return Engine("endpoint", peer.endpoint(choice), family=peer.family)
     return Engine("endpoint", Endpoint(normalize_url(choice.url), choice.api_key, choice.model))
+
+
+def _check_used(choice: EngineChoice, name: str) -> None:
+    """Check that the engine uses the named model and preset, so that neither is ignored.
+
+    Raises UsageError; EnvironmentLacksError: only the literal engine is there, and a model is named.
+    """
+    if name == "literal" and choice.model is not None:
+        if choice.name == "auto":
+            raise EnvironmentLacksError(
+                f"Nothing serves the model {choice.model!r}: {why_no_server()}",
+                "Name the server that has it with --endpoint URL, or leave out the model: the built-in literal engine "
+                "follows simple sentences without one.",
+            )
+        raise UsageError(
+            f"The literal engine has no model, so {choice.model!r} means nothing to it.",
+            "Leave out --model, or --engine literal.",
+        )
+    if choice.preset is not None and name in ("literal", "endpoint"):
+        raise UsageError(
+            f"The preset {choice.preset!r} is for a server that is started here, and the engine is {name}.",
+            "Leave out --preset.",
+        )
 
 
 def _automatic(choice: EngineChoice) -> tuple[str, str]:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foundation.command_line import Parser, port_number
-from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.errors import ExitStatus, UsageError
+from foundation.files import cannot_write
 from foundation.printing import put, put_json, put_text
 from serverctl.commands.options import add_beside, add_goal, add_hardware, hardware_of, resolve_options, split_flags
 from serverctl.export.common import Document, Source, check_secrets
@@ -237,9 +238,7 @@ def _write(documents: Sequence[Document], out: Path, options: argparse.Namespace
             if document.executable:
                 path.chmod(path.stat().st_mode | ((path.stat().st_mode & 0o444) >> 2))
     except OSError as error:
-        raise EnvironmentLacksError(
-            f"{error.filename or out} cannot be written: {error.strerror}.", "Is there space, and is the folder yours?"
-        ) from error
+        raise cannot_write(Path(error.filename or out), error) from error
     return paths
 
 

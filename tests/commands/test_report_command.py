@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -36,6 +37,17 @@ def test_an_animation_goes_where_it_is_asked_to(tmp_path: Path) -> None:
     bundle = a_bundle(tmp_path / "run", [a_step(1)])
     assert main(["report", str(bundle.path), "--webp", str(tmp_path / "other.webp")]) == 0
     assert (tmp_path / "other.webp").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("nowhere/out.html", r"There is no folder .*/nowhere\. Make it"), ("", r" is a folder\. Name a")]
+)
+def test_a_place_that_cannot_be_written_to_is_told_for_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, why: str
+) -> None:
+    bundle = a_bundle(tmp_path / "run", [a_step(1)])
+    assert main(["report", str(bundle.path), "--output", str(tmp_path / name)]) == 3
+    assert re.search(why, capsys.readouterr().err)
 
 
 def test_texts_can_be_masked_on_request(tmp_path: Path) -> None:

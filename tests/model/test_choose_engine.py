@@ -96,3 +96,24 @@ def test_contradictions_are_usage_errors() -> None:
         choose_engine(EngineChoice("endpoint"), literal_engine)
     with pytest.raises(UsageError):
         choose_engine(EngineChoice("magic"), literal_engine)
+
+
+def test_a_model_that_nothing_here_serves_is_no_run_without_it(machine: Callable[..., list[Any]]) -> None:
+    machine(reason="The driver is broken.")
+    with pytest.raises(EnvironmentLacksError, match=r"'MAI-UI-8B': The driver is broken\. .*--endpoint"):
+        choose_engine(EngineChoice(model="MAI-UI-8B"), literal_engine)
+
+
+@pytest.mark.parametrize(
+    ("choice", "option"),
+    [
+        (EngineChoice("literal", model="M"), "--model"),
+        (EngineChoice("literal", preset="balanced"), "--preset"),
+        (EngineChoice("endpoint", "127.0.0.1:8000", "M", preset="balanced"), "--preset"),
+        (EngineChoice("auto", "127.0.0.1:8000", preset="balanced"), "--preset"),
+    ],
+    ids=str,
+)
+def test_what_an_engine_has_no_use_for_is_said(choice: EngineChoice, option: str) -> None:
+    with pytest.raises(UsageError, match=option):
+        choose_engine(choice, literal_engine)

@@ -19,8 +19,7 @@ from agent.record.read import Bundle, read_bundle
 from agent.record.redactor import Redactor
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import screenshot, view_run, view_step
-from foundation.errors import EnvironmentLacksError
-from foundation.files import write_atomically
+from foundation.files import cannot_write, write_atomically
 
 #: The report's name in a bundle.
 FILE_NAME = "report.html"
@@ -105,10 +104,7 @@ def replace_file(path: Path, data: bytes) -> None:
     try:
         write_atomically(path, data)
     except OSError as error:
-        raise EnvironmentLacksError(
-            f"This cannot be written to {path} ({error.strerror or error}).",
-            "Free some space there, or name another file with --output.",
-        ) from error
+        raise cannot_write(path, error) from error
 
 
 #: Steps at most, and characters of a thought: the file has all of it for the script.
