@@ -15,8 +15,10 @@ from agent.sandbox.processes import marked
 #: Beginnings of the names of the programs that make the desktop; every other one was opened by a test.
 DESKTOP = (
     *("Xvfb", "dbus-", "xfsettingsd", "xfwm4", "xfce4-panel", "panel-", "wrapper-", "xfdesktop", "xfconfd", "Thunar"),
-    *("gvfs", "dconf", "at-spi", "xfce4-notifyd"),
+    *("gvfs", "dconf", "at-spi", "xfce4-notifyd", "bwrap"),
 )
+#: How `agent.sandbox.isolation.python_inside` starts the first program of a sandbox: without it, all of it ends.
+_LAUNCHER = ["-I", "-S"]
 _DISPLAY = ("DISPLAY", "XAUTHORITY")
 
 
@@ -56,7 +58,7 @@ class SharedSandbox:
             sandbox.applied()
             for process in marked(sandbox.name):
                 with suppress(psutil.Error):
-                    if not process.name().startswith(DESKTOP):
+                    if not process.name().startswith(DESKTOP) and process.cmdline()[1:3] != _LAUNCHER:
                         process.kill()
             deadline = time.monotonic() + 5
             while _windows(sandbox) != self._empty:
