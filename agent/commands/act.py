@@ -23,8 +23,9 @@ from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.before_run import recalled
 from agent.run.models.roles import open_model
 from agent.screen.capture import Frame
-from agent.screen.encode import encode, fit, resize
+from agent.screen.encode import encode, fit
 from agent.screen.outline import Element, Outline
+from agent.screen.pixels import resize
 from agent.settings import load_settings
 from foundation.command_line import Parser, plain_text
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
