@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent.run.models.roles import Role
     from agent.run.models.settings import RunSettings
     from agent.run.session import Request
+    from agent.sandbox.desktop import Sandbox
 
 #: The family of a model that only says what to do.
 PLANNER = "planner"
@@ -117,7 +118,7 @@ class Workplace:
         self._opened = ExitStack()
         self._engine: Engine | None = None
         self._others: dict[Role, Engine] = {}
-        self._desk: _Desk | None = None
+        self._desk: Desk | None = None
         self.policy: Policy = Policy.load(options.approve or "risky", options.policy)
         self.grants: Grants = Grants()
 
@@ -139,10 +140,16 @@ class Workplace:
             wanted["history"] = "sliding"
         return RunSettings(**{name: value for name, value in wanted.items() if value is not None})
 
-    def job(self, instruction: str, stop: StopSwitch) -> Job:
+    def job(self, instruction: str, stop: StopSwitch, engine: Engine | None = None) -> Job:
         """A run that is ready to go; engine and desktop are opened for the first one.
 
-        Raises MaiError: something that it needs is not there.
+        Args:
+            instruction: what is to be done.
+            stop: stops it, and its start.
+            engine: decides this run in place of the engines that the options name.
+
+        Raises:
+            MaiError: something that it needs is not there.
         """
         from agent.desktop.protocol.desktop import DEFAULT_CHORD
         from agent.families.registry import DEFAULT_FAMILY
@@ -157,19 +164,20 @@ class Workplace:
         options.settings.system_prompt(options.family or DEFAULT_FAMILY, options.system_prompt)
         title = Redactor().instruction(instruction)
         with closing(Registered(f"starting-{os.getpid()}", title)):  # a server's start takes minutes
-            engines, desk = self._open(stop)
+            engines, desk = self._open(stop, engine)
+        families = self._families if engine is None else {}
         recorder = Recorder(options.runs, instruction)
         request = Request(
             settings=run_settings,
             engines=engines,
-            families=self._families,
+            families=families,
             zoom=options.zoom,
             calibrate=options.calibrate,
             tell=self._tell,
             relief_steps=options.relief_steps,
             mask=recorder.redactor.text,
             policy=self.policy,
-            family=self._families.get("actor"),
+            family=families.get("actor"),
             system_prompt=lambda family: options.settings.system_prompt(family, options.system_prompt),
             family_options=options.settings.family_options,
             monitor=options.monitor,
@@ -214,18 +222,24 @@ class Workplace:
             found["actor"] = options.family or PLANNER
         return {role: family for role, family in found.items() if family is not None}
 
-    def _open(self, stop: StopSwitch) -> "tuple[dict[Role, Engine], _Desk]":
+    def _open(self, stop: StopSwitch, engine: Engine | None) -> "tuple[dict[Role, Engine], Desk]":
         if self._desk is None:
-            desk = _Desk(self._options, self._tell, self._ask)
+            Desk(self._options, self._tell, self._ask).check()
             # What can be wrong at once is found before a server or a desktop is started for it.
+            if engine is None:
+                self._check_named(stop)
+        roles: dict[Role, Engine] = self._roles(stop) if engine is None else {"actor": engine}
+        return roles, self.desk(stop)
+
+    def desk(self, stop: StopSwitch) -> "Desk":
+        """The desktop, opened at the first call. Raises MaiError."""
+        if self._desk is None:
+            desk = Desk(self._options, self._tell, self._ask)
             desk.check()
-            self._check_named(stop)
-            roles = self._roles(stop)
             self._opened.callback(desk.close)
             desk.open(stop)
             self._desk = desk
-            return roles, desk
-        return self._roles(stop), self._desk
+        return self._desk
 
     @property
     def _named(self) -> "dict[Role, EngineChoice | None]":
@@ -281,16 +295,21 @@ def _literal_engine() -> Engine:
     return literal_engine()
 
 
-class _Desk:
+class Desk:
     """The desktop to work on: the person's own, or a sandbox that is started and ended here."""
 
     def __init__(self, options: RunOptions, tell: Tell, ask: Ask | None) -> None:
         self._options = options
         self._tell = tell
         self._ask = ask
-        self._sandbox: Any = None
+        self._sandbox: Sandbox | None = None
         self._accessibility: Any = None
         self._state: dict[str, str] = {}
+
+    @property
+    def sandbox(self) -> "Sandbox | None":
+        """The throw-away desktop; None for the person's own."""
+        return self._sandbox
 
     @property
     def environ(self) -> dict[str, str] | None:

@@ -95,7 +95,7 @@ for name, room in (("mai-agent", "agent"), ("mai-server", "serverctl")):
     command.chmod(0o755)
 PYTHON
   # Where Python may not write bytecode by itself, every start would compile all of it again.
-  "$venv/bin/python" -m compileall -q "$root/foundation" "$root/agent" "$root/serverctl" >/dev/null || true
+  "$venv/bin/python" -m compileall -q "$root/foundation" "$root/agent" "$root/serverctl" "$root/mai_agent" >/dev/null || true
   # The runtime lock is part of the development lock: having one is having both.
   { printf '%s %s\n' "$1" "$wanted"
     if [ "$1" = requirements-dev.lock ]; then

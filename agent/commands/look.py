@@ -3,29 +3,21 @@
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import TimeoutError as LateError
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agent.commands.arguments import open_own_desktop
-from agent.desktop.guard.desktop import GuardedDesktop
-from agent.run.observing.outliner import Outliner
+from agent.run.observing.eye import Eye
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.ocr import reading_languages
 from agent.screen.outline import Element, Outline
 from foundation.command_line import Parser
-from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.errors import ExitStatus, UsageError
 from foundation.foreign_text import printable
 from foundation.printing import put, put_json
 from foundation.stray_output import stray_output_kept
 
-if TYPE_CHECKING:
-    from agent.desktop.protocol.elements import Elements
-
-#: The tree takes tenths of a second at most, reading a whole new screen some seconds on a busy machine.
-_PATIENCE = 60.0
 #: States that say what a person sees, in the table.
 _TOLD = (
     *("checked", "pressed", "selected", "focused", "expanded", "collapsed", "indeterminate", "editable", "disabled"),
@@ -58,24 +50,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _look(monitor: int | None, *, words: bool) -> tuple[Frame, Outline]:
     desktop = open_own_desktop(StopSwitch(), monitor)
-    protected = GuardedDesktop(desktop, dry_run=True)
-    with closing(desktop), closing(protected.screen):
-        frame = protected.screen.grab()
-        if not words:
-            return frame, _tree(protected.open_elements(), frame)
-        languages, _ = reading_languages(os.environ)
-        with closing(Outliner(protected.open_elements, protected.open_windows, languages)) as outliner:
-            try:
-                return frame, outliner.take(frame).result(_PATIENCE)
-            except LateError as error:
-                raise EnvironmentLacksError("The screen could not be read in time.", "Try --tree.") from error
-
-
-def _tree(elements: "Elements | None", frame: Frame) -> Outline:
-    if elements is None:
-        return Outline(frame.viewport.region.size, (), (), "Here, no accessibility tree is told.")
-    with closing(elements):
-        return elements.outline()
+    with closing(Eye(desktop, reading_languages(os.environ)[0], words=words)) as eye:
+        return eye.look()
 
 
 def _draw(frame: Frame, outline: Outline, path: Path | None) -> Path:

@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from agent.families.base import Call, PromptRequest
 from agent.families.literal.family import FUNCTION, render
 from agent.literal.engine import BadRequestError, Engine
 from agent.literal.find.reader import WHO
+from agent.literal.goals import Goal
 from agent.model import engines as model_engine
 from agent.model.asking import Completion, Delta, OnProgress
 from agent.model.endpoint import Endpoint, Limits
@@ -21,11 +22,15 @@ _ENDPOINT = Endpoint("literal", "", "mai-agent-literal", "literal", Limits(max_p
 
 
 class LiteralClient:
-    """See `ModelClient`. Raises EnvironmentLacksError if tesseract's data is missing."""
+    """See `ModelClient`. Raises EnvironmentLacksError if tesseract's data is missing.
 
-    def __init__(self) -> None:
+    Args:
+        goals: what to do, whatever the instruction says; None to read the instruction.
+    """
+
+    def __init__(self, goals: Sequence[Goal] | None = None) -> None:
         data_folder(WHO)  # fail at once if tesseract's data is missing
-        self._engine = Engine()
+        self._engine = Engine() if goals is None else Engine(understand=lambda _: list(goals))
 
     @property
     def endpoint(self) -> Endpoint:
@@ -58,6 +63,6 @@ class LiteralClient:
         return render(reply.thought, Call(FUNCTION, reply.arguments))
 
 
-def literal_engine() -> model_engine.Engine:
-    """Return the literal engine. Raises EnvironmentLacksError if tesseract's data is missing."""
-    return model_engine.Engine("literal", _ENDPOINT, family="literal", client=LiteralClient())
+def literal_engine(goals: Sequence[Goal] | None = None) -> model_engine.Engine:
+    """Return the literal engine, see `LiteralClient`. Raises EnvironmentLacksError if tesseract's data is missing."""
+    return model_engine.Engine("literal", _ENDPOINT, family="literal", client=LiteralClient(goals))

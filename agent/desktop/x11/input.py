@@ -84,8 +84,10 @@ class X11Input(PyAutoGuiInput):
 
 
 def _connected(platform: Any) -> int:
-    """Reconnect pyautogui if the releaser closed its connection, and return a resource of the connection."""
+    """Reconnect pyautogui if its connection is closed or to another display, and return a resource of it."""
     try:
+        if platform._display.get_display_name() != os.environ.get("DISPLAY"):
+            platform._display = open_display()
         platform._display.sync()
     except Exception:  # python3-xlib raises any of a dozen exceptions for a lost connection
         platform._display = open_display()

@@ -74,6 +74,9 @@ class Outliner:
             self._elements = self._open_elements()
         except MaiError as error:
             self._lacks.append(str(error))
+        else:
+            if self._elements is None and not self._read:
+                self._lacks.append("Here, no accessibility tree is told.")
 
     def _told(self, frame: Frame) -> Outline:
         try:

@@ -1,0 +1,1 @@
+"""The Python door into runs. `mai_agent` is what is public of it."""

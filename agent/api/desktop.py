@@ -1,0 +1,213 @@
+"""A desktop for Python programs, asynchronously: every action is a run, with policy, record, receipt and evidence."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from agent.api.results import Gatherer, Look, NotDoneError, NotSeenError, Result
+from agent.core.actions import Button
+from agent.core.keys import UnknownKeyError
+from agent.core.keys import chord as keys_of
+from agent.events.run_events import Event
+from agent.literal.client import literal_engine
+from agent.literal.goals import Choose, Click, Close, Goal, Open, Press, SetValue, Target, Toggle, Type
+from agent.options import RunOptions
+from agent.run.control.worker import Worker
+from agent.run.loop.context import Person
+from agent.run.observing.eye import Eye
+from agent.safety.stop import StopSwitch, stop_signals
+from agent.sandbox.desktop import Sandbox
+from agent.screen.ocr import reading_languages
+from agent.screen.outline import Element
+from agent.workplace import Workplace
+from foundation.errors import ExitStatus, UsageError
+
+#: Outcomes of a single action that was carried out. A click has no evidence of its own: the caller expects something.
+_CARRIED_OUT = ("done", "unverified")
+#: Seconds between two looks while something is expected.
+_POLL = 0.15
+#: Elements listed when an expected one is missing.
+_MOST_LISTED = 15
+
+
+class AsyncDesktop:
+    """A desktop to look at and act on; an async context manager.
+
+    Args:
+        options: how runs are done.
+        person: who approves actions and answers questions; made for each run from its stop switch.
+        tell: receives messages about starts.
+        on_event: receives every event of every run.
+    """
+
+    def __init__(
+        self,
+        options: RunOptions,
+        person: Callable[[StopSwitch], Person],
+        tell: Callable[[str], None],
+        on_event: Callable[[Event], None],
+    ) -> None:
+        self._options, self._person, self._on_event = options, person, on_event
+        self._workplace = Workplace(options, tell, None)
+        self._stop = StopSwitch()
+        self._looking = Worker("eye")
+        self._eye: Eye | None = None
+        self.bundles: list[Path] = []  # the records of its runs, oldest first
+
+    async def __aenter__(self) -> Self:
+        try:
+            await asyncio.to_thread(self._workplace.desk, self._stop)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End what runs, close the connections, and end a sandbox."""
+        self._stop.stop("the desktop is closed")
+        if self._eye is not None:
+            await self._looking.call(self._eye.close)
+            self._eye = None
+        self._looking.end(lambda: None)
+        await asyncio.to_thread(self._workplace.__exit__)
+
+    def stop(self) -> None:
+        """Stop the run under way at once, from any thread. Its result has the outcome "stopped"."""
+        self._stop.stop("the program asked for it")
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The throw-away desktop. Raises UsageError on the person's own."""
+        sandbox = self._workplace.desk(self._stop).sandbox
+        if sandbox is None:
+            raise UsageError("This is the person's own desktop.", "Open a throw-away one: mai_agent.sandbox().")
+        return sandbox
+
+    async def do(self, instruction: str) -> Result:
+        """Do what a sentence says, with the chosen engine. Raises MaiError if the run cannot begin."""
+        return await self._run(instruction, None)
+
+    async def look(self) -> Look:
+        """Return the screen now. Raises EnvironmentLacksError."""
+        return await self._looking.call(self._look)
+
+    async def find(self, name: str, role: str = "", window: str = "") -> Element | None:
+        """Return the best element of a name that is on the screen now; None if there is none. See `Look.find_all`."""
+        return (await self.look()).find(name, role, window)
+
+    async def expect(self, name: str, role: str = "", window: str = "", within: float = 5.0) -> Element:
+        """Wait until an element of a name is on the screen, and return it. Raises NotSeenError after `within` s."""
+        clock = asyncio.get_running_loop().time
+        end = clock() + within
+        while True:
+            seen = await self.look()
+            if (found := seen.find(name, role, window)) is not None:
+                return found
+            if clock() >= end:
+                what = f"{role or 'element'} “{name}”"
+                raise NotSeenError(f"No {what} appeared within {within:g} s; there: {seen.listed(_MOST_LISTED)}")
+            await asyncio.sleep(_POLL)
+
+    async def expect_gone(self, name: str, role: str = "", window: str = "", within: float = 5.0) -> None:
+        """Wait until no element of a name is on the screen. Raises NotSeenError after `within` seconds."""
+        clock = asyncio.get_running_loop().time
+        end = clock() + within
+        while (found := await self.find(name, role, window)) is not None:
+            if clock() >= end:
+                raise NotSeenError(f"{found.words} is still there after {within:g} s")
+            await asyncio.sleep(_POLL)
+
+    async def click(
+        self, name: str, role: str = "", window: str = "", *, button: Button = "left", count: int = 1
+    ) -> Result:
+        """Click an element by its name. Raises NotDoneError, for example if it is not on the screen."""
+        return await self._act(f"click {name!r}", Click(Target(name, role, inside=window), button, count))
+
+    async def type(self, text: str, into: str = "", *, replace: bool = False) -> Result:
+        """Type text where the keyboard focus is, or into a named field. Raises NotDoneError."""
+        where = f" into {into!r}" if into else ""
+        return await self._act(f"type {text!r}{where}", Type(text, Target(into) if into else None, replace))
+
+    async def press(self, chord: str) -> Result:
+        """Press keys, such as "ctrl+s". Raises NotDoneError, and UsageError for an unknown key."""
+        try:
+            keys = keys_of(chord)
+        except UnknownKeyError as error:
+            raise UsageError(f"{error}.", 'Write keys like "ctrl+s".') from error
+        return await self._act(f"press {chord}", Press(keys))
+
+    async def open(self, name: str) -> Result:
+        """Start an application, or open a file of the home. Raises NotDoneError."""
+        return await self._act(f"open {name!r}", Open(name))
+
+    async def close_window(self, title: str = "") -> Result:
+        """Close the front window, or the one of that title. Raises NotDoneError."""
+        return await self._act(f"close {title!r}" if title else "close the window", Close(title))
+
+    async def set(self, control: str, value: "str | bool | float") -> Result:
+        """Switch a control on or off, set its number, or choose one of its values. Raises NotDoneError."""
+        target = Target(control)
+        goal: Goal
+        match value:
+            case bool():
+                goal = Toggle(target, value)
+            case str():
+                goal = Choose(value, target)
+            case _:
+                goal = SetValue(target, float(value))
+        return await self._act(f"set {control!r} to {value!r}", goal)
+
+    async def _act(self, words: str, *goals: Goal) -> Result:
+        result = await self._run(words, goals)
+        if result.outcome not in _CARRIED_OUT:
+            raise NotDoneError(result)
+        return result
+
+    async def _run(self, instruction: str, goals: Sequence[Goal] | None) -> Result:
+        self._stop = stop = StopSwitch()
+        with stop_signals(stop):
+            engine = None if goals is None else literal_engine(goals)
+            job = await asyncio.to_thread(self._workplace.job, instruction, stop, engine)
+            self.bundles.append(job.recorder.path)
+            gathered = Gatherer(instruction, job.recorder.path)
+
+            def show(event: Event) -> None:
+                gathered.handle(event)
+                self._on_event(event)
+
+            run = asyncio.ensure_future(job.carry_out(self._person(stop), stop, show))
+            try:
+                finished = await asyncio.shield(run)
+            except asyncio.CancelledError:
+                stop.stop("the caller cancelled it")  # at once; then let go of what is held, and end the record
+                with suppress(Exception):
+                    await run
+                raise
+            finally:
+                job.recorder.close()
+                await asyncio.to_thread(job.write_report, _ignored)
+        if finished.status is ExitStatus.STOPPED and stop.reason == "Ctrl-C":
+            raise KeyboardInterrupt
+        return gathered.result(finished)
+
+    def _look(self) -> Look:
+        if self._eye is None:
+            self._eye = self._open_eye()
+        frame, outline = self._eye.look()
+        return Look(frame.image, outline.elements, outline.windows, outline.lacks)
+
+    def _open_eye(self) -> Eye:
+        desk, options = self._workplace.desk(self._stop), self._options
+        languages, _ = reading_languages(os.environ if desk.environ is None else desk.environ)
+        desktop = desk.open_desktop(self._stop, options.monitor, desk.environ)
+        return Eye(desktop, languages, ours=not options.sandbox)
+
+
+def _ignored(_: Any) -> None:
+    pass

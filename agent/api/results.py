@@ -1,0 +1,135 @@
+"""What callers from Python get back: plain values, and the errors that say why something was not done."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from PIL.Image import Image
+
+from agent.core.changes import Change
+from agent.events import run_events as events
+from agent.literal.find.finder import kinds_of
+from agent.literal.vocabulary.labels import plain
+from agent.screen.outline import Element, ShownWindow
+from foundation.errors import MaiError
+
+
+class NotDoneError(MaiError):
+    """A run did not do what was asked; `result` tells how far it came."""
+
+    def __init__(self, result: "Result") -> None:
+        where = f"`mai-agent report {result.bundle}` shows the run." if result.bundle else ""
+        super().__init__(result.message or f"The run ended: {result.outcome}.", where)
+        self.result = result
+
+
+class NotSeenError(AssertionError):
+    """An expected element did not appear in time. The message lists what is there instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action of a run."""
+
+    number: int  # the step, from 1; several actions of one answer share it
+    thought: str  # the model's reason
+    action: str  # the action in words
+    executed: bool
+    error: str = ""  # why it failed
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a run ended."""
+
+    instruction: str
+    outcome: str  # "done", "unverified", "gave_up", "stopped" and so on, as in `RunFinished`
+    message: str
+    steps: tuple[Step, ...]
+    changes: tuple[Change, ...]  # the receipt: what changed on the computer
+    evidence: tuple[str, ...]  # what shows that the task is done
+    verified: bool | None  # whether it does; None where that cannot be told
+    seconds: float
+    bundle: Path | None = None  # the folder of the record
+
+    @property
+    def done(self) -> bool:
+        """Whether the run says it is done, and nothing speaks against it."""
+        return self.outcome == "done"
+
+    def check(self) -> "Result":
+        """Return the result. Raises NotDoneError if it is not done."""
+        if not self.done:
+            raise NotDoneError(self)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The screen at one moment."""
+
+    image: Image = field(repr=False)
+    elements: tuple[Element, ...]  # in reading order; boxes in desktop pixels
+    windows: tuple[ShownWindow, ...]  # the topmost first
+    lacks: str = ""  # why elements are missing, "" if none are
+
+    def find_all(self, name: str, role: str = "", window: str = "") -> list[Element]:
+        """Return the elements of a name, exact matches first, then those that contain it.
+
+        Case, accents and punctuation around words do not count. `role` is an AT-SPI role, where "button" and the like
+        mean their whole kind. `window` is a part of the title.
+        """
+        wanted, kinds = plain(name), kinds_of(role)
+        fitting = [
+            (rank, element)
+            for element in self.elements
+            if (not role or element.role in kinds)
+            and plain(window) in plain(element.window)
+            and (rank := _rank(wanted, element)) is not None
+        ]
+        return [element for _, element in sorted(fitting, key=lambda one: one[0])]
+
+    def find(self, name: str, role: str = "", window: str = "") -> Element | None:
+        """Return the best element of a name; None if there is none."""
+        return next(iter(self.find_all(name, role, window)), None)
+
+    def listed(self, most: int) -> str:
+        """Return the first elements in words, those of the front window first."""
+        front = next((window.title for window in self.windows if window.active), None)
+        ordered = sorted(self.elements, key=lambda element: element.window != front)
+        return ", ".join(element.words for element in ordered[:most]) or self.lacks or "nothing"
+
+
+def _rank(wanted: str, element: Element) -> int | None:
+    texts = [plain(text) for text in (element.name, element.label, element.value or "") if text]
+    if wanted in texts:
+        return 0
+    return 1 if any(wanted in text for text in texts) else None
+
+
+class Gatherer:
+    """Collects the events of a run into its result."""
+
+    def __init__(self, instruction: str, bundle: Path | None) -> None:
+        self._instruction, self._bundle = instruction, bundle
+        self._thought = ""
+        self._steps: list[Step] = []
+        self._changes: Sequence[Change] = ()
+
+    def handle(self, event: events.Event) -> None:
+        """Take one event."""
+        match event:
+            case events.Decided():
+                self._thought = event.thought
+            case events.Acted():
+                step = Step(event.step, self._thought, event.detail, event.executed, event.error or "")
+                self._steps.append(step)
+            case events.Receipt():
+                self._changes = event.changes
+
+    def result(self, finished: events.RunFinished) -> Result:
+        """Return the result of the finished run."""
+        return Result(
+            self._instruction, finished.outcome, finished.message, tuple(self._steps), tuple(self._changes),
+            finished.evidence, finished.verified, finished.seconds, self._bundle,
+        )  # fmt: skip

@@ -1,0 +1,75 @@
+"""mai-agent from Python: a desktop that does what a sentence says, and single actions on it (docs/python.md).
+
+Only what this module exports is public.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from agent.api.desktop import AsyncDesktop
+from agent.api.options import Approve, person_of, run_options
+from agent.api.results import Look, NotDoneError, NotSeenError, Result, Step
+from agent.api.sync import Desktop
+from agent.core.changes import Change
+from agent.events.run_events import Event
+from agent.screen.outline import Element
+from foundation.errors import MaiError
+
+__all__ = [
+    "AsyncDesktop", "Change", "Desktop", "Element", "Look", "MaiError", "NotDoneError", "NotSeenError", "Result",
+    "Step", "async_desktop", "async_sandbox", "desktop", "sandbox",
+]  # fmt: skip
+
+
+def _silent(_: object) -> None:
+    pass
+
+
+def async_desktop(
+    *,
+    approve_by: Approve | None = None,
+    tell: Callable[[str], None] = _silent,
+    on_event: Callable[[Event], None] = _silent,
+    **options: Any,
+) -> AsyncDesktop:
+    """Return the person's own desktop, for `async with`.
+
+    Args:
+        approve_by: decides about actions that need approval; None to ask at the terminal.
+        tell: receives messages about starts.
+        on_event: receives every event of every run.
+        options: the options of the command line by name, such as `engine="literal"`, `endpoint=URL` or
+            `max_steps=10` (docs/configuration.md).
+
+    Raises:
+        UsageError: there is no such option, or it cannot have that value.
+    """
+    return AsyncDesktop(run_options(options), person_of(approve_by), tell, on_event)
+
+
+def async_sandbox(
+    *,
+    size: str = "1280x800",
+    session: str = "xfce",
+    locale: str | None = None,
+    network: str | None = None,
+    **options: Any,
+) -> AsyncDesktop:
+    """Return a throw-away desktop, for `async with`; it starts then, in 1 to 3 s. Other arguments: `async_desktop`."""
+    given: dict[str, Any] = {
+        "sandbox_size": size,
+        "sandbox_session": session,
+        "sandbox_locale": locale,
+        "sandbox_network": network,
+    }
+    return async_desktop(sandbox=True, **given, **options)
+
+
+def desktop(**options: Any) -> Desktop:
+    """Return the person's own desktop, for `with`. Arguments: `async_desktop`."""
+    return Desktop(async_desktop(**options))
+
+
+def sandbox(**options: Any) -> Desktop:
+    """Return a throw-away desktop, for `with`. Arguments: `async_sandbox`."""
+    return Desktop(async_sandbox(**options))

@@ -1,0 +1,112 @@
+"""The door from Python: what its page shows, what it refuses, and that cancelling stops at once."""
+
+import asyncio
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stubs.display import forget_pyautogui
+
+import mai_agent
+from agent.record.read import read_bundle
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mai_agent.Desktop]:
+    forget_pyautogui()
+    runs = tmp_path_factory.mktemp("runs")
+    with mai_agent.sandbox(engine="literal", runs=runs, approve="risky", approve_by=lambda _: False) as opened:
+        opened.open("mousepad")
+        yield opened
+
+
+def test_an_action_is_a_recorded_run(desk: mai_agent.Desktop) -> None:
+    result = desk.type("Hello")
+    assert result.done
+    assert result.verified
+    assert [step.executed for step in result.steps] == [True]
+    assert result.bundle == desk.bundles[-1]
+    bundle = read_bundle(desk.bundles[-1])
+    assert bundle.outcome == "done"
+    assert (bundle.path / "report.html").is_file()
+
+
+def test_elements_are_found_by_name_and_role(desk: mai_agent.Desktop) -> None:
+    assert desk.expect("file", role="menu").name == "File"
+    assert desk.find("File", role="check box") is None
+    seen = desk.look()
+    assert seen.image.size == (1280, 800)
+    assert seen.windows[0].app == "Mousepad"
+
+
+def test_what_is_missing_is_said_with_what_is_there(desk: mai_agent.Desktop) -> None:
+    with pytest.raises(AssertionError, match=r"No button “Frobnicate” appeared within 0 s; there: .*menu “File”"):
+        desk.expect("Frobnicate", role="button", within=0)
+    with pytest.raises(mai_agent.NotSeenError, match="is still there after 0 s"):
+        desk.expect_gone("File", role="menu", within=0)
+
+
+def test_what_the_callers_function_refuses_is_not_done(desk: mai_agent.Desktop) -> None:
+    with pytest.raises(mai_agent.NotDoneError, match="You did not allow this") as caught:
+        desk.press("ctrl+q")
+    assert not any(step.executed for step in caught.value.result.steps)
+    assert desk.find("File", role="menu")
+
+
+def test_a_stop_from_another_thread_ends_the_run(desk: mai_agent.Desktop) -> None:
+    threading.Timer(1.0, desk.stop).start()
+    assert desk.do("wait 20 seconds").outcome == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"engin": "literal"}, "There is no option 'engin'"),
+        ({"engine": "literally"}, "engine cannot be 'literally'"),
+        ({"max_steps": 0}, "max_steps cannot be 0"),
+        ({"sandbox_size": "wide"}, "sandbox_size cannot be 'wide'"),
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, object], words: str) -> None:
+    with pytest.raises(mai_agent.MaiError, match=words):
+        mai_agent.desktop(**options)
+
+
+@pytest.mark.slow
+def test_cancelling_a_task_stops_its_run_at_once(tmp_path: Path) -> None:
+    events: list[float] = []
+
+    async def main() -> float:
+        forget_pyautogui()
+        async with mai_agent.async_sandbox(
+            engine="literal", runs=tmp_path, on_event=lambda event: events.append(time.time())
+        ) as desk:
+            run = asyncio.create_task(desk.do("open mousepad and type '" + "many words " * 200 + "'"))
+            await asyncio.sleep(4)
+            cancelled = time.time()
+            run.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await run
+            (bundle,) = desk.bundles
+            assert read_bundle(bundle).outcome == "stopped"
+            return cancelled
+
+    cancelled = asyncio.run(main())
+    assert events[-1] - cancelled < 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_the_examples_of_its_page_run(
+    number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forget_pyautogui()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    exec(compile(EXAMPLES[number], f"docs/python.md, example {number}", "exec"), {})
+    assert "Traceback" not in capsys.readouterr().err
