@@ -49,9 +49,9 @@ class Screen:
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
-def screen(*elements, changes=(), **values):
+def screen(*elements, changes=(), environ=None, **values):
     """What is known of a screen."""
-    return Screen(outline(*elements, **values), tuple(changes))
+    return Screen(outline(*elements, **values), tuple(changes), environ or {})
 
 
 def talk(instruction, now, *steps):

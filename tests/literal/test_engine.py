@@ -341,14 +341,20 @@ def test_text_that_went_nowhere_is_not_called_done(engine):
     assert ending(replies[-1])[0] == "fail"
 
 
-def test_text_that_nothing_takes_is_pressed_key_by_key_and_the_display_tells(engine):
-    def calculator(shown):
-        return screen(element("text", "", value=shown), element("toggle button", "="))
+def calculator(shown):
+    return screen(element("text", "", value=shown), element("toggle button", "="))
 
-    shown = ["0", "0", "0", "0", "0", "1", "1", "2"]
-    replies = follow(engine, "type 1+2", *map(calculator, shown))
-    assert [reply.arguments.get("keys") for reply in replies[-4:-1]] == ["1", "+", "2"]
+
+def test_a_display_is_typed_into_key_by_key_and_read_before_the_next_key(engine):
+    replies = follow(engine, "type 1+2", *map(calculator, ["0", "0", "0", "1", "1", "2"]))
+    assert [reply.arguments.get("keys") for reply in replies[1:-1]] == ["1", None, "+", "2"]
     assert ending(replies[-1]) == ("success", True)
+
+
+def test_a_display_that_drops_a_key_ends_the_typing(engine):
+    replies = follow(engine, "type 144/12 and press ctrl+c", *map(calculator, ["0", "0", "1", *["1"] * 9]))
+    assert ending(replies[-1])[0] == "fail"
+    assert "holds “1” after “14”" in replies[-1].arguments["text"]
 
 
 # Windows and applications

@@ -384,3 +384,36 @@ def test_a_slider_that_keys_go_past_is_counted_up_from_its_end():
             case _ if call["action"] == "click":
                 held = 685.4
     assert (ending(reply), held) == (("success", True), 700.0)
+
+
+# What is so already
+
+
+XFCE = {"XDG_CURRENT_DESKTOP": "XFCE"}
+
+
+def test_a_control_of_another_window_is_not_held_against_the_setting_of_the_same_name():
+    panel = replace(WINDOW, title="Panel Preferences", app="xfce4-panel")
+    at = {"window": panel.title, "app": panel.app}
+    dark = screen(element("label", "Dark mode", **at), element("switch", x=400, **at), windows=(panel,), environ=XFCE)
+    theme = setting("xfconf xsettings /Net/ThemeName", "Adwaita", "Adwaita-dark")
+    replies = follow("turn on dark mode", dark, replace(dark, changes=(theme,)))
+    assert replies[0].arguments["action"] == "click"
+    assert ending(replies[-1])[0] == "fail"
+
+
+def test_a_choice_on_another_page_than_the_named_is_not_so_already():
+    tabs = [element("page tab", "Style", y=110, states={"selected"}), element("page tab", "Icons", x=320, y=110)]
+    replies = follow("choose Adwaita in Icons", screen(*tabs, element("table cell", "Adwaita", states={"selected"})))
+    assert replies[0].arguments["coordinate"] == [370, 120]
+
+
+def test_two_rows_of_one_name_are_asked_about():
+    rows = [row for y in (200, 300) for row in (element("label", "Chimes", y=y), element("switch", x=400, y=y))]
+    replies = follow("turn on Chimes", screen(*rows))
+    assert replies[0].arguments["action"] == "ask_user"
+
+
+def test_two_fields_of_one_name_are_asked_about():
+    fields = [element("spin button", "Time", y=y, value="5") for y in (200, 300)]
+    assert follow("set Time to 6", screen(*fields))[0].arguments["action"] == "ask_user"

@@ -1,7 +1,9 @@
 """What the engine does in GNOME Settings 43, on outlines as they were told there."""
 
+from dataclasses import replace
+
 from agent.literal.engine import Engine
-from tests.literal.made_up import Screen, element, outline, taken, talk, words
+from tests.literal.made_up import WINDOW, Screen, element, outline, taken, talk, words
 
 SEARCH_BUTTON = element("push button", "Search", x=116, y=116, w=24, h=24, source="tree")
 SIDE_ROW = element("list item", "Search", x=119, y=247, w=271, h=42)
@@ -106,9 +108,11 @@ def test_nothing_is_clicked_above_a_text_in_a_list_where_another_choice_stands_t
 
 
 def test_a_combo_box_that_stands_for_a_switch_is_known_by_the_label_beside_it():
-    label = element("label", "Automatically hide the panel:", x=120, y=200, w=192, h=34)
-    combo = element("combo box", "Never", x=330, y=200, w=118, h=34, value="Never")
-    now = Screen(outline(label, combo), environ={"XDG_CURRENT_DESKTOP": "XFCE"})
+    panel = replace(WINDOW, title="Panel Preferences", app="xfce4-panel")
+    of_panel = {"window": panel.title, "app": panel.app}
+    label = element("label", "Automatically hide the panel:", x=120, y=200, w=192, h=34, **of_panel)
+    combo = element("combo box", "Never", x=330, y=200, w=118, h=34, value="Never", **of_panel)
+    now = Screen(outline(label, combo, windows=(panel,)), environ={"XDG_CURRENT_DESKTOP": "XFCE"})
     answer = Engine().reply(talk("turn on auto-hide", now)).arguments
     assert (answer["action"], answer["coordinate"]) == ("click", [389, 217])
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from agent.literal.vocabulary.labels import plain
-from agent.literal.vocabulary.places import Setting, desktop_named, find_place, known_thing
+from agent.literal.vocabulary.places import Setting, desktop_named, find_places, known_thing
 from foundation.configs import config_names, load_config
 
 _DESKTOPS = [name for name in config_names("places") if name != "things"]
@@ -26,8 +26,7 @@ def test_every_place_can_be_read_and_has_a_name(desktop):
     for thing in load_config(f"places/{desktop}.toml")["things"]:
         name = things[thing]["names"][0]
         for on in (True, False):
-            place = find_place(name, desktop, on=on)
-            assert place is not None
+            place = find_places(name, desktop, on=on)[0]
             assert place.thing == thing
             assert place.app
 
@@ -55,9 +54,8 @@ def test_places_use_only_known_words(desktop):
 
 
 def test_the_light_theme_is_the_dark_one_switched_off():
-    dark = find_place("dark theme", "xfce", on=False)
-    assert find_place("the light theme", "xfce", on=True) == dark
-    assert dark is not None
+    dark = find_places("dark theme", "xfce", on=False)[0]
+    assert find_places("the light theme", "xfce", on=True)[0] == dark
     assert dark.choices[0] == "Adwaita"
 
 
@@ -68,8 +66,7 @@ def test_articles_and_words_around_a_name_do_not_matter():
 
 
 def test_a_setting_tells_what_its_value_means():
-    quiet = find_place("do not disturb", "gnome")
-    assert quiet is not None
+    quiet = find_places("do not disturb", "gnome")[0]
     [banners] = quiet.settings
     assert banners.holds("false", on=True) is True
     assert banners.holds("true", on=True) is False

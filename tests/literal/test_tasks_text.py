@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent.core.changes import Change
 from agent.core.geometry import Region
-from agent.literal.do.sums import _is, value_of
+from agent.literal.do.sums import is_number, value_of
 from agent.screen.outline import ShownWindow
 from tests.literal.made_up import element, ending, follow, screen
 from tests.literal.test_tasks_folders import done
@@ -143,4 +143,4 @@ def test_no_expression_breaks_or_takes_long(expression):
     ],
 )
 def test_a_displays_number_is_compared_as_exactly_as_it_is_shown(shown, value, same):
-    assert _is(shown, value) is same
+    assert is_number(shown, value) is same

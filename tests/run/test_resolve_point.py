@@ -199,3 +199,10 @@ class TestDoubt:
             desk = Desk(endpoint, outlines=[Outline(SIZE, (self.SAVE, self.CANCEL))])
             events = await desk.run()
         assert told(events, Decided)[0].failure.kind == "mismatch"
+
+    async def test_what_is_scrolled_to_need_not_lie_under_the_pointer(self) -> None:
+        scroll = acts("scroll", coordinate=[700, 470], direction="down", thought='"Save" is further down.')
+        with FakeEndpoint([scroll, OVER]) as endpoint:
+            desk = Desk(endpoint, outlines=[Outline(SIZE, (self.SAVE, self.CANCEL))])
+            await desk.run()
+        assert [type(action) for action in desk.hand.done] == [Scroll]

@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 
 from agent.literal.do.choosing import OrGoal
-from agent.literal.do.looking import at_once, known_place, look
-from agent.literal.do.now import Done, Move, Now, Step, Stuck, Verdict, press, type_in, until, wait
+from agent.literal.do.looking import known_place, look
+from agent.literal.do.now import Done, Move, Now, Step, Steps, Stuck, Verdict, press, type_in, wait
 from agent.literal.do.toggling import targets_of
 from agent.literal.find.finder import PART, WHOLE
 from agent.literal.find.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS
@@ -44,7 +44,7 @@ def set_value(now: Now, goal: SetValue) -> OrGoal:
     """Set a control to a number. Restore the old value if that fails."""
     track = _Track()
     end = yield from _approach(now, goal, track)
-    control = _control(now, goal, known_place(now, goal.target))
+    control = yield from _control(now, goal, known_place(now, goal.target))
     if not isinstance(end, Stuck) or control is None or track.first in (None, number_of(control)):
         return end
     first = track.first or 0.0
@@ -60,18 +60,19 @@ def _approach(now: Now, goal: SetValue, track: _Track, why: str = "") -> Generat
     """Yield the steps towards a number; `why` is prepended to the words of the first."""
     place, words = known_place(now, goal.target), describe_target(goal.target)
 
-    def find() -> Element | Choose | None:
-        return _control(now, goal, place) or _as_choice(now, goal, place)
+    def find() -> Steps[Element | Choose | None]:
+        return (yield from _control(now, goal, place)) or _as_choice(now, goal, place)
 
-    found = yield from look(now, at_once(find), goal.target, place)
+    found = yield from look(now, find, goal.target, place)
     if isinstance(found, Choose | Stuck):
         return found
     slider: _Slider | None = None
     entering: Iterator[Step] | None = None
     while True:
-        control = yield from until(
-            lambda: _control(now, goal, place), f"{words} is not told just now: wait and look again.", _MOST_WAITS
-        )
+        for _ in range(_MOST_WAITS):
+            if (control := (yield from _control(now, goal, place))) is not None:
+                break
+            yield wait(f"{words} is not told just now: wait and look again.")
         if control is None:
             return Stuck(f"{words} is not to be seen any more.")
         held = number_of(control)
@@ -147,11 +148,11 @@ def number_of(element: Element) -> float | None:
     return None
 
 
-def _control(now: Now, goal: SetValue, place: Place | None) -> Element | None:
+def _control(now: Now, goal: SetValue, place: Place | None) -> Steps[Element | None]:
     for least in (WHOLE, PART):
         for target in targets_of(goal.target, place):
             for roles in (AMOUNTS, FIELDS - {"document text", "terminal"}):
-                if (found := now.finder.best(target, roles, least=least)) is not None:
+                if (found := (yield from now.the(target, roles, least))) is not None:
                     return found.element
     # The name may be the heading of a slider and a number.
     for target in targets_of(goal.target, place):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TypeAlias, cast
 
-from agent.literal.do.looking import known_place, look, moved
+from agent.literal.do.looking import known_place, look, moved, shows
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, wait
 from agent.literal.do.toggling import targets_of
 from agent.literal.find.effects import is_on, state_of
@@ -30,9 +30,12 @@ OrGoal: TypeAlias = Generator[Step, Move, "Verdict | Choose | Click | SetValue |
 
 def choose(now: Now, goal: Choose) -> OrGoal:
     """Make a control show a choice."""
-    place, begun = known_place(now, goal.control), len(now.moves)
+    known, begun = known_place(now, goal.control), len(now.moves)
+    place: Place | None = None
 
     def find() -> Steps[Found | Element | Verdict | Click | SetValue | Type | None]:
+        nonlocal place  # on another page, a control or choice of that name is not the one in the tables
+        place = known if known is not None and shows(now, known) else None
         if (whole := _as_one_name(now, goal)) is not None:
             return whole
         combo = yield from _find(now, goal.control, place, COMBOS)
@@ -43,9 +46,9 @@ def choose(now: Now, goal: Choose) -> OrGoal:
             return Click(Target(goal.value, role="menu item", inside=goal.control.name))
         if (other := (yield from _other_kind(now, goal, place))) is not None:
             return other
-        return (yield from _choice(now, goal, place, on_way=len(now.moves) > begun))
+        return (yield from _choice(now, goal, place, on_way=len(now.moves) > begun and place is known))
 
-    looked = yield from look(now, find, lambda: _to_look_for(now, goal), place)
+    looked = yield from look(now, find, lambda: _to_look_for(now, goal), known)
     found = cast("Found | Element | Verdict | Click | SetValue | Type", looked)
     if isinstance(found, Element):
         return (yield from _choose_in_combo(now, goal, place, found))

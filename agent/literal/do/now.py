@@ -129,11 +129,19 @@ class Now:
         """
         if target.ordinal or target.under or len(rivals := self.finder.rivals(target, roles, least=least)) < 2:
             return self.finder.best(target, roles, least=least)
-        choices = [self.finder.where(one.element) for one in rivals]
         if self.answer is None:
-            yield from self.ask(target.name, choices)
+            yield from self.ask(target.name, [self.finder.where(one.element) for one in rivals])
             return (yield from self.the(target, roles, least))
-        return rivals[self.chosen(target.name, choices)]
+        chosen = yield from self.one_of(target, [one.element for one in rivals])
+        return next(one for one in rivals if one.element is chosen)
+
+    def one_of(self, target: Target, elements: Sequence[Element]) -> Steps[Element]:
+        """Return the one of several elements that the person means. Raises WhichError if the answer names none."""
+        if len(elements) == 1:
+            return elements[0]
+        choices = [self.finder.where(one) for one in elements]
+        yield from self.ask(target.name, choices)
+        return elements[self.chosen(target.name, choices)]
 
     def ask(self, name: str, choices: Sequence[str]) -> Steps[None]:
         """Ask which of several things is meant, unless the person was asked before."""

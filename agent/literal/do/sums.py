@@ -16,7 +16,8 @@ _CALCULATORS = re.compile(r"calc|galculator", re.IGNORECASE)
 #: Limits that keep a calculation short: characters entered (a key each), digits of a number, exponent.
 _MOST_SIGNS, _MOST_DIGITS, _LARGEST_POWER = 28, 40, 200
 _MOST_WAITS = 3
-_NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
+#: A number as a calculator shows it.
+NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
 _OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -39,22 +40,28 @@ def calculate(now: Now, goal: Calculate) -> Pursuit:
         words = "The calculator is not to be seen yet: wait."
         if not (yield from until(lambda: _is_in_front(now), words, _MOST_WAITS, 1)):
             return Stuck(f"I opened “{name}”, but no calculator came to the front.")
-    yield press("Clear the calculator.", "escape")
+    cleared = yield press("Clear the calculator.", "escape")
     for sign in signs:  # the keypad's decimal key enters the separator of the desktop's language
         yield press(f"Enter {sign}.", "kp_decimal" if sign == "." else sign)
-    acted = yield press("Calculate it.", "enter", main=True)
-    old = {(one.box, shown) for one, shown in _shown(acted.scene)}
+    yield press("Calculate it.", "enter", main=True)
+    old = {(one.box, shown) for one, shown in shown_texts(cleared.scene)}
+    scenes = [move.scene for move in now.moves[now.begun :]]
+    reacted = {one.box for scene in scenes for one, shown in shown_texts(scene) if (one.box, shown) not in old}
 
     def read() -> Done | None:
-        for element, shown in _shown(now.scene):
-            numbers = _NUMBER.findall(shown)
-            if (element.box, shown) not in old and numbers and _is(numbers[-1], result):
+        for element, shown in shown_texts(now.scene):
+            numbers = NUMBER.findall(shown)
+            if (
+                (element.box in reacted or (element.box, shown) not in old)
+                and numbers
+                and is_number(numbers[-1], result)
+            ):
                 number = numbers[-1].strip(" .,")
                 return Done(f"{goal.expression} is {number}: the calculator shows “{' '.join(shown.split())[:60]}”")
         return None
 
     done = yield from until(read, "The result is not to be seen yet: wait.", _MOST_WAITS, 0.7)
-    shows = "; ".join(dict.fromkeys(" ".join(shown.split())[:40] for _, shown in _shown(now.scene)[:3]))
+    shows = "; ".join(dict.fromkeys(" ".join(shown.split())[:40] for _, shown in shown_texts(now.scene)[:3]))
     return done or Stuck(
         f"I entered {goal.expression}, but the calculator does not show the result. It shows: {shows}."
     )
@@ -65,7 +72,7 @@ def _is_in_front(now: Now) -> bool:
     return front is not None and _CALCULATORS.search(front.app) is not None
 
 
-def _shown(scene: Scene) -> list[tuple[Element, str]]:
+def shown_texts(scene: Scene) -> list[tuple[Element, str]]:
     """Return the texts in the front window, without those on buttons.
 
     KCalc's display is not in the accessibility tree, so it comes from OCR.
@@ -79,7 +86,7 @@ def _shown(scene: Scene) -> list[tuple[Element, str]]:
     ]
 
 
-def _is(shown: str, result: Fraction) -> bool:
+def is_number(shown: str, result: Fraction) -> bool:
     """Return whether a number in any language's notation is the result, to the digits shown."""
     return any(_equal(number, result) for number in _readings(shown))
 

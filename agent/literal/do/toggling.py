@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from agent.literal.do.looking import known_place, look
+from agent.literal.do.looking import known_place, look, shows
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, wait
 from agent.literal.do.proof import is_about, is_called, is_negative
 from agent.literal.find.effects import is_on, is_tick, state_of
@@ -47,6 +47,8 @@ class _Toggling:
             if isinstance(found, Stuck):
                 return found
             kind, element = found
+            if kind != "choice" and self._place is not None and not shows(self._now, self._place):
+                self._place, self._wanted = None, self._goal.on  # one of that name that is not the thing in the tables
             if kind == "switch":
                 return (yield from self._switch(element))
             if kind == "item":
@@ -83,8 +85,10 @@ class _Toggling:
     def _choice(self) -> Element | None:
         """Return the choice for the wanted state, such as the dark one of several styles."""
         place, finder = self._place, self._now.finder
-        for choice in place.choices if place is not None else ():
-            target = Target(choice, under=place.under if place is not None else "")
+        if place is None or not shows(self._now, place):
+            return None
+        for choice in place.choices:
+            target = Target(choice, under=place.under)
             if (found := finder.best(target, _CHOSEN) or finder.best(target, TEXTS)) is not None:
                 return found.element
         return None
@@ -290,9 +294,10 @@ def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
             found = yield from now.the(target, SWITCHES, least=least)
             if found is not None:
                 return found.element
-            for row in now.finder.all(target, TEXTS | {"list item", "table row", "panel"}, least=least):
-                if (switch := _on_row_of(now, row.element)) is not None:
-                    return switch
+            rows = now.finder.all(target, TEXTS | {"list item", "table row", "panel"}, least=least)
+            of_rows = [_on_row_of(now, row.element) for row in rows if row.fit == rows[0].fit]
+            if switches := list({one.id: one for one in of_rows if one is not None}.values()):
+                return (yield from now.one_of(target, switches))
             for row in now.finder.all(target, {"table cell", "tree item"}, least=least):
                 if (tick := _tick_in(now, row.element)) is not None:
                     return tick

@@ -1,11 +1,14 @@
 """Types into the focused element or a named field, and reads the text back."""
 
 import re
+from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 from agent.literal.do.looking import known_place, look
 from agent.literal.do.now import Done, Move, Now, Pursuit, Steps, Stuck, Verdict, press, type_in, until
 from agent.literal.do.proof import vanished
+from agent.literal.do.sums import NUMBER, is_number, shown_texts
 from agent.literal.do.toggling import targets_of
 from agent.literal.find.effects import effects
 from agent.literal.find.finder import WHOLE
@@ -25,7 +28,6 @@ _KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
 
 def type_text(now: Now, goal: Type) -> Pursuit:
     """Type a text, key by key if pasting has no effect, and read it back."""
-    focused = False
     if goal.into is not None:
         into, place = goal.into, known_place(now, goal.into)
         targets = targets_of(into, place)
@@ -35,12 +37,13 @@ def type_text(now: Now, goal: Type) -> Pursuit:
         if "disabled" in field.states:
             return Stuck(f"{describe_target(into)} takes no text now: it is greyed out.")
         yield now.click(f"Focus {describe_target(into)}: click it.", field)
-        focused = True
     alone = goal.replace or _in_new_dialog(now, goal)
     if alone:
         yield press("Select what stands there, to replace it.", "ctrl+a")
     elif goal.into is None and now.earlier and now.earlier[-1].step.call.get("keys") == "ctrl+a":
         alone = True
+    if goal.into is None and (display := _display(now)) is not None and _fits_keys(goal.text):
+        return (yield from _into_display(now, goal.text, display))
     first = yield type_in(f"Type the text ({len(goal.text)} characters).", goal.text, main=True)
 
     def went_in() -> Verdict | None:
@@ -53,7 +56,31 @@ def type_text(now: Now, goal: Type) -> Pursuit:
         return Done(words) if words else None
 
     verdict = yield from until(went_in, "The text is not to be seen yet: wait.", 1, 0.5)
-    return verdict or (yield from _by_keys(now, goal, first, focused=focused))
+    return verdict or (yield from _by_keys(now, goal, first))
+
+
+def _fits_keys(text: str) -> bool:
+    return len(text) <= _MOST_KEYS and text.isascii()
+
+
+def _into_display(now: Now, text: str, display: Element) -> Pursuit:
+    """Press the text's keys in a window that only has a display, and read each digit there before the next key."""
+    yield now.click("It takes keys, not text: give the display the focus.", display, main=False)
+    for at, char in enumerate(text):
+        key = _KEY_NAMES.get(char, char)
+        yield press(f"Press the key {key}.", key, main=True)
+        typed = text[: at + 1]
+        words = f"{char} is not to be seen yet: wait."
+        if char.isdigit() and not (yield from until(partial(_reads, now, typed), words, 2, 0.4)):
+            held = "; ".join(shown for _, shown in shown_texts(now.scene)[:2])
+            return Stuck(f"I pressed {key}, but the display holds “{held[:60]}” after “{typed}”.")
+    return Done(f"the display has taken “{text}”", verified=any(map(str.isdigit, text)))
+
+
+def _reads(now: Now, typed: str) -> bool:
+    """Return whether the display holds the number that was typed last."""
+    number = Fraction(re.findall(r"\d+(?:\.\d+)?", typed)[-1])
+    return any(is_number(found, number) for _, shown in shown_texts(now.scene) for found in NUMBER.findall(shown))
 
 
 def _in_new_dialog(now: Now, goal: Type) -> bool:
@@ -182,16 +209,13 @@ def _describe(element: Element) -> str:
     return f"the {element.role or 'text'}{f' “{name[:40]}”' if name else ''}"
 
 
-def _by_keys(now: Now, goal: Type, first: Move, *, focused: bool) -> Pursuit:
-    """Press the text's keys, for windows that ignore pasted text (calculators, games)."""
+def _by_keys(now: Now, goal: Type, first: Move) -> Pursuit:
+    """Press the text's keys, for windows that ignore pasted text (games)."""
     pasted = now.effects_of(first)
     if pasted.altered or pasted.changes:
         return Done(pasted.words)  # the text was accepted and transformed
-    if len(goal.text) > _MOST_KEYS or not goal.text.isascii():
+    if not _fits_keys(goal.text):
         return Stuck("I typed the text, but nothing that I can see took it.")
-    display = _display(now)
-    if not focused and display is not None:
-        yield now.click("Pasted text had no effect: give the display the focus.", display)
     pressed: list[Move] = []
     for char in goal.text:
         key = _KEY_NAMES.get(char, char)

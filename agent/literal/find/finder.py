@@ -339,8 +339,8 @@ class Finder:
         heads = [
             element
             for element in self.scene.elements
-            if element.name and max(fit_of(element.name, one, read=element.source == "words")
-                                    for one in self._names.of(under)) >= WHOLE
+            if element.name and (element.role != "page tab" or "selected" in element.states)  # else its page is hidden
+            and max(fit_of(element.name, one, read=element.source == "words") for one in self._names.of(under)) >= WHOLE
         ]  # fmt: skip
         inside = [
             one

@@ -24,9 +24,18 @@ _TIME = (
     r"at \d{1,2}(?::\d\d)? ?(?:am|pm|o['’]clock)|at (?:noon|midnight)|regularly|repeatedly|forever"
 )
 _ALTERNATIVE = r"or|either|and/or|maybe|perhaps"
+#: Clauses, comparisons, manners and times, which say more than any name on a screen, so that they are left over.
+_LEFT_OVER = (
+    r"(?:that|which|who|whom|whose|what|where|how) (?:i|you|we|he|she|they)"
+    r"|(?:that|which|who) (?:is|are|was|has|had|did)"
+    r"|(?:i|you|we|he|she|they) (?:am|are|is|was|were|have|has|had|did|do|saw|made|said|saved|got|like|opened|used)"
+    r"|as \S+ as|similar to|(?:more |less |better |other )than|the other (?:person|one|day|computer|laptop|machine|way)"
+    r"|yesterday|(?:\S+ )?ago|recently|last (?:time|week|month|year|night)"
+    r"|(?:\S+wards|slowly|quickly|gently|carefully|nicely|softly|loudly|properly|correctly)$"
+)
 _WORDS = re.compile(
     rf"(?<![\w-])(?:(?P<condition>{_CONDITION})|(?P<negation>{_NEGATION})|(?P<time>{_TIME})|(?P<quantity>{_QUANTITY})"
-    rf"|(?P<alternative>{_ALTERNATIVE}))(?![\w-])",
+    rf"|(?P<left>{_LEFT_OVER})|(?P<alternative>{_ALTERNATIVE}))(?![\w-])",
     re.IGNORECASE,
 )
 #: "all" and similar words in expressions that do not mean several things.
@@ -44,6 +53,7 @@ _WHY = {
     "time": "I cannot follow “{}”: I do what is said at once",
     "quantity": "I cannot follow “{}”: name each thing that is meant",
     "alternative": "I cannot follow “{}”: say which one is meant",
+    "left": "I do not understand what “{}” adds: leave it out, or say what to do in other words",
 }
 
 
@@ -51,7 +61,9 @@ def check_refusals(text: str) -> None:
     """Raise NotUnderstoodError for the first word that the engine cannot follow, with advice."""
     harmless = [match.span() for match in _HARMLESS.finditer(text)]
     for match in _WORDS.finditer(text):
-        if any(start <= match.start() < end for start, end in harmless) or _in_label(text, match):
+        if any(start <= match.start() < end for start, end in harmless) or (
+            match["left"] is None and _in_label(text, match)
+        ):
             continue
         why = _WHY[match.lastgroup or "condition"].format(match[0])
         raise NotUnderstoodError(f"{why}. If it is part of a name, put the name in quotation marks.")

@@ -18,7 +18,8 @@ _FROM_END = re.compile(r" from the (?:(?P<start>left|top|start|beginning)|right|
 _COUNTED = frozenset(
     ("file", "folder", "picture", "image", "photo", "wallpaper", "thumbnail", "theme", "choice", "line", "app")
 )
-_ARTICLE = re.compile(r"^(?:(?:on|at|onto|over|the|a|an|your|my|this|that|these|those|its) )+", re.IGNORECASE)
+#: Not with a capital letter, with which a label begins: "On the right side".
+_ARTICLE = re.compile(r"^(?:(?:on|at|onto|over|the|a|an|your|my|this|that|these|those|its) )+")
 _PRONOUNS = frozenset({"it", "this", "that", "this one", "that one", "them", "it all"})
 _IN = re.compile(
     r"(?P<thing>.+) (?:in|inside|within|from|on(?= the | \x00| my )|at the (?:top|bottom) of|of(?= the [^\x00]+ "

@@ -74,14 +74,24 @@ def known_thing(name: str) -> tuple[str, bool] | None:
     return next((names[candidate] for candidate in (wanted, *shorter) if candidate in names), None)
 
 
-def find_place(name: str, desktop: Desktop, *, on: bool = True) -> Place | None:
-    """Return the place where a thing is switched on (or off) or set; None if the tables do not have it."""
-    if (known := known_thing(name)) is None:
-        return None
-    thing, same = known
+def find_places(name: str, desktop: Desktop, *, on: bool = True) -> list[Place]:
+    """Return where a thing of that name is switched on (or off) or set: the usual thing's place, then all other places
+    whose control has exactly this label, such as the panel's own "Dark mode". Empty if the tables do not have it.
+    """
     table = load_config(f"places/{desktop}.toml")
-    entry = table["things"].get(thing)
-    return None if entry is None else _place(thing, table["pages"][entry["page"]], entry, on=on is same)
+    thing, same = known_thing(name) or ("", True)
+    wanted = plain(name)
+    labelled = [one for one, entry in table["things"].items() if wanted in map(plain, _labels_of(entry))]
+    return [
+        _place(one, table["pages"][table["things"][one]["page"]], table["things"][one], on=on is (same or one != thing))
+        for one in dict.fromkeys([thing, *labelled])
+        if one in table["things"]
+    ]
+
+
+def _labels_of(entry: Mapping[str, Any]) -> list[str]:
+    """Return the label of an entry's control: its own, or the text beside it."""
+    return [label.rstrip(":") for label in (entry.get("control") or entry.get("under", ""),) if label]
 
 
 def find_page(

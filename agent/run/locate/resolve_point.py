@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass, replace
 from functools import cache
 from typing import Literal, TypeAlias
 
-from agent.core.actions import Absent, Click, LongPress, map_points, points_of, shorten
+from agent.core.actions import Absent, Click, LongPress, Scroll, map_points, points_of, shorten
 from agent.core.geometry import CapturePoint, DesktopPoint, Grid, GridPoint, NamedPoint, Region, Size
 from agent.events.run_events import Consulted
 from agent.events.sink import Emit
@@ -154,9 +154,11 @@ class TargetFinder:
         outline = seen.outline
         if outline is None:
             return ""
-        points = [seen.viewport.to_desktop(point) for action in decision.actions for point in points_of(action)]
-        for words, point in zip(_said(decision), points, strict=False):
-            if words and (other := contradiction(words, point, outline)):
+        points = [(action, point) for action in decision.actions for point in points_of(action)]
+        for words, (action, point) in zip(_said(decision), points, strict=False):
+            if not words or isinstance(action, Scroll):  # what is scrolled to is not what lies under the pointer
+                continue
+            if other := contradiction(words, seen.viewport.to_desktop(point), outline):
                 return other
         return ""
 

@@ -15,16 +15,13 @@ Groups: TypeAlias = Mapping[str, str]
 #: Builds the goals of a part that matches a rule; None to try the next rule.
 Builder: TypeAlias = Callable[[Part, Groups], list[Goal] | None]
 
-#: Signs that unquoted words describe a text ("the date", "today's date", "a letter about cats") or a place ("at the end
-#: of the page") instead of being the text to type.
+#: Words with which an unquoted text may be a description ("the date", "John a letter", "two lines") or be followed by a
+#: place or manner ("hello at the end", "hello in German"). Plain words to type have none of them.
 _DESCRIBES = re.compile(
-    r"(?:(?:the|this|that|these|those|my|your|his|her|its|our|their|some|any|each|what|something|anything)\b"
-    r"|an?(?= \S)|\w+['’]s\b)",
-    re.IGNORECASE,
-)
-_PLACES = re.compile(
-    r"\b(?:in|into|inside|on|onto|at|to|by|from|for|with|beside|under|above|below|after|before|over|behind|between"
-    r"|next to|instead of) (?:the|this|that|these|my|an?|it|its|there)\b",
+    r"\b(?:the|this|that|these|those|my|your|his|her|its|our|their|some|any|each|an?|what|which|who|whose|how|something"
+    r"|anything|down|again|current|latest|last|next|previous|random|same|in|into|inside|on|onto|at|to|by|from|for|with"
+    r"|beside|under|above|below|after|before|over|behind|between|instead|of|about|like|as)\b"
+    r"|\w['’]s\b|^(?:\d+|two|three|four|five|six|seven|eight|nine|ten|several|many) [a-z]",
     re.IGNORECASE,
 )
 #: Verbs that are followed by literal text.
@@ -53,7 +50,7 @@ def text_to_type(part: Part, text: str, verb: str) -> str:
 
 def is_described(shown: str) -> bool:
     """Return whether unquoted words may describe a text or a place instead of being the text."""
-    return _DESCRIBES.match(shown) is not None or _PLACES.search(shown) is not None
+    return _DESCRIBES.search(shown) is not None
 
 
 def times(text: str) -> tuple[str, int]:
