@@ -4,7 +4,16 @@ from serverctl.hardware.facts import GIB, size_in_words
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import Model
 from serverctl.plan.advice import speculation_warnings
-from serverctl.plan.draft import TEXT_TOKENS, Candidate, Draft, Layout, check_screenshots, too_long
+from serverctl.plan.draft import (
+    CONTEXT_STEPS,
+    SCREENSHOTS_IN_BLOCKS,
+    TEXT_TOKENS,
+    Candidate,
+    Draft,
+    Layout,
+    check_screenshots,
+    too_long,
+)
 from serverctl.plan.env import environment
 from serverctl.plan.goal import Plan
 from serverctl.plan.group import Group
@@ -25,11 +34,14 @@ def plan_cpu(model: Model, task: Task) -> Plan:
             "Use --model MAI-UI-2B for trying it out, or --force. The literal engine (--engine literal) needs none.",
         )
     draft = _draft(model, task)
+    budget = cpu_budget(model, draft.settings(), cpu.free_bytes, table)
+    longest = min(table.max_model_len, model.shape.text.max_positions, budget.longest_context)
+    fitting = max((step for step in CONTEXT_STEPS if step <= longest), default=longest)
+    draft.decide("max_model_len", fitting, "holds the history that the prefix cache serves", _SOURCE)
     settings = draft.settings()
-    budget = cpu_budget(model, settings, cpu.free_bytes, table)
     tokens = model.image_tokens(*goal.screen, settings.longest_edge)
     context = _context(model, settings, budget)
-    most = model.history_images if settings.images is None else settings.images
+    most = settings.images or SCREENSHOTS_IN_BLOCKS * model.history_images
     images = max(1, min(most, (context - TEXT_TOKENS // 2) // tokens))
     draft.decide("images", images, f"screenshots of {tokens:,} tokens that fit", _SOURCE)
     remedy = "Ask for fewer or smaller screenshots (images, longest_edge), or for a longer context."
@@ -62,7 +74,6 @@ def _draft(model: Model, task: Task) -> Draft:
         ("dtype", "bfloat16", "what vLLM's CPU build computes fastest"),
         ("kv_cache_memory_bytes", table.kv_cache_bytes, "a share of memory would take nearly all of it"),
         ("longest_edge", min(table.longest_edge, model.max_pixels), "fewer tokens: a processor prefills slowly"),
-        ("max_model_len", min(table.max_model_len, model.shape.text.max_positions), "as short as an agent can use"),
         ("max_num_seqs", 1, "one request has all the cores"),
         ("enforce_eager", True, "compilation takes longer than it saves here"),
     ):

@@ -18,6 +18,9 @@ from serverctl.plan.tables import Task
 CONTEXT_STEPS = (6144, 8192, 12_288, 16_384, 24_576, 32_768, 65_536, 131_072)
 #: Text tokens of a request: 1.5k of prompt and history, 2k of answer, some room.
 TEXT_TOKENS = 4096
+#: Screenshots in a request, as a multiple of those that a model's own client keeps. The agent drops old ones in blocks:
+#: between drops the prefix cache serves all but the newest (docs/serving.md, "Measuring").
+SCREENSHOTS_IN_BLOCKS = 4
 #: The fewest text tokens beside the screenshots if the user set the context.
 LEAST_TEXT_TOKENS = 1024
 #: vLLM's default max_num_seqs on a card below 70 GiB; larger cards have more (0.33's arg_utils.py).

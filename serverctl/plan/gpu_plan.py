@@ -4,7 +4,15 @@ import math
 from dataclasses import replace
 
 from serverctl.models.model import Model, Precision
-from serverctl.plan.draft import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Candidate, Draft, Layout
+from serverctl.plan.draft import (
+    CONTEXT_STEPS,
+    LEAST_TEXT_TOKENS,
+    SCREENSHOTS_IN_BLOCKS,
+    TEXT_TOKENS,
+    Candidate,
+    Draft,
+    Layout,
+)
 from serverctl.plan.goal import Goal
 from serverctl.plan.memory import CUDA_BLOCK, Budget, card_budget, measurement_key
 from serverctl.plan.settings import Settings
@@ -50,7 +58,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
         cap = min(cap, fixed)
     context = _decide_context(draft, model, budget, cap)
     if model.shape.vision is not None:
-        most = preset.settings.get("images") or 2 * images
+        most = preset.settings.get("images") or SCREENSHOTS_IN_BLOCKS * images
         _decide_images(draft, model, images, tokens, min(most, (context - TEXT_TOKENS) // max(tokens, 1)))
     draft.decide(
         "max_num_seqs",

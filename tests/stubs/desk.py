@@ -25,7 +25,7 @@ from agent.run.loop.consent import Consent
 from agent.run.loop.context import NoTools, RunContext
 from agent.run.loop.loop import Loop
 from agent.run.models.actor import Actor
-from agent.run.models.history import History
+from agent.run.models.history import History, most_images
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observer
 from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question
@@ -190,7 +190,8 @@ class Desk:
         outliner = None if self.outlines is None else FakeOutliner(self.outlines)
         see, rule = settings.see or "screenshot", _small(family)
         observer = Observer(self.screen, rule, "png", 85, outliner, see=see)  # type: ignore[arg-type]
-        history = History(settings.history, self.limits, answer_tokens(family, self.limits.context))
+        images = most_images(settings.history, family.facts, client.endpoint.kind)
+        history = History(settings.history, self.limits, answer_tokens(family, self.limits.context), images)
         eye = PointModel("actor", client, family, rule)
         aiming = TargetFinder(eye, self.grounder_eye(), self.zoom)
         actor = Actor(client, family, history, settings, (), targets=aiming)

@@ -13,7 +13,7 @@ from agent.model.masked_client import MaskedClient
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.locate.resolve_point import PointModel, TargetFinder, Zoom
 from agent.run.models.actor import Actor
-from agent.run.models.history import History
+from agent.run.models.history import History, most_images
 from agent.run.models.roles import ServedModel
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Conceal, Observer
@@ -104,7 +104,7 @@ def _deciding_model(
     rule, image_format = facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format
     images = settings.history_images
     if images is None:
-        images = facts.reference_images if settings.history == "sliding" else facts.most_images
+        images = most_images(settings.history, facts, model.endpoint.kind)
     history = History(settings.history, limits, answer_tokens(family, limits.context), images)
     # A fallback model that can point is asked for its own points.
     needs_grounder = role == "actor" or isinstance(family, Planner)

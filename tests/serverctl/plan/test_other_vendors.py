@@ -104,7 +104,7 @@ class TestProcessor:
         made = plan(processor(), "MAI-UI-2B", vllm=CPU)
         found = flags(made, CPU)
         assert (found["--dtype"], found["--kv-cache-memory-bytes"]) == ("bfloat16", "2147483648")
-        assert (found["--max-model-len"], found["--max-num-seqs"]) == ("8192", "1")
+        assert (found["--max-model-len"], found["--max-num-seqs"]) == ("16384", "1")
         assert "--enforce-eager" in found
         assert found["--mm-processor-kwargs"]["size"]["longest_edge"] == 1_003_520
         for flag in ("--gpu-memory-utilization", "--performance-mode", "--max-cudagraph-capture-size"):
@@ -134,9 +134,9 @@ class TestProcessor:
     def test_a_wished_pixel_budget_decides_how_many_screenshots_fit(self) -> None:
         small = plan(processor(), "MAI-UI-2B", vllm=CPU)
         large = plan(processor(), "MAI-UI-2B", vllm=CPU, overrides={"longest_edge": 2_097_152})
-        assert (small.settings.images, large.settings.images) == (3, 3)
+        assert (small.settings.images, large.settings.images) == (12, 7)
         huge = plan(processor(), "MAI-UI-2B", vllm=CPU, overrides={"longest_edge": 6_553_600}, screen=(2560, 1440))
-        assert huge.settings.images == 1
+        assert huge.settings.images == 3
 
     @pytest.mark.parametrize(
         ("own", "said"),

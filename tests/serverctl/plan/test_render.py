@@ -65,7 +65,7 @@ def test_what_every_plan_has() -> None:
     assert found["--disable-access-log-for-endpoints"] == "/health,/metrics"
     assert found["--shutdown-timeout"] == "5"
     assert found["--mm-processor-cache-gb"] == "1"
-    assert found["--limit-mm-per-prompt"] == {"image": 6, "video": 0}
+    assert found["--limit-mm-per-prompt"] == {"image": 12, "video": 0}
     assert found["--mm-processor-kwargs"] == {"size": {"shortest_edge": 65_536, "longest_edge": 6_553_600}}
     assert found["--port"] == "8000"
     variables = env(plan("h100", "MAI-UI-8B"))

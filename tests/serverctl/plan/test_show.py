@@ -92,4 +92,4 @@ def test_the_command_can_be_typed() -> None:
     line = shell_line(replace(found, model="/models/with space"))
     assert line.startswith("VLLM_MEDIA_URL_ALLOW_REDIRECTS=0 VLLM_NO_USAGE_STATS=1 ")
     assert " vllm serve '/models/with space' " in line
-    assert """--limit-mm-per-prompt '{"image":6,"video":0}'""" in line
+    assert """--limit-mm-per-prompt '{"image":12,"video":0}'""" in line
