@@ -24,6 +24,7 @@ class Session:
     programs: Mapping[str, str]
     applications: Mapping[str, str]
     environment: Mapping[str, str]
+    environment_as_root: Mapping[str, str]
     files: Mapping[str, str]
     copies: Mapping[str, str]
     services: Mapping[str, str]
@@ -92,6 +93,7 @@ def load_session(name: str) -> Session:
         programs=table("programs"),
         applications=table("applications"),
         environment=table("environment"),
+        environment_as_root=table("environment_as_root"),
         files=table("files"),
         copies=table("copies"),
         services=table("services"),

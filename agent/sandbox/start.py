@@ -47,6 +47,8 @@ def start(
     """
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     named = {name: value.format(folder=folder) for name, value in session.environment.items()}
+    if network is not None and os.geteuid() == 0 and not session.ordinary:
+        named |= session.environment_as_root
     environ = {"LANG": "C.UTF-8"} | kept | named | own
     _make_home(folder, session, environ)
     if session.display == "x11":

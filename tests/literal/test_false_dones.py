@@ -45,6 +45,21 @@ def test_a_window_that_closed_opens_nothing():
     assert end_of("open mousepad", both, one) != ("success", True)
 
 
+def test_a_message_without_a_title_is_not_what_was_to_be_opened():
+    box = ShownWindow("", "Xfce4-mime-helper", Region(50, 50, 400, 200), active=True)
+    parts = [
+        element("label", "Failed to execute default Web Browser.", window="", app=box.app, x=60, y=60),
+        element("label", "Input/output error.", window="", app=box.app, x=60, y=90),
+        element("check box", "Do not show this message again", window="", app=box.app, x=60, y=130),
+        element("push button", "Close", window="", app=box.app, x=60, y=170),
+    ]
+    late, told = screen(windows=(box, BACK)), screen(*parts, windows=(box, BACK))
+    for shown in ([told], [late, told]):
+        replies = follow("open the web browser", screen(), *shown)
+        assert ending(replies[-1])[0] == "fail"
+        assert "Failed to execute default Web Browser. Input/output error." in replies[-1].arguments["text"]
+
+
 def test_an_error_that_came_instead_is_told():
     error = ShownWindow("Error", "mousepad", Region(50, 50, 300, 300), active=True)
     replies = follow("open mousepad", screen(), screen(windows=(error, BACK)))

@@ -8,6 +8,9 @@ import psutil
 import pytest
 
 from agent.core.geometry import Size
+from agent.desktop.apps.launcher import Launcher
+from agent.desktop.factory import open_windows
+from agent.safety.stop import StopSwitch
 from agent.sandbox import desktop
 from agent.sandbox.desktop import SandboxSpec, find_sandboxes, reap_sandboxes, start_sandbox, stop_sandbox
 from agent.sandbox.processes import marked
@@ -134,5 +137,18 @@ def test_settings_set_in_it_are_kept_by_its_own_dconf():
     try:
         inside(sandbox, "gsettings", "set", "org.gnome.desktop.interface", "clock-format", "12h")
         assert "clock-format='12h'" in inside(sandbox, "dconf", "dump", "/org/gnome/desktop/interface/").stdout
+    finally:
+        sandbox.close()
+
+
+@pytest.mark.slow
+def test_chromium_starts_in_it_though_root_started_it():
+    sandbox = start_sandbox(SandboxSpec())
+    try:
+        flags = sandbox.environ["CHROME_EXTRA_FLAGS"]
+        assert ("--no-sandbox" in flags) == (os.geteuid() == 0)
+        sandbox.applied()
+        assert "Chromium" in Launcher(sandbox.environ, open_windows).open("chromium", StopSwitch())
+        assert sandbox.start("chromium", "--headless", "--dump-dom", "about:blank").wait(30) == 0
     finally:
         sandbox.close()

@@ -152,15 +152,25 @@ def open_it(now: Now, goal: Open) -> Pursuit:
 def _came(now: Now, name: str, attempt: Move) -> Verdict | None:
     """Check for the opened window or page; None for none yet."""
     window = _new_window(now, attempt)
-    if window is not None and _FAILURE.search(window.title):
-        return Stuck(f"I opened “{name}”, and “{window.title}” came.")
+    if window is not None and (message := _message(now, window)):
+        return Stuck(f"I opened “{name}”, and “{message}” came.")
     if (front := _of_application(now, name, attempt)) is not None:
         return Done(f"{name} is open: “{front.title or front.app}” is in front")
-    if window is not None:
-        return Done(f"{name} is open: the window “{window.title or window.app}” opened")
+    if window is not None and window.title:  # what has none yet may be a message whose text comes later
+        return Done(f"{name} is open: the window “{window.title}” opened")
     if (page := _page_of(now, name, attempt)) is not None:
         return Done(f"{name} is open: {called(page)} is shown")
     return None
+
+
+def _message(now: Now, window: ShownWindow) -> str:
+    """Return what a window says that is no application's: it names a failure, or has text and one button only."""
+    if _FAILURE.search(window.title):
+        return window.title
+    inside = [one for one in now.scene.elements if one.app == window.app and now.scene.in_window(one, window)]
+    texts = [one.name for one in inside if one.role == "label" and one.name]
+    alone = not window.title and [one.role for one in inside].count("push button") == 1
+    return " ".join(texts) if alone else ""
 
 
 def _new_window(now: Now, attempt: Move) -> ShownWindow | None:
