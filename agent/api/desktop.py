@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,12 +19,12 @@ from agent.options import RunOptions
 from agent.run.control.worker import Worker
 from agent.run.loop.context import Person
 from agent.run.observing.eye import Eye
-from agent.safety.stop import StopSwitch, stop_signals
+from agent.safety.stop import REASONS, StopSwitch, stop_signals
 from agent.sandbox.desktop import Sandbox
 from agent.screen.ocr import reading_languages
 from agent.screen.outline import Element
 from agent.workplace import Workplace
-from foundation.errors import ExitStatus, UsageError
+from foundation.errors import UsageError
 
 #: Outcomes of a single action that was carried out. A click has no evidence of its own: the caller expects something.
 _CARRIED_OUT = ("done", "unverified")
@@ -55,6 +56,8 @@ class AsyncDesktop:
         self._stop = StopSwitch()
         self._looking = Worker("eye")
         self._eye: Eye | None = None
+        self._turn = asyncio.Lock()
+        self._running: asyncio.Future[Result] | None = None
         self.bundles: list[Path] = []  # the records of its runs, oldest first
 
     async def __aenter__(self) -> Self:
@@ -71,6 +74,8 @@ class AsyncDesktop:
     async def close(self) -> None:
         """End what runs, close the connections, and end a sandbox."""
         self._stop.stop("the desktop is closed")
+        with suppress(Exception):
+            await self._ended()
         if self._eye is not None:
             await self._looking.call(self._eye.close)
             self._eye = None
@@ -170,31 +175,41 @@ class AsyncDesktop:
         return result
 
     async def _run(self, instruction: str, goals: Sequence[Goal] | None) -> Result:
-        self._stop = stop = StopSwitch()
-        with stop_signals(stop):
-            engine = None if goals is None else literal_engine(goals)
-            job = await asyncio.to_thread(self._workplace.job, instruction, stop, engine)
-            self.bundles.append(job.recorder.path)
-            gathered = Gatherer(instruction, job.recorder.path)
-
-            def show(event: Event) -> None:
-                gathered.handle(event)
-                self._on_event(event)
-
-            run = asyncio.ensure_future(job.carry_out(self._person(stop), stop, show))
-            try:
-                finished = await asyncio.shield(run)
-            except asyncio.CancelledError:
-                stop.stop("the caller cancelled it")  # at once; then let go of what is held, and end the record
-                with suppress(Exception):
-                    await run
-                raise
-            finally:
-                job.recorder.close()
-                await asyncio.to_thread(job.write_report, _ignored)
-        if finished.status is ExitStatus.STOPPED and stop.reason == "Ctrl-C":
+        async with self._turn:
+            await self._ended()
+            self._stop = stop = StopSwitch()
+            with stop_signals(stop):
+                self._running = asyncio.ensure_future(self._carry_out(instruction, goals, stop))
+                try:
+                    result = await asyncio.shield(self._running)
+                except asyncio.CancelledError:
+                    stop.stop("the caller cancelled it")  # at once; the run then lets go of what is held
+                    await self._ended()
+                    raise
+        if result.outcome == "stopped" and stop.reason == REASONS[signal.SIGINT]:
             raise KeyboardInterrupt
-        return gathered.result(finished)
+        return result
+
+    async def _ended(self) -> None:
+        """Wait until the last run has ended, and its record is closed."""
+        if self._running is not None:
+            await asyncio.wait([self._running])
+
+    async def _carry_out(self, instruction: str, goals: Sequence[Goal] | None, stop: StopSwitch) -> Result:
+        engine = None if goals is None else literal_engine(goals)
+        job = await asyncio.to_thread(self._workplace.job, instruction, stop, engine)
+        self.bundles.append(job.recorder.path)
+        gathered = Gatherer(instruction, job.recorder.path)
+
+        def show(event: Event) -> None:
+            gathered.handle(event)
+            self._on_event(event)
+
+        try:
+            return gathered.result(await job.carry_out(self._person(stop), stop, show))
+        finally:
+            job.recorder.close()
+            await asyncio.to_thread(job.write_report, _ignored)
 
     def _look(self) -> Look:
         if self._eye is None:

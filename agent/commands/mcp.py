@@ -1,0 +1,103 @@
+"""`mai-agent mcp`: an MCP server for coding agents, and its entry in their settings."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from agent.commands.arguments import add_options, check_sandbox
+from agent.settings import OPTIONS
+from foundation.command_line import Parser, positive
+from foundation.errors import ExitStatus, UsageError
+from foundation.printing import ask_for, is_terminal, put, remark
+
+_EPILOG = """\
+A host starts it by itself once it is installed there. Approvals are asked through the host; a host that cannot ask its
+person gets a refusal. HTTP is on 127.0.0.1 only, with the token of MAI_AGENT_MCP_TOKEN or a new one that is printed.
+
+examples:
+  mai-agent mcp install claude-code
+  mai-agent mcp install codex -- --sandbox
+  mai-agent mcp uninstall claude-code
+  mai-agent mcp --sandbox --http 8765
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve, or change a host's settings."""
+    if argv and argv[0] in ("install", "uninstall"):
+        return _change(argv[0], argv[1:])
+    if list(argv) == ["skill"]:
+        from agent.mcp.server import skill_text
+
+        put(*skill_text().splitlines())
+        return ExitStatus.DONE
+    parser = Parser(
+        prog="mai-agent mcp",
+        usage="mai-agent mcp [options]\n       mai-agent mcp install|uninstall HOST [-- options]\n"
+        "       mai-agent mcp skill",
+        description="Serve this desktop, or a throw-away one, to coding agents by the Model Context Protocol.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("--http", metavar="PORT", type=positive, help="on this port in place of standard input")
+    add_options(parser, "policy")
+    for group in ("desktop", "runs", "engine", "sandbox", "limits and history"):
+        add_options(parser, group)
+    given = parser.parse_args(argv)
+    check_sandbox(given)
+    names = {option.name for option in OPTIONS}
+    options: dict[str, Any] = {
+        name: value for name, value in vars(given).items() if name in names and value is not None
+    }
+    from agent.mcp.server import DesktopTools, build_server, serve_http
+    from foundation.stray_output import stray_output_kept
+
+    server = build_server(DesktopTools(options))
+    if given.http is None:
+        if is_terminal("output"):
+            remark("This speaks MCP on standard input and output; a host starts it. See mai-agent mcp --help.")
+        asyncio.run(server.run_stdio_async())
+        return ExitStatus.DONE
+    token = os.environ.get("MAI_AGENT_MCP_TOKEN") or secrets.token_urlsafe(24)
+    remark(f"MCP on http://127.0.0.1:{given.http}/mcp, with the header  Authorization: Bearer {token}")
+    with stray_output_kept():
+        asyncio.run(serve_http(server, given.http, token))
+    return ExitStatus.DONE
+
+
+def _change(what: str, argv: Sequence[str]) -> int:
+    from agent.mcp.hosts import host_names, installed, uninstalled
+
+    own = list(argv)
+    rest = own[own.index("--") + 1 :] if "--" in own else []
+    parser = Parser(
+        prog=f"mai-agent mcp {what}",
+        description="Write mai-agent into a host's settings, after showing the change." if what == "install"
+        else "Take mai-agent out of a host's settings; what else is in them stays to the byte.",
+        epilog=f"hosts: {', '.join(host_names())}",
+    )  # fmt: skip
+    parser.add_argument("host", metavar="HOST", choices=host_names(), help="whose settings")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--file", metavar="FILE", help="its settings, where they are elsewhere")
+    given = parser.parse_args(own[: own.index("--")] if "--" in own else own)
+    change = installed(given.host, given.file, rest) if what == "install" else uninstalled(given.host, given.file)
+    put(*change.diff())
+    if not change.differs:
+        put("Nothing to change.")
+        return ExitStatus.DONE
+    if not given.yes and not _agreed(str(change.path)):
+        put("Nothing was changed.")
+        return ExitStatus.NOT_DONE
+    change.write()
+    put(f"{change.path} is written.")
+    return ExitStatus.DONE
+
+
+def _agreed(path: str) -> bool:
+    import sys
+
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError("Nobody is here to agree.", "Add --yes to write it without a question.")
+    ask_for(f"Write {path}? [y/N] ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

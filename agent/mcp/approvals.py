@@ -1,0 +1,38 @@
+"""The person behind a host. The calling model cannot answer for them: the host asks."""
+
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint
+from agent.mcp.calls import Call
+from agent.safety.naming import unplaced
+from agent.safety.policy import Approval, Question
+from agent.safety.question_text import asked
+
+_NOBODY = (
+    "This needs a person's approval, and the host cannot ask one (it offers no elicitation). Do this part by hand, or "
+    "run the task with `mai-agent` in a terminal."
+)
+
+
+class HostPerson:
+    """A `Person` who is asked through the host of one call."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
+        """Ask whether the action may be carried out; refuse it if nobody can be asked."""
+        if not self._call.can_ask:
+            return Approval(allowed=False, by="mai-agent", note=f"{unplaced(action)}: {question.reason}. {_NOBODY}")
+        told = asked(action, question)
+        what = " ".join(filter(None, (told.what, told.where)))
+        lines = [f"Allow mai-agent to {what}?", told.text, *told.facts, f"Asked because {'; '.join(told.reasons)}."]
+        return Approval(allowed=await self.permit("\n".join(filter(None, lines))), by="you")
+
+    async def ask(self, question: str) -> str | None:
+        """Return the person's reply; None if nobody can be asked, or they decline."""
+        reply = await self._call.ask(question, "reply", "string", "Your reply")
+        return reply if isinstance(reply, str) else None
+
+    async def permit(self, question: str) -> bool:
+        """Ask a yes/no question; anything but a yes is a no."""
+        return await self._call.ask(question, "allow", "boolean", "Allow this") is True

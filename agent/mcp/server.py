@@ -1,0 +1,282 @@
+"""The MCP server: tools that look at a desktop and act on it, and the recorded runs as resources.
+
+One call at a time acts. A call that the host cancels stops its run at once.
+"""
+
+import asyncio
+import io
+import json
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Any, Literal
+
+from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import ToolAnnotations
+
+import agent
+from agent.api.desktop import AsyncDesktop
+from agent.api.options import run_options
+from agent.api.results import Look, NotDoneError, Result
+from agent.events.run_events import Acted, Decided, Event
+from agent.mcp.approvals import HostPerson
+from agent.mcp.calls import Call, Calls
+from agent.record.read import find_bundle, list_bundles
+from agent.record.undo_run import RunUndo
+from agent.safety.stop import StopSwitch
+from foundation.configs import configs_dir
+from foundation.errors import MaiError
+from foundation.foreign_text import printable
+
+#: Runs in the list of runs, and elements in a look.
+_MOST_RUNS, _MOST_ELEMENTS = 50, 400
+_LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_ACTS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
+
+#: Characters of a progress message.
+_MOST_CHARS = 200
+
+
+class DesktopTools:
+    """The tools, over one desktop that is opened at the first call."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = run_options(options)
+        self._desktop: AsyncDesktop | None = None
+        self._lock = asyncio.Lock()
+        self._calls = Calls()
+        self._call: Call | None = None  # the one that acts
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def close(self) -> None:
+        """Stop what runs, and end a sandbox."""
+        if self._desktop is not None:
+            await self._desktop.close()
+
+    async def do(self, instruction: str, context: "Context[Any, Any]") -> Any:
+        """Do a task on the desktop: a sentence such as "open settings and enable dark mode".
+
+        mai-agent looks at the screen, decides and acts until it is done, which takes seconds to minutes. The result
+        says whether the task is done, what changed on the computer, and what shows it.
+        """
+
+        async def work(call: Call) -> dict[str, Any]:
+            async with self._turn(call) as desktop:
+                return _told(await desktop.do(instruction))
+
+        return await self._calls.run(context, work)
+
+    async def look(self, context: "Context[Any, Any]", picture: bool = False) -> list[Any]:
+        """Return the elements on the screen now (role, name, value, box in pixels), on request with a picture."""
+        async with self._turn(Call(context)) as desktop:
+            seen = await desktop.look()
+        content: list[Any] = [json.dumps(_seen(seen), ensure_ascii=False)]
+        if picture:
+            written = io.BytesIO()
+            seen.image.save(written, "PNG")
+            content.append(Image(data=written.getvalue(), format="png"))
+        return content
+
+    async def act(
+        self,
+        action: Literal["click", "double_click", "right_click", "type", "set", "press", "open", "close_window"],
+        context: "Context[Any, Any]",
+        target: str = "",
+        role: str = "",
+        window: str = "",
+        text: str = "",
+    ) -> Any:
+        """Carry out one action. `target` is the name of an element, as `look` tells it; `role` and `window` narrow it.
+
+        click, double_click, right_click: the target. type: `text`, into the target if one is named. set: the target, a
+        switch ("on", "off"), number field or choice, to `text`. press: the chord in `text`, such as "ctrl+s". open: the
+        application or file in `text`. close_window: the front window, or the one titled `text`.
+        """
+
+        async def work(call: Call) -> dict[str, Any]:
+            async with self._turn(call) as desktop:
+                try:
+                    return _told(await _act(desktop, action, target, role, window, text))
+                except NotDoneError as error:
+                    return _told(error.result)
+
+        return await self._calls.run(context, work)
+
+    async def ask(self, question: str, context: "Context[Any, Any]") -> Any:
+        """Ask the person at the desktop a question, and return the reply."""
+
+        async def work(call: Call) -> str:
+            reply = await HostPerson(call).ask(question)
+            return "Nobody replied." if reply is None else reply
+
+        return await self._calls.run(context, work)
+
+    async def undo(self, run: str, context: "Context[Any, Any]") -> Any:
+        """Put back the settings and files that a run changed, after asking the person. `run` is its name, or "last"."""
+
+        async def work(call: Call) -> list[str]:
+            async with self._turn(call):
+                undoing = await asyncio.to_thread(lambda: RunUndo(find_bundle(self._options.runs, run)))
+                if not undoing.able:
+                    return ["Nothing can be put back."]
+                listed = "\n".join(f"{item.change}: {item.words}" for item in undoing.able)
+                if not await HostPerson(call).permit(f"Undo this?\n{listed}"):
+                    return ["Nobody agreed; nothing was undone."]
+                results = await asyncio.to_thread(undoing.carry_out)
+                return [f"{one.item.change.what}: {'' if one.done else 'not undone: '}{one.words}" for one in results]
+
+        return await self._calls.run(context, work)
+
+    def runs(self) -> str:
+        """The recorded runs, newest first."""
+        listed = [
+            {
+                "run": one.path.name,
+                "instruction": one.run.instruction,
+                "outcome": one.outcome,
+                "started": one.run.started,
+            }
+            for one in list_bundles(self._options.runs, _MOST_RUNS)
+        ]
+        return json.dumps(listed, ensure_ascii=False, indent=1)
+
+    def run(self, run: str) -> str:
+        """One recorded run: outcome, receipt, evidence and figures."""
+        return find_bundle(self._options.runs, run).run.model_dump_json(indent=1)
+
+    def report(self, run: str) -> str:
+        """The report of a run, as one HTML page with its screenshots."""
+        return (find_bundle(self._options.runs, run).path / "report.html").read_text(encoding="utf-8")
+
+    @asynccontextmanager
+    async def _turn(self, call: Call) -> AsyncIterator[AsyncDesktop]:
+        """Yield the desktop for one call at a time. Errors become the tool's answer."""
+        async with self._lock:
+            self._call, self._loop = call, asyncio.get_running_loop()
+            try:
+                if self._desktop is None:
+                    desktop = AsyncDesktop(self._options, self._person, self._tell, self._progress)
+                    self._desktop = await desktop.__aenter__()
+                yield self._desktop
+            except MaiError as error:
+                raise ToolError(str(error)) from error
+            finally:
+                self._call = None
+
+    def _person(self, _: StopSwitch) -> HostPerson:
+        assert self._call is not None
+        return HostPerson(self._call)
+
+    def _tell(self, text: str) -> None:
+        self._report(0, text)
+
+    def _progress(self, event: Event) -> None:
+        """Report a step to the host."""
+        match event:
+            case Decided(step=step, thought=words) if words:
+                self._report(step, words)
+            case Acted(step=step, detail=words):
+                self._report(step, words)
+
+    def _report(self, step: int, words: str) -> None:
+        call, loop = self._call, self._loop
+        if call is not None and loop is not None:  # starts are told from another thread
+            told = " ".join(printable(words).split())[:_MOST_CHARS]
+            asyncio.run_coroutine_threadsafe(call.context.report_progress(step, None, told), loop)
+
+
+async def _act(desktop: AsyncDesktop, action: str, target: str, role: str, window: str, text: str) -> Result:
+    match action:
+        case "type":
+            return await desktop.type(text, target)
+        case "set":
+            value = {"on": True, "off": False}.get(text.strip().lower())
+            return await desktop.set(target, text if value is None else value)
+        case "press":
+            return await desktop.press(text)
+        case "open":
+            return await desktop.open(text)
+        case "close_window":
+            return await desktop.close_window(text)
+    button: Literal["left", "right"] = "right" if action == "right_click" else "left"
+    return await desktop.click(target, role, window, button=button, count=2 if action == "double_click" else 1)
+
+
+def _seen(look: Look) -> dict[str, Any]:
+    """Return a look as plain JSON."""
+    elements = [
+        {"role": one.role, "name": one.name or one.label, "box": one.to_json()["box"]}
+        | ({"value": one.value} if one.value else {})
+        | ({"states": sorted(one.states)} if one.states else {})
+        for one in look.elements[:_MOST_ELEMENTS]
+    ]
+    left_out = max(0, len(look.elements) - _MOST_ELEMENTS)
+    windows = [window.to_json() for window in look.windows]
+    return {"windows": windows, "elements": elements, "left_out": left_out, "lacks": look.lacks}
+
+
+def _told(result: Result) -> dict[str, Any]:
+    """Return a result as plain JSON."""
+    return {
+        "done": result.done, "outcome": result.outcome, "message": result.message, "verified": result.verified,
+        "evidence": list(result.evidence), "changes": [str(change) for change in result.changes],
+        "steps": [asdict(step) for step in result.steps], "run": result.bundle.name if result.bundle else "",
+    }  # fmt: skip
+
+
+def build_server(tools: DesktopTools) -> MCPServer[Any]:
+    """Return the MCP server over these tools."""
+
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[Any]) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await tools.close()
+
+    server: MCPServer[Any] = MCPServer(
+        "mai-agent", version=agent.__version__, instructions=skill_text(), lifespan=lifespan, log_level="ERROR"
+    )
+    for function, annotations in (
+        (tools.do, _ACTS), (tools.act, _ACTS), (tools.look, _LOOKS), (tools.ask, _LOOKS), (tools.undo, _ACTS)
+    ):  # fmt: skip
+        server.add_tool(function, annotations=annotations, structured_output=False)
+    server.resource("mai-agent://runs", mime_type="application/json")(tools.runs)
+    server.resource("mai-agent://runs/{run}", mime_type="application/json")(tools.run)
+    server.resource("mai-agent://runs/{run}/report", mime_type="text/html")(tools.report)
+    return server
+
+
+def skill_text() -> str:
+    """Return what a host's model is told of when to use these tools."""
+    return (configs_dir() / "mcp" / "SKILL.md").read_text(encoding="utf-8")
+
+
+class TokenGate:
+    """An ASGI application that answers 401 to a request without the token."""
+
+    def __init__(self, application: Any, token: str) -> None:
+        self._application, self._wanted = application, f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, or refuse it."""
+        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] == "http" and not secrets.compare_digest(given, self._wanted):
+            await send({"type": "http.response.start", "status": 401, "headers": [(b"www-authenticate", b"Bearer")]})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await self._application(scope, receive, send)
+
+
+async def serve_http(server: MCPServer[Any], port: int, token: str) -> None:
+    """Serve on loopback until a signal ends it. Only requests with the token, and from this host, are answered."""
+    import uvicorn
+
+    names = [f"127.0.0.1:{port}", f"localhost:{port}"]
+    security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
+    application = TokenGate(server.streamable_http_app(transport_security=security), token)
+    config = uvicorn.Config(application, host="127.0.0.1", port=port, log_level="error")
+    await uvicorn.Server(config).serve()

@@ -1,0 +1,147 @@
+"""`mai-agent mcp install` writes an entry into hosts' settings; `uninstall` leaves them as they were, to the byte."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.commands import mcp
+from agent.mcp.hosts import host_names, installed, uninstalled
+from agent.mcp.settings_text import insert_json, read_json
+from foundation.configs import load_config
+from foundation.errors import UsageError
+
+HOSTS = load_config("mcp/hosts.toml")
+READ = {"json": read_json, "toml": tomllib.loads, "yaml": yaml.safe_load}
+FILES = {
+    "json": [
+        "", "{}", "{}\n", '{\n    "theme": "dark"\n}\n', '{"a": [1, {"mcpServers": {}}]}',
+        '// mine\n{\n\t"x": "}{//", /* { */\n\t"KEY": {\n\t\t"other": {"command": "x"}, // last\n\t},\n}\n',
+        '{"KEY": {}}', '{\r\n  "KEY": {"b": {"command": "y"}}\r\n}\r\n',
+    ],
+    "toml": ["", 'model = "x"', '# mine\n[KEY.other]\ncommand = "x"\n\n'],
+    "yaml": [
+        "", "a: 1", "KEY:\n", "KEY:  # mine\n    other:\n        cmd: x\nb: 2\n", "b: 2\nKEY:\n  other: {cmd: x}\n",
+    ],
+}  # fmt: skip
+CASES = [(host, text) for host in HOSTS for text in [None, *FILES[HOSTS[host]["format"]]]]
+
+
+@pytest.fixture(autouse=True)
+def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.mark.parametrize(("host", "text"), CASES)
+def test_a_file_is_as_before_after_install_and_uninstall(host: str, text: str | None, tmp_path: Path) -> None:
+    data, file = HOSTS[host], tmp_path / "there" / "settings"
+    (key,) = data["keys"]
+    before = None if text is None else text.replace("KEY", key).encode()
+    if before is not None:
+        file.parent.mkdir()
+        file.write_bytes(before)
+    change = installed(host, str(file), ["--sandbox"])
+    assert "mai-agent" in "\n".join(change.diff())
+    change.write()
+    settings = READ[data["format"]](file.read_bytes().decode())
+    entry = settings[key]["mai-agent"]
+    words = [*([entry.get("command") or entry["cmd"]]), *entry.get("args", [])]
+    assert " ".join(words[-1] if isinstance(words[-1], list) else words).endswith("-m agent mcp --sandbox")
+    if before:
+        others = READ[data["format"]](before.decode()) or {}
+        assert set(others) <= set(settings)
+        assert set(others.get(key) or {}) <= set(settings[key])
+    uninstalled(host, str(file)).write()
+    assert (file.read_bytes() if file.exists() else None) == before
+
+
+def test_another_install_replaces_the_first(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    for options in ([], ["--sandbox"]):
+        installed("cursor", str(file), options).write()
+    assert file.read_text().count('"mai-agent"') == 1
+    assert "--sandbox" in file.read_text()
+    uninstalled("cursor", None).write()
+    assert not file.exists()
+
+
+def test_what_was_changed_elsewhere_since_stays(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_text('{\n  "a": 1\n}\n')
+    installed("cursor", str(file), []).write()
+    file.write_text(file.read_text().replace('"a": 1', '"a": 2'))
+    uninstalled("cursor", None).write()
+    assert file.read_text() == '{\n  "a": 2\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("[]", "cannot be read as json"),
+     ("{", "cannot be read as json"), ('{"mcpServers": {"mai-agent": {}}}', "already"),
+     ('{"mcpServers": 3}', "cannot be read as json"), ("\x00", "cannot be read as json")],
+)  # fmt: skip
+def test_settings_that_cannot_be_read_are_left_alone(text: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=words):
+        installed("cursor", str(file), [])
+    assert file.read_text() == text
+
+
+def test_an_entry_that_was_edited_is_not_torn_out(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    installed("cursor", str(file), []).write()
+    file.write_text(file.read_text().replace('"agent"', '"agent", "mine"'))
+    with pytest.raises(UsageError, match="was changed since"):
+        uninstalled("cursor", None)
+    with pytest.raises(UsageError, match="was not installed in zed"):
+        uninstalled("zed", None)
+
+
+members = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3), max_leaves=8,
+)  # fmt: skip
+
+
+KEYS = st.sampled_from(["servers", "a", 'q"', "{"])
+
+
+@given(st.dictionaries(KEYS, members, max_size=3), st.sampled_from([None, 1, "\t"]))
+def test_a_member_is_inserted_and_no_other_changes(settings: dict[str, Any], indent: int | str | None) -> None:
+    import json
+
+    if not isinstance(settings.get("servers", {}), dict):
+        return
+    text = json.dumps(settings, indent=indent)
+    found = read_json(insert_json(text, ["servers"], "mai-agent", {"command": "x"}))
+    assert found.pop("servers") == {"mai-agent": {"command": "x"}} | settings.pop("servers", {})
+    assert found == settings
+
+
+def test_the_change_is_shown_and_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "settings"
+    with pytest.raises(UsageError, match="Nobody is here to agree"):
+        mcp.main(["install", "codex", "--file", str(file)])
+    assert not file.exists()
+    assert "+[mcp_servers.mai-agent]" in capsys.readouterr().out
+    assert mcp.main(["install", "codex", "--file", str(file), "--yes", "--", "--sandbox"]) == 0
+    assert mcp.main(["uninstall", "codex", "--yes"]) == 0
+    assert not file.exists()
+    assert {
+        "claude-code",
+        "claude-desktop",
+        "codex",
+        "cursor",
+        "vscode",
+        "gemini-cli",
+        "opencode",
+        "goose",
+        "zed",
+    } <= set(host_names())

@@ -1,0 +1,166 @@
+"""The MCP server, driven by the SDK's own client: tasks, progress, approvals, cancellation, the token."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import mcp_types as types
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from agent.record.read import list_bundles
+from agent.sandbox.desktop import find_sandboxes
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(240)]
+ELICIT = "elicitation_callback"
+
+
+def environ() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "MAI_AGENT_CONFIG") if name in os.environ}
+    return kept | {"PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
+
+
+@asynccontextmanager
+async def a_client(runs: Path, *options: str, mode: str = "auto", **callbacks: Any) -> AsyncIterator[Client]:
+    words = ["-m", "agent", "mcp", "--sandbox", "--engine", "literal", "--runs", str(runs), *options]
+    server = StdioServerParameters(command=sys.executable, args=words, env=environ())
+    async with Client(stdio_client(server), mode=mode, **callbacks) as client:
+        yield client
+
+
+def answering(asked: list[str], **content: Any) -> dict[str, Any]:
+    async def answer(_: Any, question: types.ElicitRequestParams) -> types.ElicitResult:
+        asked.append(question.message)
+        return types.ElicitResult(action="accept" if content else "decline", content=content or None)
+
+    return {ELICIT: answer}
+
+
+def told(result: types.CallToolResult) -> dict[str, Any]:
+    assert not result.is_error, result.content
+    (text,) = result.content
+    assert isinstance(text, types.TextContent)
+    answer: dict[str, Any] = json.loads(text.text)
+    return answer
+
+
+def test_a_task_is_done_with_progress_and_its_record_can_be_read(tmp_path: Path) -> None:
+    steps: list[str] = []
+
+    async def progress(_: float, __: float | None, message: str | None) -> None:
+        steps.append(message or "")
+
+    async def main() -> None:
+        async with a_client(tmp_path) as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert set(tools) == {"do", "act", "look", "ask", "undo"}
+            assert tools["do"].annotations.destructive_hint
+            assert tools["look"].annotations.read_only_hint
+            call = client.call_tool(
+                "do", {"instruction": "open settings and enable dark mode"}, progress_callback=progress
+            )
+            done = told(await call)
+            assert done["done"], done
+            assert any("Adwaita-dark" in change for change in done["changes"])
+            listed = json.loads((await client.read_resource("mai-agent://runs")).contents[0].text)
+            assert [one["run"] for one in listed] == [done["run"]]
+            run = json.loads((await client.read_resource(f"mai-agent://runs/{done['run']}")).contents[0].text)
+            assert run["outcome"] == "done"
+            report = (await client.read_resource(f"mai-agent://runs/{done['run']}/report")).contents[0].text
+            assert "<html" in report
+            seen = await client.call_tool("look", {"picture": True})
+            assert [type(part).__name__ for part in seen.content] == ["TextContent", "ImageContent"]
+            missing = await client.call_tool("act", {"action": "press", "text": "no such key"})
+            assert missing.is_error
+
+    asyncio.run(main())
+    assert any("Settings" in step for step in steps), steps
+    assert not list(find_sandboxes())
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_person_decides_and_never_the_calling_model(tmp_path: Path, mode: str) -> None:
+    async def main(**callbacks: Any) -> dict[str, Any]:
+        async with a_client(tmp_path, "--approve", "risky", mode=mode, **callbacks) as client:
+            await client.call_tool("act", {"action": "open", "text": "mousepad"})
+            return told(await client.call_tool("act", {"action": "press", "text": "ctrl+q"}))
+
+    asked: list[str] = []
+    refused = asyncio.run(main(**answering(asked)))
+    assert not refused["done"]
+    assert not any(step["executed"] for step in refused["steps"])
+    assert "ctrl+q" in asked[0]
+    assert asyncio.run(main(**answering(asked, allow=True)))["done"]
+    if mode == "auto":
+        assert not asyncio.run(main())["done"]  # nobody can be asked
+
+
+def test_a_call_that_the_host_cancels_stops_at_once(tmp_path: Path) -> None:
+    """The sandbox counts what reaches it: nothing is typed 200 ms after the cancellation."""
+
+    async def main() -> None:
+        async with a_client(tmp_path, mode="legacy") as client:
+            await client.call_tool("act", {"action": "open", "text": "mousepad"})
+            text = " ".join(f"word{number}" for number in range(400))
+            call = asyncio.ensure_future(
+                client.call_tool("do", {"instruction": f"wait 1 second, type '{text}', wait 60 seconds"})
+            )
+            await asyncio.sleep(6)
+            call.cancel()
+            await asyncio.sleep(0.2)
+            began = time.monotonic()
+            before = await client.call_tool("look")
+            await asyncio.sleep(1.5)
+            assert (await client.call_tool("look")).content == before.content
+            assert time.monotonic() - began < 30  # the lock of the cancelled call is free
+
+    asyncio.run(main())
+    assert sorted(one.outcome for one in list_bundles(tmp_path)) == ["done", "stopped"]
+
+
+@pytest.fixture
+def over_http(tmp_path: Path) -> Any:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "agent", "mcp", "--sandbox", "--engine", "literal", "--http", str(port)],
+        env=environ() | {"MAI_AGENT_MCP_TOKEN": "sesame"}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert server.stderr is not None
+    assert "sesame" in server.stderr.readline()
+    yield f"http://127.0.0.1:{port}/mcp"
+    server.send_signal(signal.SIGINT)
+    assert server.wait(20) in (0, 130, -signal.SIGINT)
+
+
+def test_http_is_answered_with_the_token_and_from_this_host_only(over_http: str) -> None:
+    client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
+    accept = {"Accept": "application/json, text/event-stream"}
+
+    def status(**headers: str) -> int:
+        for _ in range(100):
+            try:
+                return httpx.post(over_http, json=hello, headers=accept | headers).status_code
+            except httpx.ConnectError:
+                time.sleep(0.1)
+        raise AssertionError("no server")
+
+    assert status() == 401
+    assert status(Authorization="Bearer simsim") == 401
+    assert status(Authorization="Bearer sesame") == 200
+    assert status(Authorization="Bearer sesame", Origin="http://evil.example") == 403
+    assert status(Authorization="Bearer sesame", Host="evil.example") == 421
