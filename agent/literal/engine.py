@@ -16,7 +16,7 @@ from agent.core.geometry import Size
 from agent.core.notes import Note, read_notes, without_notes
 from agent.families.base import PastStep, PromptRequest
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, WhichError, wait
-from agent.literal.do.proof import leads, shown_by_sum
+from agent.literal.do.proof import leads, shown_by_sum, shown_late
 from agent.literal.do.pursue import pursue
 from agent.literal.find.reader import Reader
 from agent.literal.find.scene import Scene
@@ -38,6 +38,8 @@ _MOST_MOVES = 40
 #: Waits for a busy window, which reports no elements, and seconds of each wait. Its accessibility tree is read again
 #: after ten seconds.
 _MOST_BUSY, _BUSY = 14, 1.2
+#: Seconds of the last wait for evidence.
+_LATE = 2.0
 
 
 class BadRequestError(ValueError):
@@ -125,6 +127,7 @@ class _Run:
         self._unclear: list[str] = []  # messages of the person that were not understood
         self._said: list[str] = []  # sentences for the next answer's thought
         self._reached: list[Done] = []
+        self._known: list[Sequence[Change]] = []  # the changes before each reached goal
         self._skipped: set[int] = set()  # indices of the goals that the person did not want
         self._dry = False  # a dry run: steps are reported, not carried out
         self._steps = self._follow()
@@ -182,6 +185,7 @@ class _Run:
         """Yield the steps of the run; return its final answer."""
         part = 0
         while part < len(self._goals):  # the person may add goals meanwhile
+            known = self.now.changes
             verdict = yield from self._pursue(part)
             if isinstance(verdict, Stuck):
                 return self._fail(verdict.words)
@@ -191,8 +195,26 @@ class _Run:
             else:
                 self._said.append(f"{verdict.words[:1].upper()}{verdict.words[1:]}.")
                 self._reached.append(verdict)
+                self._known.append(known)
             part += 1
+            if part == len(self._goals):
+                yield from self._look_once_more()
         return self._finish()
+
+    def _look_once_more(self) -> Steps[None]:
+        """Wait for what shows the goals that nothing shows yet: settings, files and the clipboard are told late."""
+        kept = [goal for at, goal in enumerate(self._goals) if at not in self._skipped]
+        for left in () if self._dry else (1, 0):
+            unproven = self._unverified(kept)
+            for at, goal in enumerate(kept):
+                if self._reached[at] in unproven and (
+                    told := shown_late(self.now, goal, self._known[at], at == len(kept) - 1)
+                ):
+                    self._reached[at] = Done(told)
+                    self._said.append(f"{told}.")
+            if not left or not self._unverified(kept):
+                return
+            yield wait("Nothing shows all of it yet: wait and look once more.", _LATE)
 
     def _pursue(self, part: int) -> Steps[Verdict | None]:
         """Yield the steps for a goal, within the limits; return None if the person does not want it."""

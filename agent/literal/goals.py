@@ -27,6 +27,7 @@ class Open:
     name: str
     kind: Literal["", "application", "file", "folder", "settings"] = ""  # "" if the person gave none
     inside: str = ""  # "open report.txt in the text editor", "open the display settings in X"
+    anew: bool = False  # a new window is wanted, where one is open already
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,13 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
+class CloseOthers:
+    """Close all windows but those of these names; but the front window for no name."""
+
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ArrangeWindow:
     """Bring a window to the front, or change its state."""
 
@@ -139,6 +147,25 @@ class Trash:
 
 
 @dataclass(frozen=True, slots=True)
+class Transfer:
+    """Move or copy a file or folder into another folder in the file manager."""
+
+    name: str
+    to: str  # a folder's name or path
+    where: str = ""
+    copy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceText:
+    """Replace a text in the document of the front window."""
+
+    old: str
+    new: str
+    all: bool = False  # each occurrence; else there must be only one
+
+
+@dataclass(frozen=True, slots=True)
 class WriteFile:
     """Write a text in an editor, and save it if a name is given."""
 
@@ -163,6 +190,6 @@ class Calculate:
 
 
 Goal: TypeAlias = (
-    Open | Press | Click | Toggle | Choose | SetValue | Type | Scroll | Wait | Close | ArrangeWindow | MakeFolder
-    | Rename | Trash | WriteFile | SaveAs | Calculate
+    Open | Press | Click | Toggle | Choose | SetValue | Type | Scroll | Wait | Close | CloseOthers | ArrangeWindow
+    | MakeFolder | Rename | Trash | Transfer | ReplaceText | WriteFile | SaveAs | Calculate
 )  # fmt: skip

@@ -602,3 +602,92 @@ def test_the_wheel_turns_over_no_slider(engine):
         for x, y in turned
         for one in sliders
     )
+
+
+# Windows of one name, and windows that are open already
+
+
+def test_an_open_application_is_brought_to_the_front_and_not_started_again(engine):
+    both = screen(windows=(WINDOW, OTHER))
+    front = screen(windows=(replace(OTHER, active=True), replace(WINDOW, active=False)))
+    replies = follow(engine, "open mousepad", both, front)
+    assert "open" not in [reply.arguments["action"] for reply in replies]
+    assert ending(replies[-1]) == ("success", True)
+    assert follow(engine, "open a new mousepad", both, front)[0].arguments["action"] == "open"
+
+
+def test_a_settings_dialog_is_not_taken_for_the_settings(engine):
+    mouse = screen(windows=(ShownWindow("Mouse and Touchpad", "xfce4-mouse-settings", Region(50, 50, 300, 300)),))
+    assert follow(engine, "open settings", mouse)[0].arguments == {"action": "open", "text": "settings"}
+
+
+def test_of_two_windows_of_one_name_it_asks_which(engine):
+    two = screen(windows=(WINDOW, OTHER, replace(OTHER, title="Bills - Mousepad")))
+    replies = follow(engine, "close mousepad", two)
+    assert replies[0].arguments["action"] == "ask_user"
+    assert "Bills - Mousepad" in replies[0].arguments["question"]
+
+
+def test_all_windows_but_one_are_closed(engine):
+    other = replace(OTHER, active=True)
+    shown = [screen(windows=(WINDOW, replace(OTHER))), screen(windows=(OTHER,))]
+    replies = follow(engine, "close all windows except mousepad", *shown)
+    assert [reply.arguments.get("keys") for reply in replies] == ["alt+f4", None]
+    assert ending(replies[-1]) == ("success", True)
+    assert ending(follow(engine, "close everything but firefox", screen(windows=(other,)))[-1])[0] == "fail"
+
+
+def test_a_dialog_listed_in_the_settings_is_opened_by_itself(engine):
+    manager = ShownWindow("Settings", "xfce4-settings-manager", Region(50, 50, 600, 500), active=True)
+    listed = screen(
+        words("Keyboard", window="Settings", app="xfce4-settings-manager"),
+        windows=(manager,), environ={"XDG_CURRENT_DESKTOP": "XFCE"},
+    )  # fmt: skip
+    assert follow(engine, "click Keyboard", listed)[0].arguments == {"action": "open", "text": "Keyboard"}
+
+
+def test_what_is_not_installed_is_said_so(engine):
+    missing = Note("failed", "no installed application, file or folder is called 'GIMP'; similar names: Vim, Display")
+    replies = follow(engine, "open GIMP", screen(), screen(), notes=missing)
+    assert replies[-1].arguments["text"] == "“GIMP” is not installed, and no file or folder of yours is called so."
+
+
+def test_a_switch_that_is_only_called_enabled_stands_for_its_page(engine):
+    def page(*states):
+        row = element("list item", "Bell", x=110, y=150, states={"selected"})
+        return screen(row, element("check box", "Enabled", x=400, y=150, states=states))
+
+    replies = follow(engine, "turn on Bell", page(), page("checked"))
+    assert [reply.arguments["action"] for reply in replies] == ["click", "terminate"]
+    assert ending(replies[-1]) == ("success", True)
+
+
+def test_bigger_is_a_tenth_more_of_what_a_number_is(engine):
+    def size(value):
+        field = element("spin button", "Icon size", value=value, limits=(16.0, 960.0))
+        return screen(field)
+
+    replies = follow(engine, "make Icon size bigger", *[size("48")] * 5, size("53"))
+    assert [reply.arguments.get("text") for reply in replies[3:4]] == ["53"]
+    assert ending(replies[-1]) == ("success", True)
+
+
+def test_the_third_icon_is_no_word_and_no_button(engine):
+    here = screen(words("Open"), words("Edit", y=300), words("View", y=400), element("push button", "Go", y=500))
+    assert ending(follow(engine, "click the third icon", *[here] * 9)[-1])[0] == "fail"
+
+
+# Texts in an editor
+
+
+def test_a_text_is_replaced_everywhere_or_where_it_stands_once(engine):
+    editor = ShownWindow("a.txt - Mousepad", "mousepad", Region(50, 50, 600, 500), active=True)
+
+    def text(value):
+        field = element("text", "", value=value, states={"editable"}, w=300, h=300, window=editor.title, app=editor.app)
+        return screen(field, windows=(editor,))
+
+    replies = follow(engine, "replace all 'cat' with 'dog'", *[text("a cat, a cat")] * 3, text("a dog, a dog"))
+    assert replies[2].arguments["text"] == "a dog, a dog"
+    assert ending(replies[-1]) == ("success", True)
+    assert "2 times" in follow(engine, "replace 'cat' with 'dog'", text("a cat, a cat"))[-1].arguments["text"]

@@ -46,6 +46,7 @@ def test_places_use_only_known_words(desktop):
         "settings",
         "inverted",
         "above",
+        "unset",
     }
     table = load_config(f"places/{desktop}.toml")
     for thing, entry in table["things"].items():

@@ -6,12 +6,15 @@ from agent.literal.goals import (
     ArrangeWindow,
     Calculate,
     Close,
+    CloseOthers,
     MakeFolder,
     Open,
     Press,
     Rename,
+    ReplaceText,
     SaveAs,
     Target,
+    Transfer,
     Trash,
     Type,
     WriteFile,
@@ -19,6 +22,16 @@ from agent.literal.goals import (
 from agent.literal.language.grammar import read_instruction
 
 _TABLE = [
+    ("move plan.txt into Documents", [Transfer("plan.txt", "Documents")]),
+    ("copy the folder Old to my Music folder", [Transfer("Old", "Music", copy=True)]),
+    (
+        "copy a.txt and b.txt from Downloads to ~/Work",
+        [Transfer(name, "~/Work", "Downloads", copy=True) for name in ("a.txt", "b.txt")],
+    ),
+    ("replace every 'cat' with 'dog' in the document", [ReplaceText("cat", "dog", all=True)]),
+    ("close everything but Mousepad and the calculator", [CloseOthers(("Mousepad", "calculator"))]),
+    ("close all other windows", [CloseOthers()]),
+    ("open another terminal", [Open("terminal", anew=True)]),
     ("what's half of 250", [Calculate("250/2")]),
     ("whats 5 times 5", [Calculate("5*5")]),
     ("take a note: buy milk", [WriteFile("buy milk")]),

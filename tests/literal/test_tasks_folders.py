@@ -275,3 +275,23 @@ def test_a_name_read_among_the_files_exists_already_and_one_in_the_title_bar_doe
     read = element("label", "Invoices", 200, top, 60, 12, **(OF_HOME | {"source": "words"}))
     replies = follow("create a folder called Invoices", folder(bar, read))
     assert ("exists already" in str(replies[-1].arguments)) is known
+
+
+IN_DOCUMENTS = replace(HOME, title="Documents - Thunar")
+DOCUMENTS = screen(replace(status("2 files"), window=IN_DOCUMENTS.title), windows=(IN_DOCUMENTS,))
+
+
+@pytest.mark.parametrize(("verb", "keys"), [("move", "ctrl+x"), ("copy", "ctrl+c")])
+def test_a_file_is_moved_or_copied_by_the_file_manager_and_the_file_there_is_the_evidence(verb, keys):
+    there = "/home/me/Documents/draft.txt"
+    moved = file_change("draft.txt", "5 bytes", f"moved to {there}")
+    made = Change("file", there, None, "5 bytes")
+    came = replace(DOCUMENTS, changes=(moved if verb == "move" else made,))
+    replies = follow(f"{verb} draft.txt to Documents", *SELECTING, folder(text=SELECTED), DOCUMENTS, came)
+    assert done(replies)[:-1] == [*KEYS_OF_SELECTING, keys, "./Documents/", "ctrl+v"]
+    assert ending(replies[-1]) == ("success", True)
+
+
+def test_a_file_that_did_not_come_is_not_called_moved():
+    replies = follow("move draft.txt to Documents", *SELECTING, folder(text=SELECTED), *[DOCUMENTS] * 12)
+    assert ending(replies[-1])[0] == "fail"

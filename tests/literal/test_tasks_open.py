@@ -37,7 +37,7 @@ def test_the_window_that_names_it_is_the_evidence():
 def test_a_window_that_names_something_else_is_no_evidence():
     other = screen(element("label", "Something"), windows=(window("My Documents2 - Thunar"),))
     replies = follow("open the Documents folder", screen(), *[other] * 5)
-    assert [reply.arguments["action"] for reply in replies] == ["open", "wait", "wait", "wait", "terminate"]
+    assert [reply.arguments["action"] for reply in replies] == ["open", *["wait"] * 4, "terminate"]
     assert ending(replies[-1]) == ("success", False)
 
 

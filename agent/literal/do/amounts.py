@@ -4,9 +4,12 @@ import itertools
 import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
+from agent.core.changes import Change
 from agent.literal.do.choosing import OrGoal
-from agent.literal.do.looking import known_place, look
+from agent.literal.do.known_places import known_place
+from agent.literal.do.looking import look
 from agent.literal.do.now import Done, Move, Now, Step, Steps, Stuck, Verdict, press, type_in, wait
 from agent.literal.do.toggling import targets_of
 from agent.literal.find.finder import PART, WHOLE
@@ -23,7 +26,7 @@ _MOST_KEYS = 24
 _MOST_POINTED = 4
 #: Waits for a control that disappeared from a busy window.
 _MOST_WAITS = 3
-#: Share of the range for "bigger" or "smaller" without a number.
+#: One step for "bigger" or "smaller" without a number: of a slider's range, or of a number, but at least 1.
 _SHARE = 0.1
 #: A slider's handle stops short of each end of its box by this share of the box's thickness.
 _HANDLE = 0.5
@@ -73,11 +76,16 @@ def _approach(now: Now, goal: SetValue, track: _Track, why: str = "") -> Generat
             if (control := (yield from _control(now, goal, place))) is not None:
                 break
             yield wait(f"{words} is not told just now: wait and look again.")
-        if control is None:
+        if control is None:  # larger text may move it out of sight
+            changed = _changed(now, place, track)
+            if changed is not None and changed.after == f"{track.wanted:g}":
+                return Done(str(changed))
             return Stuck(f"{words} is not to be seen any more.")
         held = number_of(control)
+        if track.wanted is None:
+            track.wanted = _wanted(goal, control, held or 0.0, place)
         if (end := _end(now, goal, track, control, held)) is not None:
-            return end
+            return end if isinstance(end, Stuck) else _checked(goal, end, _changed(now, place, track))
         wanted = track.wanted or 0.0
         if control.role in ("slider", "dial"):
             slider = slider or _Slider(now, goal)
@@ -101,8 +109,6 @@ def _end(now: Now, goal: SetValue, track: _Track, control: Element, held: float 
     words = describe_target(goal.target)
     if held is None and control.role in AMOUNTS:
         return Stuck(f"{words} does not tell what it holds.")
-    if track.wanted is None:
-        track.wanted = _wanted(goal, control, held or 0.0)
     wanted = track.wanted
     if wanted is None:
         return Stuck(f"{words} does not tell what it holds.")
@@ -120,6 +126,24 @@ def _end(now: Now, goal: SetValue, track: _Track, control: Element, held: float 
     if "disabled" in control.states:
         return Stuck(f"{words} cannot be set now: it is greyed out.")
     return None
+
+
+def _changed(now: Now, place: Place | None, track: _Track) -> Change | None:
+    """Return how the place's setting changed since the first move."""
+    changes = now.changed_since(track.move, "setting") if track.move is not None else ()
+    settings = place.settings if place is not None else ()
+    return next((one for one in changes for setting in settings if fnmatchcase(one.what, setting.what)), None)
+
+
+def _checked(goal: SetValue, done: Done, changed: Change | None) -> Verdict:
+    """Return Done, unless the setting went the other way than "bigger" or "smaller" says."""
+    try:
+        before, after = (float(value or "") for value in (changed.before, changed.after)) if changed else (0.0, 0.0)
+    except ValueError:  # it was not set before
+        return done
+    if goal.direction and (after - before) * (1 if goal.direction == "up" else -1) < 0:
+        return Stuck(f"{describe_target(goal.target)} went the other way: {changed}.")
+    return done
 
 
 def _as_choice(now: Now, goal: SetValue, place: Place | None) -> Choose | None:
@@ -164,19 +188,20 @@ def _control(now: Now, goal: SetValue, place: Place | None) -> Steps[Element | N
     return None
 
 
-def _wanted(goal: SetValue, control: Element, held: float) -> float | None:
+def _wanted(goal: SetValue, control: Element, held: float, place: Place | None) -> float | None:
     """Return the number to reach; a relative goal is added to the current value."""
+    if place is not None and place.unset:  # the control may show less than what is drawn where nothing is set
+        held = max(held, place.unset) if goal.direction == "up" else held
     amount = goal.value
     if amount is not None and goal.unit == "%" and control.limits is not None:
         amount = _percent(amount, control.limits)
     if not goal.direction:
         return amount
     if amount is None:
-        if control.limits is None:
-            amount = 1.0
-        else:
+        if control.role in ("slider", "dial") and control.limits is not None:
             amount = _SHARE * (control.limits[1] - control.limits[0])
-            amount = max(1.0, round(amount)) if control.role == "spin button" else amount
+        else:
+            amount = max(1.0, float(round(_SHARE * abs(held))))
     return held + amount if goal.direction == "up" else held - amount
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TypeAlias, cast
 
-from agent.literal.do.looking import known_place, look, moved, shows
+from agent.literal.do.known_places import known_place, shows
+from agent.literal.do.looking import look, moved
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, wait
 from agent.literal.do.toggling import targets_of
 from agent.literal.find.effects import is_on, state_of
@@ -70,10 +71,8 @@ def _as_one_name(now: Now, goal: Choose) -> Click | None:
 
 
 def _to_look_for(now: Now, goal: Choose) -> Target:
-    """Return the control as the target, or the value on the page that the control names."""
+    """Return the control as the target, or the value on the page if the control is one."""
     page = now.finder.best(goal.control, {"page tab", "list item"})
-    if page is not None and "selected" in page.element.states:
-        return Target(goal.value, inside=goal.control.inside)
     return goal.control if page is None else Target(goal.value, inside=goal.control.name)
 
 

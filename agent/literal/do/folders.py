@@ -10,7 +10,7 @@ from agent.literal.do.dialogs import empty, field_held, focused_entry, fresh, le
 from agent.literal.do.files import last_name, names_it, of_several, open_step
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, press, type_in, until, wait
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
-from agent.literal.goals import MakeFolder, Rename, Trash
+from agent.literal.goals import MakeFolder, Rename, Transfer, Trash
 from agent.screen.outline import ShownWindow
 
 #: Application names of file managers.
@@ -110,6 +110,35 @@ def trash(now: Now, goal: Trash) -> Pursuit:
 
     done = yield from until(gone, "That it is gone is not to be seen yet: wait.", _MOST_WAITS, _SECONDS)
     return done or (yield from leave(now, f"Nothing shows that “{name}” is in the trash now.", gone))
+
+
+def transfer(now: Now, goal: Transfer) -> Pursuit:
+    """Move or copy something into another folder, by the file manager's clipboard."""
+    where, name = _split(goal.name, goal.where)
+    folder = last_name(goal.to)
+    if not _is_name(name):
+        return Stuck(f"“{goal.name}” cannot be the name of a file or folder.")
+    if (stuck := (yield from _select(now, name, where))) is not None:
+        return stuck
+    verb = "copy" if goal.copy else "move"
+    yield press(f"“{name}” is selected: {verb} it.", "ctrl+c" if goal.copy else "ctrl+x")
+    if (stuck := (yield from _to_folder(now, goal.to, anywhere=False))) is not None:
+        return stuck
+    acted = yield press(f"Put it into “{goal.to}”.", "ctrl+v", main=True)
+
+    def there() -> Done | None:
+        for change in fresh(now, acted):
+            moved = (change.after or "").startswith("moved to ") and not goal.copy
+            path = (change.after or "").removeprefix("moved to ") if moved else change.what
+            is_new = moved or (change.before is None and change.after is not None)
+            inside = last_name(path.rpartition("/")[0])
+            if is_new and last_name(path) == name and (folder == "~" or inside in now.names.of(folder)):
+                return Done(f"“{name}” is in “{goal.to}”: {change}")
+        return None
+
+    done = yield from until(there, f"“{name}” is not to be seen there yet: wait.", _MOST_WAITS, _SECONDS)
+    said = _said(now.scene, name)
+    return done or (yield from leave(now, f"I could not {verb} “{name}” to “{goal.to}”.{said}", there))
 
 
 def _split(name: str, where: str) -> tuple[str, str]:

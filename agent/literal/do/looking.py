@@ -8,14 +8,14 @@ from dataclasses import astuple
 from typing import TypeVar
 
 from agent.core.geometry import Region
+from agent.literal.do.known_places import page_named, shows_page
 from agent.literal.do.now import Move, Now, Step, Steps, Stuck, press, start, wait
 from agent.literal.find.effects import effects
 from agent.literal.find.finder import AREAS, WHOLE, fit_of
 from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, Scene, below, contains, right_of
 from agent.literal.goals import Target
 from agent.literal.language.wording import describe_target
-from agent.literal.vocabulary.labels import plain
-from agent.literal.vocabulary.places import Place, find_page, find_places
+from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element, ShownWindow
 
 #: Roles that may lead to a page of a window.
@@ -27,6 +27,8 @@ _SCROLLED = frozenset(
     {"scroll pane", "viewport", "list", "list box", "table", "tree", "tree table", "document web", "panel", "page"}
 )
 _MOST_SCROLLS, _MOST_PLACES = 12, 8
+#: Steps of one search before it is given up: about half a minute.
+_MOST_STEPS = 24
 #: Seconds of the last wait: on a busy machine, a page reports its controls seconds after it is shown.
 _LAST_WAIT = 1.6
 #: Waits for a busy program that scrolls after the screen was considered settled.
@@ -37,6 +39,8 @@ _MOST_MENUS = 10
 #: Waits for a busy application to confirm an element's position.
 MOST_DOUBTS = 4
 _NOTCHES = 5
+#: Least similarity of a name that is told instead of one that is not there, of 100.
+_ALIKE = 70
 #: Pixels that one notch scrolls GTK's lists; browsers scroll twice as far.
 _NOTCH = 60
 #: GTK 4 ignores the first notch after the pointer has entered (seen in Settings 43).
@@ -44,57 +48,6 @@ _FEWEST = 2
 #: Roles whose value the wheel would change.
 _NO_WHEEL = AMOUNTS | COMBOS | {"scroll bar", "page tab list", "page tab"}
 _T = TypeVar("_T")
-
-
-def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
-    """Return the thing's place in the tables, else the page that the person named; None if neither is known.
-
-    Of several things of one name, the one in the named or front window counts, and none in another window than the
-    person named.
-    """
-    desktop = now.names.desktop
-    if desktop is None or not target.name:
-        return None
-    names = dict.fromkeys(filter(None, (target.whole, target.name)))
-    places = [place for name in names for place in find_places(name, desktop, on=on)]
-    if target.inside:
-        places = [place for place in places if _is_in(now, place, target.inside)]
-    elif now.earlier and now.scene.front is not None:  # a menu's entry in another application than was opened
-        places = [place for place in places if place.role != "check menu item" or in_its_window(now, place)]
-    shown = next((place for place in places if in_its_window(now, place)), None)
-    return shown or next(iter(places), None) or page_named(now, target.inside)
-
-
-def _is_in(now: Now, place: Place, name: str) -> bool:
-    """Return whether a place is in the window, application, page or tab of that name."""
-    around = (place.app, place.window, *place.path)
-    known = [one for label in around for one in now.names.of(label)]
-    return any(fit_of(one, name) >= WHOLE for one in known)
-
-
-def in_its_window(now: Now, place: Place) -> bool:
-    """Return whether the front window is the one that a place is in."""
-    front = now.scene.front
-    return front is not None and any(now.scene.named_window(name) is front for name in now.names.of_window(place))
-
-
-def shows(now: Now, place: Place) -> bool:
-    """Return whether a place's window is in front and no other of its tabs is selected."""
-    names = {plain(one) for label in place.path for one in now.names.of(label)}
-    hidden = any(
-        one.role == "page tab" and "selected" not in one.states and now.scene.in_front(one) and plain(one.name) in names
-        for one in now.scene.elements
-    )
-    return not hidden and (
-        not now.scene.windows or not place.app or in_its_window(now, place) or _shows_page(now, place)
-    )
-
-
-def page_named(now: Now, name: str) -> Place | None:
-    """Return the page of that name in the tables, unless a window has the name."""
-    if not name or now.names.desktop is None or any(now.scene.named_window(one) for one in now.names.of(name)):
-        return None
-    return find_page(name, now.names.desktop, now.names.of)
 
 
 def look(
@@ -133,6 +86,7 @@ class Search:
         self._gone: list[str] = []  # names of visited windows, rows and tabs
         self._menus: list[str] = []  # names of visited menus
         self._in_menus = 0  # steps into and out of menus
+        self._steps = 0
         self._scrolls = self._scrolls_here = self._waits = self._late_scrolls = 0
         self._left_menu = self._waited_long = False
         self._last: str = ""  # the kind of the last step
@@ -141,6 +95,9 @@ class Search:
     def next(self) -> Step | Stuck:
         """Return the step to the next place, or Stuck."""
         now, target = self._now, self.target
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            return self._not_found()
         if self._in_menus:
             return self._in_a_menu() or self._not_found()
         if now.finder.doubted(target) is not None and self._waits < MOST_DOUBTS:
@@ -204,8 +161,7 @@ class Search:
         if now.scene.menu_is_open and self.latest is not None and not self._left_menu:
             self._left_menu = True
             return press("Close the menu again.", "escape")
-        shown = ", ".join(f"“{text}”" for text in now.scene.readable()) or "nothing"
-        return Stuck(f"I could not find {describe_target(self.target)}. I can see: {shown}.")
+        return Stuck(f"I could not find {describe_target(self.target)}{_where(now)}.{_alike(now, self.target)}")
 
     def _to_its_place(self) -> Step | None:
         """Return a step to the application, page and row in the tables."""
@@ -214,7 +170,7 @@ class Search:
             return None
         window = next((found for name in now.names.of_window(place) if (found := now.scene.named_window(name))), None)
         program = place.desktop_file or place.app
-        shown = (window is not None and place.window) or _shows_page(now, place)
+        shown = (window is not None and place.window) or shows_page(now, place)
         if program and not now.opened(program) and not shown:
             return self._go(start(f"{describe_target(target)} is in {place.app}: open it.", program), program)
         return self._walk(place.path)
@@ -277,7 +233,8 @@ class Search:
         if not self._tabs or now.scene.menu_is_open or len(self._gone) >= _MOST_PLACES:
             return None
         shown = [one for one in now.scene.elements if one.role == "page tab" and now.scene.in_front(one)]
-        if any(now.clicked(move, tab.box) for move in now.earlier for tab in shown if move.step.main):
+        named = [one for one in shown if "selected" in one.states and fit_of(one.name, self.target.inside) >= WHOLE]
+        if named or any(now.clicked(move, tab.box) for move in now.earlier for tab in shown if move.step.main):
             return None  # the person chose a tab
         tabs = [
             one
@@ -317,16 +274,18 @@ class Search:
         return now.click(f"Look into the menu “{menus[0].name}”.", menus[0], main=False)
 
 
-def _shows_page(now: Now, place: Place) -> bool:
-    """Return whether the front window shows a place's page, by its heading."""
-    names = now.names.of_window(place)
-    return any(
-        one.role in ("label", "heading")
-        and now.scene.in_front(one)
-        and any(fit_of(one.name, name) >= WHOLE for name in names)
-        for one in now.scene.elements
-        if one.source != "words"
-    )
+def _where(now: Now) -> str:
+    """Return the front window's name for a message; "" without one."""
+    front = now.scene.front
+    return f" in the window “{front.title or front.app}”" if front is not None else ""
+
+
+def _alike(now: Now, target: Target) -> str:
+    """Return a sentence with the names in the front window that are most like a target's; "" for none."""
+    from rapidfuzz import fuzz, process
+
+    found = process.extract(target.name, now.scene.readable(), scorer=fuzz.ratio, limit=3, score_cutoff=_ALIKE)
+    return f" There is {' and '.join(f'“{name}”' for name, *_ in found)}." if found else ""
 
 
 def to_front(now: Now, window: ShownWindow, *, main: bool = False) -> Step:

@@ -47,6 +47,8 @@ _SIGNS = {"×": "*", "x": "*", "÷": "/", ":": "/", "−": "-", "plus": "+", "mi
 _NEGATIVE = frozenset(
     {"disable", "disabled", "hide", "hidden", "no", "not", "dont", "inhibit", "without", "mute", "lock"}
 )
+#: Changes that show what an action did.
+_KINDS = frozenset({"setting", "file", "clipboard"})
 _WORD = re.compile(r"[A-Z]?[a-zäöüß]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -80,6 +82,26 @@ def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Done]) -> set[int]:
                 shown |= set(range(at - len(signs), at + 1))
         signs = signs + sign if re.fullmatch(r"[-+*/.()\d]", sign) else ""
     return shown
+
+
+def shown_late(now: Now, goal: Goal, known: Sequence[Change], last: bool) -> str:
+    """Return the change that shows a goal and that was not known before it, in words; "" for none.
+
+    For the last goal any change counts, for others one that is about its target; a switch's must have its state.
+    """
+    before = {(change.kind, change.what, change.after) for change in known}
+    new = [one for one in now.changes if (one.kind, one.what, one.after) not in before and one.kind in _KINDS]
+    target = _needed(goal)
+    name = target.name if target is not None else ""
+    for change in new:
+        if isinstance(goal, Toggle):
+            value = (change.after or "").strip("'\"").casefold()
+            means = (value == "true") is not is_negative(change, name)
+            if value in ("true", "false") and is_about(change, name) and means is goal.on:
+                return str(change)
+        elif (name and is_about(change, name)) or (last and isinstance(goal, Click | Press)):
+            return str(change)
+    return ""
 
 
 def _needed(goal: Goal | None) -> Target | None:

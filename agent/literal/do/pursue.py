@@ -3,7 +3,7 @@
 from agent.literal.do import amounts, choosing, clicking, files, folders, keys, sums, toggling, windows
 from agent.literal.do import type_text as text
 from agent.literal.do import write_document as texts
-from agent.literal.do.looking import known_place, page_named
+from agent.literal.do.known_places import known_place, page_named
 from agent.literal.do.now import Now, Pursuit
 from agent.literal.goals import (
     ArrangeWindow,
@@ -11,22 +11,25 @@ from agent.literal.goals import (
     Choose,
     Click,
     Close,
+    CloseOthers,
     Goal,
     MakeFolder,
     Open,
     Press,
     Rename,
+    ReplaceText,
     SaveAs,
     Scroll,
     SetValue,
     Target,
     Toggle,
+    Transfer,
     Trash,
     Type,
     Wait,
     WriteFile,
 )  # fmt: skip
-from agent.literal.vocabulary.places import Place
+from agent.literal.vocabulary.places import Place, find_dialog
 
 
 def pursue(now: Now, goal: Goal) -> Pursuit:
@@ -34,6 +37,8 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
     match goal:
         case Open(kind="file" | "folder"):
             return files.open_file(now, goal)
+        case Open(name, "settings" | "") | Click(Target(name), "left") if dialog := _embedded(now, name):
+            return windows.open_it(now, Open(dialog, "application"))
         case Open(name, "settings" | "") if (page := _page(now, name)) is not None:
             return clicking.go_to(now, page)
         case Open():
@@ -62,6 +67,8 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
             return keys.let_pass(goal)
         case Close():
             return windows.close(now, goal)
+        case CloseOthers():
+            return windows.close_others(now, goal)
         case ArrangeWindow():
             return windows.arrange(now, goal)
         case MakeFolder():
@@ -70,6 +77,10 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
             return folders.rename(now, goal)
         case Trash():
             return folders.trash(now, goal)
+        case Transfer():
+            return folders.transfer(now, goal)
+        case ReplaceText():
+            return texts.replace_text(now, goal)
         case WriteFile():
             return texts.write_file(now, goal)
         case SaveAs():
@@ -94,6 +105,17 @@ def _page(now: Now, name: str) -> Place | None:
     """Return the page if the name is a row in a settings window, not an application."""
     page = page_named(now, name)
     return page if page is not None and page.path else None
+
+
+def _embedded(now: Now, name: str) -> str:
+    """Return the settings dialog of that name if the front window lists such dialogs; "" if not.
+
+    XFCE's Settings embeds dialogs, which then report no elements. So they are opened by themselves.
+    """
+    front = now.scene.front
+    if now.names.desktop is None or front is None or front is not now.scene.window_of_program("settings"):
+        return ""
+    return find_dialog(name, now.names.desktop, now.names.of)
 
 
 def _as_choice(now: Now, target: Target, *, on: bool) -> Choose | None:

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from agent.literal.do.looking import known_place, look, shows
+from agent.literal.do.known_places import known_place, shows
+from agent.literal.do.looking import look
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, wait
 from agent.literal.do.proof import is_about, is_called, is_negative
 from agent.literal.find.effects import is_on, is_tick, state_of
-from agent.literal.find.finder import PART, WHOLE
+from agent.literal.find.finder import PART, WHOLE, fit_of
 from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, right_of, same_row
 from agent.literal.goals import Target, Toggle
 from agent.literal.language.wording import describe_target
@@ -20,6 +21,8 @@ from agent.screen.outline import Element
 _MOST_WAITS = 2
 #: If the tree has no control within this many pixels above and below a text, it does not cover that area.
 _NEAR = 60
+#: Labels of a switch that stands for its whole page.
+_ENABLED = ("Enabled", "Enable", "On")
 _CHOSEN = CHOICES | {"toggle button", "push button"}
 
 
@@ -301,7 +304,19 @@ def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
             for row in now.finder.all(target, {"table cell", "tree item"}, least=least):
                 if (tick := _tick_in(now, row.element)) is not None:
                     return tick
-    return None
+    return next(filter(None, (_switch_of_page(now, target) for target in targets)), None)
+
+
+def _switch_of_page(now: Now, target: Target) -> Element | None:
+    """Return the switch of the whole page that has this name, if it is only called "Enabled"."""
+    shown = [one for one in now.scene.elements if now.scene.in_front(one) and "offscreen" not in one.states]
+    titles = [one.name for one in shown if one.role in ("page tab", "list item") and "selected" in one.states]
+    titles += [now.scene.front.title] if now.scene.front is not None else []
+    if not any(fit_of(title, name) >= WHOLE for title in titles for name in now.names.of(target.name)):
+        return None
+    labels = {plain(name) for label in _ENABLED for name in now.names.of(label)}
+    switches = [one for one in shown if one.role in SWITCHES and plain(now.scene.text_of(one)) in labels]
+    return switches[0] if len(switches) == 1 else None
 
 
 def _on_row_of(now: Now, row: Element) -> Element | None:

@@ -5,7 +5,8 @@ from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 
-from agent.literal.do.looking import known_place, look
+from agent.literal.do.known_places import known_place
+from agent.literal.do.looking import look
 from agent.literal.do.now import Done, Move, Now, Pursuit, Steps, Stuck, Verdict, press, type_in, until
 from agent.literal.do.proof import vanished
 from agent.literal.do.sums import NUMBER, is_number, shown_texts

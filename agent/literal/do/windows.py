@@ -8,7 +8,7 @@ from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, V
 from agent.literal.find.effects import called
 from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.find.scene import CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, Scene
-from agent.literal.goals import ArrangeWindow, Click, Close, Open, Target
+from agent.literal.goals import ArrangeWindow, Click, Close, CloseOthers, Open, Target
 from agent.screen.outline import Element, ShownWindow
 
 _MOST_WAITS = 2
@@ -24,6 +24,8 @@ _CHORDS = {
     "minimize": ("alt+f9", "super+h"),
     "fullscreen": ("alt+f11", "f11"),
 }
+#: The desktop's message if nothing has a name (`agent.desktop.apps.launcher`); it lists names for models.
+_ABSENT = re.compile("no installed application, file or folder is called")
 _LARGE = 0.85
 _MENUS = frozenset({"menu", "popup menu"})
 _SUBMENU = re.compile(r" (?:sub-?)?menu$", re.IGNORECASE)
@@ -35,8 +37,25 @@ def close(now: Now, goal: Close) -> Pursuit:
     """Close a window."""
     missing = f"I see no window called “{goal.target}”." if goal.target else "I see no window to close."
     window = yield from _bring_to_front(now, goal.target, missing, of_application=True)
-    if isinstance(window, Stuck):
-        return window
+    return window if isinstance(window, Stuck) else (yield from _close_front(now, window))
+
+
+def close_others(now: Now, goal: CloseOthers) -> Pursuit:
+    """Close all windows but the kept ones."""
+    kept = [one for name in goal.kept or ("",) for one in _named(now, name)]
+    if missing := [name for name in goal.kept if not _named(now, name)]:
+        return Stuck(f"I see no window called “{missing[0]}”.")
+    closed: list[str] = []
+    while other := next((one for one in now.scene.windows if _key(one) not in map(_key, kept)), None):
+        window = yield from _raise(now, other)
+        end = window if isinstance(window, Stuck) else (yield from _close_front(now, window))
+        if isinstance(end, Stuck):
+            return end
+        closed.append(other.title or other.app)
+    return Done(f"these windows are closed: {', '.join(closed)}" if closed else "no other window is open")
+
+
+def _close_front(now: Now, window: ShownWindow) -> Pursuit:
     attempt = yield press(f"Close “{window.title or window.app}”.", "alt+f4", main=True)
     had = [_key(one) for one in attempt.scene.windows]
 
@@ -87,18 +106,44 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
 
 def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool = False) -> Steps[ShownWindow | Stuck]:
     """Bring a window to the front. `of_application`: accept another window of the application that is in front."""
-    tries = 0
-    while (window := _window(now, name)) is not None:
-        front = now.scene.front
-        if window is front:
-            return window
-        if of_application and front and any(fit_of(text, name) >= WHOLE for text in (front.title, front.app)):
-            return window
-        if tries >= max(3, len(now.scene.windows) + 1):
-            return Stuck(f"I could not bring “{window.title}” to the front.")
-        tries += 1
-        yield to_front(now, window, main=True)
-    return Stuck(f"The window “{name}” is not there any more." if tries else missing)
+    if (picked := (yield from _one_of_several(now, name))) is not None:
+        return (yield from _raise(now, picked))
+    if (window := _window(now, name)) is None:
+        return Stuck(missing)
+    front = now.scene.front
+    if of_application and front and any(fit_of(text, name) >= WHOLE for text in (front.title, front.app)):
+        return front
+    return (yield from _raise(now, window))
+
+
+def _raise(now: Now, window: ShownWindow) -> Steps[ShownWindow | Stuck]:
+    """Bring this window to the front."""
+    for _ in range(max(3, len(now.scene.windows) + 1)):
+        if (shown := _again(now, window)) is None:
+            return Stuck(f"The window “{window.title}” is not there any more.")
+        if shown is now.scene.front:
+            return shown
+        yield to_front(now, shown, main=True)
+    return Stuck(f"I could not bring “{window.title}” to the front.")
+
+
+def _one_of_several(now: Now, name: str) -> Steps[ShownWindow | None]:
+    """Return the window that the person means if several have the name; None for one, or for the one this run opened.
+
+    Raises WhichError if the answer names none.
+    """
+    windows = _named(now, name) if name else []
+    if len(windows) < 2 or (now.opened(name) and now.scene.front in windows):
+        return None
+    choices = [f"“{one.title}” at {one.box.left},{one.box.top}" for one in windows]
+    yield from now.ask(name, choices)
+    return windows[now.chosen(name, choices)]
+
+
+def _again(now: Now, picked: ShownWindow) -> ShownWindow | None:
+    """Return a window as it is shown now."""
+    same = [one for one in now.scene.windows if _key(one) == _key(picked)]
+    return next((one for one in same if one.box == picked.box), next(iter(same), None))
 
 
 def _key(window: ShownWindow) -> tuple[str, str]:
@@ -107,9 +152,14 @@ def _key(window: ShownWindow) -> tuple[str, str]:
 
 def _window(now: Now, name: str) -> ShownWindow | None:
     """Return the window of that name; the front window for no name."""
+    return next(iter(_named(now, name)), None)
+
+
+def _named(now: Now, name: str) -> list[ShownWindow]:
+    """Return the windows of that name; the front window for no name."""
     if not name:
-        return now.scene.front
-    return next((window for one in now.names.of(name) if (window := now.scene.named_window(one)) is not None), None)
+        return [now.scene.front] if now.scene.front is not None else []
+    return next((found for one in now.names.of(name) if (found := now.scene.windows_named(one))), [])
 
 
 def _is_large(now: Now, window: ShownWindow) -> bool:
@@ -123,6 +173,10 @@ def open_it(now: Now, goal: Open) -> Pursuit:
     if menu := _menu_named(now, goal):
         return (yield from clicking.click(now, Click(Target(name, inside=menu))))
     step = _in_open_menu(now, goal) or (yield from _visible_in_front(now, goal))
+    running = now.scene.window_of_program(name)
+    if step is None and running is not None and not goal.anew and not goal.inside:
+        front = yield from _raise(now, running)
+        return front if isinstance(front, Stuck) else Done(f"{name} is open: “{front.title}” is in front")
     spoken = f"{name} settings" if goal.kind == "settings" and "setting" not in name.casefold() else name
     attempt = yield step or start(f"Open “{name}”.", spoken, main=True)
     if attempt.action == "open" and attempt.failure is not None:
@@ -286,6 +340,8 @@ def _by_sight(now: Now, goal: Open, reason: str) -> Pursuit:
             if step is not None:
                 break
         if step is None:
+            if _ABSENT.match(reason):
+                return Stuck(f"“{name}” is not installed, and no file or folder of yours is called so.")
             return Stuck(f"I could not open “{name}”: {reason or 'nothing has that name'}.")
         clicks.append((yield step))
         opened = lambda: _opened_something(now, name, clicks[-1])  # noqa: E731

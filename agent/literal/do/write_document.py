@@ -5,7 +5,7 @@ import re
 from agent.literal.do.dialogs import field_held, focused_entry, fresh, leave, replace_name
 from agent.literal.do.files import last_name
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, type_in, until, wait
-from agent.literal.goals import SaveAs, WriteFile
+from agent.literal.goals import ReplaceText, SaveAs, WriteFile
 from agent.screen.outline import Element
 
 #: Application names of plain text editors.
@@ -14,6 +14,8 @@ _EDITORS = re.compile(
 )
 _PAGES = frozenset({"text", "document text", "paragraph", "terminal"})
 _MOST_WAITS, _SECONDS = 3, 0.7
+#: Most characters of a text to change: the tree tells the first thousand.
+_MOST_REPLACED = 900
 
 
 def write_file(now: Now, goal: WriteFile) -> Pursuit:
@@ -47,6 +49,28 @@ def save_as(now: Now, goal: SaveAs) -> Pursuit:
         if left:
             yield wait("The saved file is not to be seen yet: wait.", _SECONDS)
     return Done("I pressed the keys that save, and no file changed", verified=False)
+
+
+def replace_text(now: Now, goal: ReplaceText) -> Pursuit:
+    """Replace a text in the editor in front: type the whole text anew, and read it back."""
+    page = _page(now)
+    text = (page.value or "") if page is not None else ""
+    count = text.count(goal.old)
+    if page is None:
+        return Stuck("I see no text editor in front whose text I could change.")
+    if len(text) > _MOST_REPLACED or not count:
+        reason = f"I do not see all of a text that is longer than {_MOST_REPLACED} characters."
+        return Stuck(reason if count else f"“{goal.old}” does not stand in the text.")
+    if count > 1 and not goal.all:
+        return Stuck(f"“{goal.old}” stands there {count} times: say “replace all”, or change it yourself.")
+    new = text.replace(goal.old, goal.new)
+    yield now.click("Give the text the focus.", page, main=False)
+    yield press("Select all of it.", "ctrl+a")
+    yield type_in(f"Write it with “{goal.new}” for “{goal.old}”, {count} times.", new, main=True)
+    words = "The text is not to be seen yet: wait."
+    if (yield from until(lambda: _has_text(_page(now), new), words, _MOST_WAITS, _SECONDS)):
+        return Done(f"the text holds “{' '.join(new.split())[:60]}”")
+    return Stuck("I typed the new text, but the editor does not tell that it took it.")
 
 
 def _to_empty_page(now: Now, editor: str) -> Steps[Stuck | None]:

@@ -144,11 +144,11 @@ class Finder:
             return self._ordinal(found, target.ordinal)
         if not target.name and target.role:
             kinds = kinds_of(target.role) & set(roles)
-            of_kind = [
-                Found(one, 1.0, self.scene.text_of(one) or target.role)
-                for one in among
-                if one.role in kinds and self.believes(one)
-            ]
+            told = [one for one in among if one.role in kinds - TEXTS and one.source != "words" and self.believes(one)]
+            exact = [one for one in told if one.role.endswith(target.role)]
+            if target.role == "icon" and not exact and not target.inside:
+                return []  # where a tree tells none, words and buttons are not called icons
+            of_kind = [Found(one, 1.0, self.scene.text_of(one) or target.role) for one in exact or told]
             of_kind = self._under(of_kind, target.under) if target.under else of_kind
             return self._ordinal(of_kind, target.ordinal or 1)
         return []

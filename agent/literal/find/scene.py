@@ -36,6 +36,8 @@ CLICKABLE = SWITCHES | AMOUNTS | FIELDS | COMBOS | CHOICES | MENU_ITEMS | BUTTON
 TEXTS = frozenset({"label", "heading", "static", "caption", "section", "word", "words", ""})
 #: Roles that come and go by themselves, or carry no information.
 _FLEETING = frozenset({"tool tip", "notification", "alert", "scroll bar", "separator", "progress bar", "status bar"})
+#: Words in the names of applications that only tell their desktop.
+_OF_DESKTOPS = frozenset({"xfce", "xfce4", "gnome", "mate", "kde", "org", "settings"})
 #: Largest distance of a label from its control, in heights of the label.
 _FAR = 34
 
@@ -185,14 +187,21 @@ class Scene:
             name: the person's name for the window.
             kinds: whether "text editor" matches the window of any text editor.
         """
+        return next(iter(self.windows_named(name, kinds=kinds)), None) if plain(name) else self.front
+
+    def windows_named(self, name: str, *, kinds: bool = True) -> list[ShownWindow]:
+        """Return all windows that fit a name equally well, the topmost first. See `named_window`."""
         wanted = plain(name)
-        if not wanted:
-            return self.front
         by_name = (_is_called, _has_in_title, _names_in_title, _is_of_application)
         for fits in (*by_name, _is_of_kind) if kinds else by_name:
-            if (window := next((one for one in self.windows if fits(one, wanted)), None)) is not None:
-                return window
-        return None
+            if windows := [one for one in self.windows if wanted and fits(one, wanted)]:
+                return windows
+        return []
+
+    def window_of_program(self, name: str) -> ShownWindow | None:
+        """Return the topmost window of the application of that name, or of that kind of application."""
+        wanted = plain(name)
+        return next((one for one in self.windows if _program(one) == wanted or _is_of_kind(one, wanted)), None)
 
     @cached_property
     def menu_is_open(self) -> bool:
@@ -204,11 +213,11 @@ class Scene:
             for element in self.elements
         )
 
-    def readable(self, limit: int = 12) -> list[str]:
+    def readable(self) -> list[str]:
         """Return texts in the front window, for the message that the target is not there."""
         named = (element for element in self.elements if self.in_front(element) and "offscreen" not in element.states)
         texts = (" ".join(element.name.split())[:40] for element in named if element.role in CLICKABLE | TEXTS)
-        return list(dict.fromkeys(text for text in texts if sum(map(str.isalnum, text)) >= 2))[:limit]
+        return list(dict.fromkeys(text for text in texts if sum(map(str.isalnum, text)) >= 2))
 
     def lasting(self) -> list[Element]:
         """Return the elements that do not come and go by themselves."""
@@ -234,6 +243,11 @@ def _names_in_title(window: ShownWindow, wanted: str) -> bool:
 
 def _is_of_application(window: ShownWindow, wanted: str) -> bool:
     return _holds(re.sub(r"[-._]", " ", window.app), wanted)
+
+
+def _program(window: ShownWindow) -> str:
+    """Return an application's name without the desktop's: "xfce4-terminal" is "terminal"."""
+    return " ".join(word for word in re.split(r"[-._ ]", plain(window.app)) if word not in _OF_DESKTOPS)
 
 
 def _is_of_kind(window: ShownWindow, wanted: str) -> bool:

@@ -39,7 +39,16 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 #: "all" and similar words in expressions that do not mean several things.
-_HARMLESS = re.compile(r"all the way|both (?=\S+ and )|some(?= text| more\b)|any more|not so (?=\w+$)", re.IGNORECASE)
+_HARMLESS = re.compile(
+    r"all the way|both (?=\S+ and )|some(?= text| more\b)|any more|not so (?=\w+$)"
+    r"|^replace (?:all|every|each)(?= (?:(?:occurrences?|instances?) of )?\x00)"
+    r"|^close (?:all|every|everything)(?: (?:the|other|open|windows?|apps?|applications?|programs?))*"
+    r",? (?:but|except|other)\b",
+    re.IGNORECASE,
+)
+#: Verbs for switches, and the least words of their label before a clause in it.
+_SWITCHED = re.compile(r"(?:enable|disable|(?:de)?activate|(?:un)?check|(?:un)?tick|(?:turn|switch) (?:on|off)) ", re.I)
+_FROM_A_LABEL = 3
 _CLAUSE = re.compile(
     r" (?:it|the|this|that|these|there|you|i|we|he|she|they|my|your|a|an|any|possible|needed|necessary|shown|available|"
     r"present|asked|prompted|visible|not|so|required|tomorrow|then|done|finished|ready)\b",
@@ -79,9 +88,12 @@ def _in_label(text: str, match: re.Match[str]) -> bool:
         if match.lastgroup == "condition":
             return match[0][0].isupper() and bool(after) and not _CLAUSE.match(after)
         return match.lastgroup == "negation" and (match[0][0].isupper() or verb["value"] is not None)
-    if not before.lstrip()[0].isupper() or _CLAUSE.match(after) or not after:
-        return False
     words = before.split()
+    if not words[0][0].isupper() or not after:
+        return False
+    switched = _SWITCHED.match(text) and len(words) >= _FROM_A_LABEL and any(word.islower() for word in words)
+    if _CLAUSE.match(after):  # "tick Show a warning if a job is running", but not "turn on Night Light if it is dark"
+        return bool(switched)
     if match.lastgroup == "quantity":  # "Show all windows"
         return True
     return len(words) >= 2 and any(word.islower() for word in words)  # "Hide title of windows when maximized"

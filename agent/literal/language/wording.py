@@ -7,16 +7,19 @@ from agent.literal.goals import (
     Choose,
     Click,
     Close,
+    CloseOthers,
     Goal,
     MakeFolder,
     Open,
     Press,
     Rename,
+    ReplaceText,
     SaveAs,
     Scroll,
     SetValue,
     Target,
     Toggle,
+    Transfer,
     Trash,
     Type,
     Wait,
@@ -58,6 +61,8 @@ def describe_goal(goal: Goal) -> str:
             return f"wait {seconds:g} s"
         case Close(target):
             return f"close “{target}”" if target else "close the window"
+        case CloseOthers(kept):
+            return "close all windows but " + (", ".join(f"“{name}”" for name in kept) or "the one in front")
         case ArrangeWindow(how, target):
             verb = "bring to the front:" if how == "focus" else f"{how}:"
             return f"{verb} {f'“{target}”' if target else 'the window'}"
@@ -67,6 +72,10 @@ def describe_goal(goal: Goal) -> str:
             return f"rename “{old}” to “{new}”"
         case Trash(name):
             return f"move “{name}” to the trash"
+        case Transfer(name, to, _, copy):
+            return f"{'copy' if copy else 'move'} “{name}” to “{to}”"
+        case ReplaceText(old, new):
+            return f"replace {shorten(old, _LONGEST)} with {shorten(new, _LONGEST)}"
         case WriteFile(text, save_as):
             return f"write {shorten(text, _LONGEST)}" + (f" and save it as “{save_as}”" if save_as else "")
         case SaveAs(name):
@@ -78,7 +87,8 @@ def describe_goal(goal: Goal) -> str:
 def describe_target(target: Target) -> str:
     """Describe a target: "“Style”", "the third icon", "the check box “Wrap” under “Text”"."""
     ordinal = ordinal_word(target.ordinal) if target.ordinal else ""
-    named = f"“{target.name}”" if target.name else ""
+    longer = target.whole if not (target.inside or target.under) and target.whole.startswith(target.name) else ""
+    named = f"“{longer or target.name}”" if target.name else ""
     kind = target.role if ordinal or not named else ""
     words = " ".join(filter(None, (ordinal, kind, named)))
     words = f"the {words}" if ordinal or not named else words

@@ -54,6 +54,7 @@ class Place:
     under: str  # the heading above or label beside it
     choices: tuple[str, ...]  # for a control that is no switch: patterns of the choice, best first ("*-dark")
     above: int  # least pixels from a choice's picture down to its text; 0 if the text can be clicked
+    unset: float  # the number that is in force where nothing is set, though the control shows less; 0 for none
     keys: str  # a key combination that does the same; "" for none
     settings: tuple[Setting, ...]  # any of them proves the change
 
@@ -122,6 +123,13 @@ def find_page(
     return None
 
 
+def find_dialog(name: str, desktop: Desktop, labels: Callable[[str], Iterable[str]]) -> str:
+    """Return the English name of a settings dialog of its own ("Keyboard", "Window Manager"); "" for none."""
+    pages = load_config(f"places/{desktop}.toml")["pages"].values()
+    alone = (page["app"] for page in pages if page.get("file") and not page.get("path"))
+    return next((app for app in alone if plain(name) in map(plain, labels(app))), "")
+
+
 def _bare(name: str) -> str:
     """Return a name in the singular, without the words around it."""
     bare = plain(name.replace("&", "and"))
@@ -181,6 +189,7 @@ def _place(thing: str, page: Mapping[str, Any], entry: Mapping[str, Any], *, on:
         under=entry.get("under", ""),
         choices=tuple(entry.get("on" if on else "off", ())),
         above=entry.get("above", 0),
+        unset=entry.get("unset", 0),
         keys=entry.get("keys", ""),
         settings=tuple(settings),
     )

@@ -2,7 +2,7 @@
 
 import re
 
-from agent.literal.goals import Calculate, Goal, MakeFolder, Rename, SaveAs, Trash, WriteFile
+from agent.literal.goals import Calculate, Goal, MakeFolder, Rename, ReplaceText, SaveAs, Transfer, Trash, WriteFile
 from agent.literal.language.rules.base import Groups, builders, fragment, text_to_type
 from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.language.targets import place_name, read_target, split_list
@@ -98,6 +98,29 @@ def _trash(part: Part, match: Groups) -> list[Goal] | None:
     return goals
 
 
+def _transfer(part: Part, match: Groups) -> list[Goal] | None:
+    """ "move plan.txt into Documents": only for what surely is a file or folder."""
+    what, where, to = match["what"], "", match["to"]
+    if found := re.fullmatch(r"(?P<what>.+) (?:from|in) (?P<where>.+)", what, re.IGNORECASE):
+        what, where = found["what"], _where(part, found["where"])
+    named = [(_without_kind(item), item) for item in split_list(what)[0]]
+    if not all(_SURELY_A_FILE.fullmatch(bare) or bare != _ARTICLE.sub("", item) for bare, item in named):
+        return None
+    if match["verb"].casefold() == "put" and re.search(r"\b(?:field|box|editor|document|window)$", to):
+        return None
+    folder = _where(part, to) or "~"
+    _file_name(part, re.sub(r"^(?:the|my) ", "", to, flags=re.IGNORECASE))
+    copy = match["verb"].casefold() == "copy"
+    return [Transfer(_file_name(part, bare), folder, where, copy) for bare, _ in named]
+
+
+def _replace_text(part: Part, match: Groups) -> list[Goal]:
+    old, new = part.quotation(match["old"]) or "", part.quotation(match["new"]) or ""
+    if not old:
+        raise NotUnderstoodError("I do not understand which text to replace.")
+    return [ReplaceText(old, new, all=bool(match["all"] or match["everywhere"]))]
+
+
 def _write(part: Part, match: Groups) -> list[Goal] | None:
     editor = place_name(part, match["editor"]) if match["editor"] else ""
     if editor.casefold() in ("it", "this", "there") and part.it_is_open:
@@ -189,6 +212,8 @@ BUILDERS = builders(
     _make_folder,
     _rename,
     _trash,
+    _transfer,
+    _replace_text,
     _write,
     _save,
     _calculate,

@@ -4,7 +4,7 @@ import re
 from contextlib import suppress
 from typing import Literal
 
-from agent.literal.goals import ArrangeWindow, Choose, Click, Close, Goal, Open, Target, Toggle
+from agent.literal.goals import ArrangeWindow, Choose, Click, Close, CloseOthers, Goal, Open, Target, Toggle
 from agent.literal.language.rules.base import Groups, builders, fragment
 from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.language.targets import place_name, read_target, split_list
@@ -73,7 +73,7 @@ def _open_list(part: Part, what: str) -> list[str]:
 
 
 def _open_one(part: Part, text: str, place: str) -> Goal:
-    bare = re.sub(r"^(?:(?:the|a|an|my|your|new|me) )+", "", text, flags=re.IGNORECASE)
+    bare = re.sub(r"^(?:(?:the|a|an|my|your|new|me|another) )+", "", text, flags=re.IGNORECASE)
     if (counted := read_target(part, text, places=False)).ordinal and not counted.role:
         return Click(counted, count=2)
     if re.search(
@@ -84,12 +84,13 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     if part.shown(bare).casefold() in ("it", "this", "that"):
         return Open(read_target(part, bare).name, inside=place)
     shown = part.shown(bare)
+    anew = re.match(r"(?:an? |the |me )*(?:new|another|second) ", text, re.IGNORECASE) is not None
     # "open Files" and "open Applications" name a program; "open the files" does not say which files.
     known = shown.casefold() in lexicon.programs()
     if _GENERIC.fullmatch(bare) and (bare != text or not (known or shown[0].isupper())):
         raise NotUnderstoodError(f"I do not understand which “{shown}” to open: name it.")
     if known:
-        return Open(shown, inside=place)
+        return Open(shown, inside=place, anew=anew)
     called = r"(?:(?:called|named) )?"
     if (match := _KIND_OF_FILE.fullmatch(bare)) and _FILE_NAME.fullmatch(part.shown(match["name"])):
         return Open(part.shown(match["name"]), "file", place)
@@ -112,10 +113,10 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     if match := re.fullmatch(
         rf"(?-i:{_APPLICATION}) {called}(?P<name>.+)|(?P<before>.+) (?:{_APPLICATION})", bare, re.IGNORECASE
     ):
-        return Open(part.shown(match["name"] or match["before"]), "application", place)
+        return Open(part.shown(match["name"] or match["before"]), "application", place, anew)
     if part.quotation(bare) is None and _COMMAND.search(shown):
         raise NotUnderstoodError(f"I do not run commands (“{shown}”): name an application, a folder or a file.")
-    return Open(shown, "file" if _FILE_NAME.fullmatch(shown) else "", place)
+    return Open(shown, "file" if _FILE_NAME.fullmatch(shown) else "", place, anew)
 
 
 def _open_these(part: Part, match: Groups) -> list[Goal] | None:
@@ -201,6 +202,12 @@ def _close(part: Part, match: Groups) -> list[Goal]:
     return [Close(_window(part, item)) for item in items]
 
 
+def _close_others(part: Part, match: Groups) -> list[Goal]:
+    items = split_list(match["what"])[0] if match["what"] else []
+    kept = [_window(part, item) for item in items]
+    return [CloseOthers(tuple(name for name in kept if name))]
+
+
 def _arrange(part: Part, match: Groups) -> list[Goal]:
     how = _HOW[" ".join(match["how"].casefold().split())]
     return [ArrangeWindow(how, _window(part, item)) for item in split_list(match["what"] or "it")[0]]
@@ -227,6 +234,7 @@ BUILDERS = builders(
     _arrange,
     _focus,
     _close,
+    _close_others,
     _open,
     _open_these,
     _show,

@@ -1,0 +1,73 @@
+"""Finds the place of a named thing in the tables, and tells whether the front window shows that place.
+
+Several things may have one name: the one in the window or on the page that the person means counts.
+"""
+
+from agent.literal.do.now import Now
+from agent.literal.find.finder import WHOLE, fit_of
+from agent.literal.goals import Target
+from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.places import Place, find_page, find_places
+
+
+def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
+    """Return the thing's place in the tables, else the page that the person named; None if neither is known.
+
+    Of several things of one name, the one in the named or front window counts, and none in another window than the
+    person named.
+    """
+    desktop = now.names.desktop
+    if desktop is None or not target.name:
+        return None
+    names = dict.fromkeys(filter(None, (target.whole, target.name)))
+    places = [place for name in names for place in find_places(name, desktop, on=on)]
+    if target.inside:
+        places = [place for place in places if _is_in(now, place, target.inside)]
+    elif now.earlier and now.scene.front is not None:  # a menu's entry in another application than was opened
+        places = [place for place in places if place.role != "check menu item" or in_its_window(now, place)]
+    shown = next((place for place in places if in_its_window(now, place)), None)
+    return shown or next(iter(places), None) or page_named(now, target.inside)
+
+
+def _is_in(now: Now, place: Place, name: str) -> bool:
+    """Return whether a place is in the window, application, page or tab of that name."""
+    around = (place.app, place.window, *place.path)
+    known = [one for label in around for one in now.names.of(label)]
+    return any(fit_of(one, name) >= WHOLE for one in known)
+
+
+def in_its_window(now: Now, place: Place) -> bool:
+    """Return whether the front window is the one that a place is in."""
+    front = now.scene.front
+    return front is not None and any(now.scene.named_window(name) is front for name in now.names.of_window(place))
+
+
+def shows(now: Now, place: Place) -> bool:
+    """Return whether a place's window is in front and no other of its tabs is selected."""
+    names = {plain(one) for label in place.path for one in now.names.of(label)}
+    hidden = any(
+        one.role == "page tab" and "selected" not in one.states and now.scene.in_front(one) and plain(one.name) in names
+        for one in now.scene.elements
+    )
+    return not hidden and (
+        not now.scene.windows or not place.app or in_its_window(now, place) or shows_page(now, place)
+    )
+
+
+def page_named(now: Now, name: str) -> Place | None:
+    """Return the page of that name in the tables, unless a window has the name."""
+    if not name or now.names.desktop is None or any(now.scene.named_window(one) for one in now.names.of(name)):
+        return None
+    return find_page(name, now.names.desktop, now.names.of)
+
+
+def shows_page(now: Now, place: Place) -> bool:
+    """Return whether the front window shows a place's page, by its heading."""
+    names = now.names.of_window(place)
+    return any(
+        one.role in ("label", "heading")
+        and now.scene.in_front(one)
+        and any(fit_of(one.name, name) >= WHOLE for name in names)
+        for one in now.scene.elements
+        if one.source != "words"
+    )
