@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 import agent
-from agent.commands import COMMANDS, ELSEWHERE, RESERVED
+from agent.commands import COMMANDS, RESERVED, module_of
 from foundation.command_line import meant_by, run_command, say_error
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put
@@ -30,4 +30,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return say_error("mai-agent", slip)
     name = arguments.pop(0) if first in COMMANDS else "run"
-    return run_command("mai-agent", f"agent.commands.{ELSEWHERE.get(name, name)}", arguments)
+    return run_command("mai-agent", module_of(name), arguments)

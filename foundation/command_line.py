@@ -4,7 +4,7 @@ import argparse
 import importlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -26,6 +26,18 @@ def meant_by(word: str, names: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
+#: Stands for the arguments where only the parser is wanted. No shell can pass a null character.
+_PARSER_WANTED = ["\0"]
+
+
+class _ParserFound(BaseException):
+    """Carries the parser out of a command, past what commands do about errors."""
+
+    def __init__(self, parser: "Parser") -> None:
+        super().__init__()
+        self.parser = parser
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises usage errors, and keeps the line breaks of descriptions."""
 
@@ -38,12 +50,36 @@ class Parser(argparse.ArgumentParser):
         if message:
             put_text(message)
 
+    def parse_known_args(  # type: ignore[override]  # of its overloads, the one in use
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse as far as arguments are known; `parser_of` asks for the parser itself instead."""
+        if args == _PARSER_WANTED:
+            raise _ParserFound(self)
+        return super().parse_known_args(args, namespace)
+
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse; for an unknown option, name the known one that looks like it."""
         found, rest = self.parse_known_args(args, namespace)
         if rest:
             self.unrecognized(rest)
         return found
+
+    def take_options(self, other: argparse.ArgumentParser) -> None:
+        """Take over the options of another parser, in its groups, and none of its positional arguments."""
+        for group in other._action_groups:
+            into = self.add_argument_group(group.title, group.description)
+            for action in group._group_actions:
+                if action.option_strings:
+                    into._add_action(action)
+
+    def arguments(self) -> Iterator[argparse.Action]:
+        """Yield all arguments, those of subcommands too."""
+        for action in self._actions:
+            yield action
+            if isinstance(action, argparse._SubParsersAction):
+                for parser in action.choices.values():
+                    yield from parser.arguments()
 
     def unrecognized(self, rest: Sequence[str]) -> NoReturn:
         """Raise UsageError for unknown arguments."""
@@ -104,15 +140,28 @@ port_number = _number(
 )
 
 
+def parser_of(module: str) -> Parser:
+    """Return the parser of a command, named as for `run_command`: parsing is the first thing that a command does."""
+    try:
+        _call(module, list(_PARSER_WANTED))
+    except _ParserFound as found:
+        return found.parser
+    raise LookupError(f"{module} parses no arguments")
+
+
+def _call(module: str, arguments: list[str]) -> int:
+    name, _, function = module.partition(":")
+    return int(getattr(importlib.import_module(name), function or "main")(arguments))
+
+
 def run_command(program: str, module: str, arguments: list[str], as_json: bool = False) -> int:
     """Run `main(arguments)` of a module, or `MODULE:FUNCTION`. Return the exit status.
 
     Lets only SystemExit through. Imports the module here, so that other subcommands cost no time. `as_json` also prints
     errors as JSON to standard output.
     """
-    name, _, function = module.partition(":")
     try:
-        status = int(getattr(importlib.import_module(name), function or "main")(arguments))
+        status = _call(module, arguments)
         printing.flush()
         return status
     except MaiError as error:

@@ -47,7 +47,7 @@ def is_full(error: OSError) -> bool:
 
 def cannot_write(path: Path, error: OSError) -> EnvironmentLacksError:
     """Return why a file could not be written, with what to do about it."""
-    if not path.parent.is_dir():
+    if isinstance(error, FileNotFoundError | NotADirectoryError) and not path.parent.is_dir():
         return EnvironmentLacksError(f"There is no folder {path.parent}.", "Make it first, or name a file elsewhere.")
     if path.is_dir():
         return EnvironmentLacksError(f"{path} is a folder.", "Name a file in it.")

@@ -19,6 +19,7 @@ COMMANDS = {
     "parse": "read models' answers (JSON lines in, JSON lines out)",
     "prompt": "print the chat messages of a request",
     "fit": "print the size and tokens of an image as a model gets it",
+    "completion": "print what completes commands in a shell, or the man page",
 }
 
 #: Where a subcommand is if it is not the `main` of the module with its name.
@@ -29,5 +30,12 @@ ELSEWHERE = {
     "parse": "exchanges:parse_main",
     "prompt": "exchanges:prompt_main",
 }
+
+
+def module_of(name: str) -> str:
+    """Return where a subcommand is, as `run_command` takes it."""
+    return f"agent.commands.{ELSEWHERE.get(name, name)}"
+
+
 #: Names that scripts may rely on later; until then they must not be taken for an instruction.
 RESERVED = ("eval",)

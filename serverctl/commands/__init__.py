@@ -14,5 +14,6 @@ COMMANDS = {
     "bench": "measure latency and throughput with screenshots",
     "tune": "read a server's own numbers and say what to change",
     "export": "systemd unit, compose file, Kubernetes manifest, script, notebook, Prometheus files",
+    "completion": "print what completes commands in a shell, or the man page",
     "batch": "many screenshots and instructions from a file, answers into a file",
 }

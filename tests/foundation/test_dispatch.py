@@ -45,8 +45,21 @@ def test_the_status_of_a_subcommand_is_the_programs(run: Run) -> None:
         (MaiError("It broke.", "Mend it."), ExitStatus.NOT_DONE, "prog: It broke. Mend it."),
         (EnvironmentLacksError("No card."), ExitStatus.ENVIRONMENT, "prog: No card."),
         (KeyboardInterrupt(), ExitStatus.STOPPED, "prog: Stopped: Ctrl-C."),
-        (OSError(errno.ENOSPC, "No space left on device"), ExitStatus.ENVIRONMENT, "No space left on device: output."),
-        (PermissionError(errno.EACCES, "Permission denied", "/x/y"), ExitStatus.ENVIRONMENT, "denied: /x/y. Is there"),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            ExitStatus.ENVIRONMENT,
+            "(No space left on device). Free some",
+        ),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/x/y"),
+            ExitStatus.ENVIRONMENT,
+            "/x/y cannot be written (Permission denied). Is",
+        ),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file", "/x/y"),
+            ExitStatus.ENVIRONMENT,
+            "There is no folder /x. Make it",
+        ),
     ],
 )
 def test_an_error_is_a_sentence_and_a_status(
