@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
-from foundation.configs import check_settings, config_names, read_settings, settings_path
+from foundation.configs import check_settings, config_names, read_settings
 from foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -137,10 +137,7 @@ class Settings:
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """The person's settings. Raises UsageError naming what is wrong in the file."""
     environ = os.environ if environ is None else environ
-    path = settings_path(environ)
-    if environ.get("MAI_AGENT_CONFIG") and not path.is_file():
-        raise UsageError(f"There are no settings in {path}.", "MAI_AGENT_CONFIG names that file.")
-    table = read_settings(path)
+    path, table = read_settings(environ)
     table.pop("server", None)  # the server controller's own table: it checks it when a server is started
     # Most starts have no file: they need not wait for the validation library.
     values = check_settings(_schema(), table, f"In {path},").model_dump(exclude_unset=True) if table else {}

@@ -54,14 +54,21 @@ def settings_path(environ: Mapping[str, str] | None = None) -> Path:
     return Path(platformdirs.user_config_dir("mai-agent", appauthor=False)) / "config.toml"
 
 
-def read_settings(path: Path) -> dict[str, Any]:
-    """Read a settings file; empty if there is none. Raises UsageError if it cannot be read."""
+def read_settings(environ: Mapping[str, str] | None = None) -> tuple[Path, dict[str, Any]]:
+    """Read the settings file, and return its path and content; the content is empty if there is no file.
+
+    Raises UsageError if the file cannot be read, or MAI_AGENT_CONFIG names one that does not exist.
+    """
     import tomllib
 
+    environ = os.environ if environ is None else environ
+    path = settings_path(environ)
     if not path.is_file():
-        return {}
+        if environ.get("MAI_AGENT_CONFIG"):
+            raise UsageError(f"There are no settings in {path}.", "MAI_AGENT_CONFIG names that file.")
+        return path, {}
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return path, tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"The settings in {path} cannot be read: {error}.", "Mend or remove the file.") from error
 

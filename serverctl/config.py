@@ -23,7 +23,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from foundation.command_line import duration
-from foundation.configs import check_settings, read_settings, settings_path
+from foundation.configs import check_settings, read_settings
 from foundation.errors import UsageError
 from serverctl.plan.settings import KNOBS, check_value
 
@@ -57,9 +57,9 @@ class ServerConfig(BaseModel):
 
 def load_server_config() -> ServerConfig:
     """Read the `[server]` table and MAI_SERVER_VLLM_PYTHON. Raises UsageError that names the error in the file."""
-    path = settings_path()
+    path, settings = read_settings()
     where = f"In {path}, [server]"
-    config = check_settings(ServerConfig, read_settings(path).get("server", {}), f"{where}:")
+    config = check_settings(ServerConfig, settings.get("server", {}), f"{where}:")
     config.models = {
         model.casefold(): _checked(knobs, f'In {path}, [server.models."{model}"]')
         for model, knobs in config.models.items()

@@ -3,6 +3,7 @@
 import argparse
 import re
 from dataclasses import replace
+from typing import Any
 
 from foundation.errors import UsageError
 from serverctl.hardware.catalogue import Described, imagine
@@ -57,15 +58,18 @@ def split_flags(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:position], arguments[position + 1 :]
 
 
+def own_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of --set and --max-model-len. Raises UsageError."""
+    short = [] if options.max_model_len is None else [f"max_model_len={options.max_model_len}"]
+    return parse_assignments([*options.assignments, *short])
+
+
 def resolve_options(options: argparse.Namespace, flags: list[str], hardware: Hardware) -> Resolved:
     """Goal and vLLM of a command line, for some hardware. Raises as `resolve` does."""
-    overrides = parse_assignments(options.assignments)
-    if options.max_model_len is not None:
-        overrides.update(parse_assignments([f"max_model_len={options.max_model_len}"]))
     return resolve(
         options.model,
         options.preset,
-        overrides=overrides,
+        overrides=own_settings(options),
         flags=flags,
         screen=parse_screen(options.screen) if options.screen else None,
         force=options.force,

@@ -5,15 +5,14 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from foundation.command_line import Parser, duration, port_number
 from foundation.errors import ExitStatus, MaiError, StoppedError, UsageError
 from foundation.printing import ask_for, put, put_json, remark
 from foundation.processes import wait_gone
+from serverctl.commands.found import found, report, server_json
 from serverctl.commands.options import add_beside, add_goal, cards_here, processor_alone, resolve_options, split_flags
 from serverctl.commands.progress import InstallProgress, StartProgress
-from serverctl.commands.status import to_json
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control
@@ -30,11 +29,6 @@ _EXAMPLES = """examples:
 
 A second `up` finds the server of the first. The API's key is made at every start: `mai-server status --json` has it.
 Ctrl-C while waiting stops the start."""
-
-#: The part of a server's status that a program needs to use it.
-_OF_A_SERVER = (
-    "name", "phase", "endpoint", "api_key", "model", "source", "family", "limits", "vllm", "ready_after_s",
-)  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
@@ -57,7 +51,7 @@ def main(arguments: list[str]) -> int:
     group("--json", action="store_true", help="print the server as JSON when it is ready")
     options = parser.parse_args(own)
     if current_state(Folder(options.name)).phase in LIVE:
-        return _found(options)
+        return found(options, [*flags, *options.flags])
     hardware = processor_alone() if options.cpu else cards_here(options.gpus)
     agrees = (lambda _: True) if options.yes else None if options.json or not sys.stdin.isatty() else _ask
     with InstallProgress(quiet=options.json) as bar:
@@ -70,7 +64,7 @@ def main(arguments: list[str]) -> int:
             show.say(f"! {text}")
         states = _start(servers, show, wait=not options.no_wait)
     if states is None:
-        return _found(options)
+        return found(options, [*flags, *options.flags])
     return ExitStatus.DONE if options.no_wait else report(states, options.json)
 
 
@@ -134,75 +128,6 @@ def spread(name: str, base: ServerRequest, plan: Plan) -> list[tuple[str, Server
 def _ask(question: str) -> bool:
     ask_for(f"{question} [Y/n] ")
     return sys.stdin.readline().strip().casefold() in ("", "y", "yes")
-
-
-def report(states: list[State], as_json: bool) -> int:
-    """Says how it went. Raises MaiError for the first server that did not become ready."""
-    for state in states:
-        if control.as_ready(state) is None:
-            raise control.failure_of(state)
-    if as_json:
-        documents = [server_json(state) for state in states]
-        put_json(documents if len(documents) > 1 else documents[0], indent=1)
-        return ExitStatus.DONE
-    for state in states:
-        put(f"{state.name}: {state.model} answers at {state.url} (ready after {state.ready_after or 0:.0f} s).")
-    return ExitStatus.DONE
-
-
-def server_json(state: State) -> dict[str, object]:
-    """What a program needs to use a server, its key included."""
-    known = to_json(state, None)
-    return {name: known[name] for name in _OF_A_SERVER}
-
-
-def _found(options: argparse.Namespace) -> int:
-    """Report the servers that run already under these names. Ctrl-C ends the waiting, not the servers."""
-    names = [options.name, *_found_beside(options)]
-    states = [current_state(Folder(name)) for name in names]
-    _check_model(options, states[0])
-    if all(state.is_ready for state in states):
-        if options.json:
-            return report(states, True)
-        put(*(f"Already running: {state.model} at {state.url}." for state in states))
-        return ExitStatus.DONE
-    if options.no_wait:
-        return ExitStatus.DONE
-    try:
-        with StartProgress(quiet=options.json) as show:
-            show.say("A server is already on its way; waiting for it.")
-            states = [control.wait_ready(name, show.update) for name in names]
-    except KeyboardInterrupt:
-        raise StoppedError("Stopped waiting: Ctrl-C.", "The start goes on: `mai-server down` stops it.") from None
-    _check_model(options, states[0])
-    return report(states, options.json)
-
-
-def _found_beside(options: argparse.Namespace) -> list[str]:
-    """The servers of the models beside, which run as well. Raises MaiError where one is missing: the first has what it
-    was planned with alone, and would have to give some of it up.
-    """
-    found: list[str] = []
-    for model in options.beside:
-        name = next((one.name for one in control.live_servers(model) if one.name not in (options.name, *found)), None)
-        if name is None:
-            raise MaiError(
-                f"The server {options.name!r} already runs, and none with {model} beside it.",
-                "`mai-server down --all` and the same again plans for them together; "
-                "`mai-server up --name second --model NAME` starts one more in what is free.",
-            )
-        found.append(name)
-    return found
-
-
-def _check_model(options: argparse.Namespace, state: State) -> None:
-    """Raise MaiError if another model runs than the named one. A server that still plans has no model yet."""
-    wanted, known = options.model, control.model_names(state)
-    if wanted is not None and state.phase in LIVE and known and not control.serves(state, wanted):
-        raise MaiError(
-            f"The server {options.name!r} already runs with {state.model or state.source or min(known)}.",
-            f"`mai-server down` stops it, or give the new one a name: --name {Path(wanted).name.lower()}.",
-        )
 
 
 def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Turns a plan into a command for one version of vLLM: checks every flag and lists what that version does not have."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from serverctl.plan.gaudi_plan import PLUGIN_ENV
 from serverctl.plan.goal import Plan, Reason
 from serverctl.plan.settings import KNOBS, flag_text
-from serverctl.plan.user_flags import check_choice, check_extra
+from serverctl.plan.user_flags import check_choice, check_extra, json_object
 from serverctl.vllm.capabilities import Capabilities
 
 #: Flags of every plan: value (None for a switch), reason, source.
@@ -88,7 +88,7 @@ def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str |
         text = "the vision tower stays in 16 bits: grounding depends on it"
         value = json.dumps({"ignore": ["visual.*"]}, separators=(",", ":"))
         lines.append(Line("--quantization-config", value, Reason(text, "docs/serving.md")))
-    own = check_extra(plan.extra, capabilities)
+    own = _with_planned(check_extra(plan.extra, capabilities), lines)
     given = [word.split("=")[0] for word in own if word.startswith("--")]
     mine = {capabilities.options[flag].flag if flag in capabilities.options else flag for flag in given}
     parts = {flag.split(".")[0] for flag in given if "." in flag}
@@ -108,6 +108,29 @@ def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str |
     env = {name: value for name, (value, _) in plan.env.items() if name in read}
     dropped += [f"{name}: vLLM {capabilities.version} does not read it." for name in plan.env if name not in read]
     return Command(tuple(kept), plan.model.source, own, env, tuple(dropped), module=not capabilities.console_script)
+
+
+def _with_planned(own: Sequence[str], lines: Sequence[Line]) -> tuple[str, ...]:
+    """Complete JSON values of the user's flags with the plan's entries: vLLM takes one value of a flag, not both."""
+    words: list[str] = []
+    for word in own:
+        flag, sign, value = word.partition("=") if word.startswith("--") else (words[-1] if words else "", "", word)
+        planned = next((json_object(line.value or "") for line in lines if line.flag == flag), None)
+        given = json_object(value) if planned else None
+        if planned and given is not None:
+            word = f"{flag}=" * bool(sign) + flag_text(_merged(planned, given))  # noqa: PLW2901
+        words.append(word)
+    return tuple(words)
+
+
+def _merged(planned: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge JSON objects; `given` wins."""
+    return {
+        name: _merged(value, given[name])
+        if isinstance(value, dict) and isinstance(given.get(name), dict)
+        else given.get(name, value)
+        for name, value in planned.items()
+    } | {name: value for name, value in given.items() if name not in planned}
 
 
 def _dotted(line: Line) -> list[Line]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from foundation.errors import UsageError
 from serverctl.plan.goal import Goal
-from serverctl.plan.settings import KNOBS, check_value
+from serverctl.plan.settings import KNOBS, check_value, flag_text
 from serverctl.vllm.capabilities import Capabilities
 
 #: Rejected flags: the controller sets them itself, or they would weaken the server's protection.
@@ -27,7 +27,12 @@ _REFUSED = {
 _SHORT = {"-tp": "--tensor-parallel-size", "-pp": "--pipeline-parallel-size", "-dp": "--data-parallel-size"}
 _SHORT |= {"-q": "--quantization", "--device-memory-utilization": "--gpu-memory-utilization"}
 _BY_FLAG = {knob.flag: name for name, knob in KNOBS.items() if name not in ("images", "longest_edge")}
-_BY_FLAG["--limit-mm-per-prompt.image"] = "images"
+#: Settings inside the JSON values of vLLM's flags, by flag: paths of keys.
+_IN_JSON: Mapping[str, Mapping[tuple[str, ...], str]] = {
+    "--limit-mm-per-prompt": {("image",): "images"},
+    "--mm-processor-kwargs": {("max_pixels",): "longest_edge", ("size", "longest_edge"): "longest_edge"},
+}
+_BY_FLAG |= {".".join((flag, *path)): name for flag, paths in _IN_JSON.items() for path, name in paths.items()}
 
 
 def absorbed(goal: Goal) -> Goal:
@@ -41,28 +46,28 @@ def absorbed(goal: Goal) -> Goal:
     words = list(goal.extra)
     position = 0
     while position < len(words):
-        taken, found = _setting(words[position:])
-        if taken:
-            values.update(found)
-        else:
-            kept.append(words[position])
-        position += taken or 1
+        taken, found, left = _setting(words[position:])
+        values.update(found)
+        kept += left
+        position += taken
     return replace(goal, extra=tuple(kept), overrides={**goal.overrides, **values}) if values else goal
 
 
-def _setting(words: Sequence[str]) -> tuple[int, Mapping[str, Any]]:
-    """Return how many of the leading words form settings, and these settings."""
+def _setting(words: Sequence[str]) -> tuple[int, Mapping[str, Any], Sequence[str]]:
+    """Return how many leading words belong together, the settings in them, and what remains of the words."""
     flag, sign, value = words[0].partition("=")
     flag = _SHORT.get(flag, flag)
     negated = "--" + flag.removeprefix("--no-") if flag.startswith("--no-") else ""
     name = _BY_FLAG.get(flag) or _BY_FLAG.get(negated)
     if name is not None and KNOBS[name].kind == "switch":
-        return (0, {}) if sign else (1, {name: not negated})
+        return (1, {}, words[:1]) if sign else (1, {name: not negated}, ())
     if not sign:
         value = words[1] if len(words) > 1 else ""
     count = 1 if sign else 2
-    found = _from_json(flag, value) if name is None else _checked(name, value)
-    return (count, found) if found else (0, {})
+    found, left = _from_json(flag, value) if name is None else (_checked(name, value), {})
+    if not found:
+        return 1, {}, words[:1]
+    return count, found, (flag, flag_text(left)) if left else ()
 
 
 def _checked(name: str, value: Any) -> Mapping[str, Any]:
@@ -72,20 +77,32 @@ def _checked(name: str, value: Any) -> Mapping[str, Any]:
         return {}
 
 
-def _from_json(flag: str, value: str) -> Mapping[str, Any]:
-    """Read the number of images or pixels from a flag's JSON if it contains nothing else."""
+def json_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a text is, or None."""
     try:
-        document = json.loads(value)
+        document = json.loads(text)
     except (ValueError, RecursionError):
-        return {}
-    match flag, document:
-        case "--limit-mm-per-prompt", {"image": int(count), **rest} if rest in ({}, {"video": 0}):
-            return _checked("images", count)
-        case "--mm-processor-kwargs", {"max_pixels": int(pixels), **rest} if not rest:
-            return _checked("longest_edge", pixels)
-        case "--mm-processor-kwargs", {"size": {"longest_edge": int(pixels)}, **rest} if not rest:
-            return _checked("longest_edge", pixels)
-    return {}
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _from_json(flag: str, value: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Split a flag's JSON value into settings and the remaining entries, which `render` merges with the plan's own."""
+    found: dict[str, Any] = {}
+    document = json_object(value) if flag in _IN_JSON else None
+    if document is None:
+        return {}, {}
+    for path, name in _IN_JSON[flag].items():
+        holder = document if len(path) == 1 else document.get(path[0])
+        if not isinstance(holder, dict) or path[-1] not in holder:
+            continue
+        if not (checked := _checked(name, holder[path[-1]])):
+            return {}, {}
+        found |= checked
+        del holder[path[-1]]
+    return found, {
+        key: entry for key, entry in document.items() if entry not in ({}, None) and (key, entry) != ("video", 0)
+    }
 
 
 def check_extra(extra: Sequence[str], capabilities: Capabilities) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from serverctl.vllm.releases import drift
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The Python of an environment whose vLLM has three flags only, and a torch that says nothing."""
     monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path / "state"))
+    (tmp_path / "config.toml").touch()
     monkeypatch.setenv("MAI_AGENT_CONFIG", str(tmp_path / "config.toml"))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     libraries = tmp_path / "env" / "lib" / "python3.11" / "site-packages"
@@ -102,6 +103,7 @@ def test_releases_that_plans_know_are_compared_without_any_vllm_and_others_say_w
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("serverctl.commands.capabilities.find_environment", lambda *_: None)
+    (tmp_path / "config.toml").touch()
     monkeypatch.setenv("MAI_AGENT_CONFIG", str(tmp_path / "config.toml"))
     status, found = told(capsys, "--release", "0.33.0", "--against", "0.19.1")
     assert (status, found["vllm"], found["against"]) == (0, "0.33.0", "0.19.1")

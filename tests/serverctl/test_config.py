@@ -16,8 +16,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_without_a_file_or_a_table_nothing_is_set(file: Path) -> None:
-    assert load_server_config() == ServerConfig()
+def test_without_a_table_nothing_is_set_and_a_named_file_that_is_missing_is_told(file: Path) -> None:
+    with pytest.raises(UsageError, match="MAI_AGENT_CONFIG names that file"):
+        load_server_config()
     file.write_text('endpoint = "127.0.0.1:1"\n')
     assert load_server_config() == ServerConfig()
 

@@ -18,6 +18,7 @@ SCREEN = (1920, 1080)
 @pytest.fixture(autouse=True)
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "config.toml"
+    file.touch()
     monkeypatch.setenv("MAI_AGENT_CONFIG", str(file))
     return file
 

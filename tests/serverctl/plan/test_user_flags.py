@@ -1,5 +1,6 @@
 """The person's own vLLM flags: settings of ours are planned with, others passed on, refused ones explained."""
 
+import json
 from typing import Any
 
 import pytest
@@ -63,6 +64,28 @@ class TestPassedOn:
         assert words[words.index("--mm-processor-kwargs.size.longest_edge") + 1] == str(made.settings.longest_edge)
         assert words[words.index("--mm-processor-kwargs.size.shortest_edge") + 1] == "65536"
         assert tuple(words[-2:]) == extra
+
+    @pytest.mark.parametrize(
+        ("given", "edge", "passed"),
+        [
+            ('{"do_rescale":true}', None, {"do_rescale": True}),
+            ('{"max_pixels":1003520,"fps":1}', 1_003_520, {"fps": 1}),
+            ('{"size":{"longest_edge":1003520,"shortest_edge":3136}}', 1_003_520, {"size": {"shortest_edge": 3136}}),
+        ],
+    )
+    @pytest.mark.parametrize("form", ["two words", "one word"])
+    def test_a_json_value_of_theirs_keeps_the_entries_of_ours_that_it_does_not_name(
+        self, given: str, edge: int | None, passed: dict[str, Any], form: str
+    ) -> None:
+        flag = "--mm-processor-kwargs"
+        made = plan("h100", "MAI-UI-2B", extra=(flag, given) if form == "two words" else (f"{flag}={given}",))
+        edge = edge or plan("h100", "MAI-UI-2B").settings.longest_edge
+        words = " ".join(command(made).flags).replace(f"{flag}=", f"{flag} ").split()
+        assert words.count(flag) == 1
+        assert made.settings.longest_edge == edge
+        value = json.loads(words[words.index(flag) + 1])
+        size = {"shortest_edge": 65_536, "longest_edge": edge, **passed.get("size", {})}
+        assert value == {**passed, "size": size}
 
 
 class TestRefused:
@@ -157,9 +180,9 @@ class TestSettings:
             ("--max-model-len",),
             ("--gpu-memory-utilization", "2"),
             ("--enforce-eager=1",),
-            ("--limit-mm-per-prompt", '{"image": 2, "video": 1}'),
             ("--limit-mm-per-prompt", "{"),
-            ("--mm-processor-kwargs", '{"max_pixels": 2097152, "fps": 1}'),
+            ("--mm-processor-kwargs", '{"max_pixels": "many", "fps": 1}'),
+            ("--mm-processor-kwargs", '{"fps": 1}'),
             ("--kv-cache-memory-bytes", "4G"),
         ],
     )

@@ -130,6 +130,23 @@ def test_a_second_up_finds_the_server_of_the_first(machine: Machine) -> None:
     assert len(machine.starts) == 1
 
 
+def test_an_up_that_asks_for_something_else_than_what_runs_is_told_so(machine: Machine) -> None:
+    machine.up()
+    asked = (
+        (("--set", "max_num_seqs=7", "--preset", "throughput"), ("preset is latency, not throughput", "not 7")),
+        (("--port", "1"), ("port is", "not 1")),
+        (("--idle", "15m"), ("idle is not set, not 900",)),
+        (("--", "--seed", "1"), ("without --seed 1",)),
+        (("--", "--mm-processor-kwargs", '{"max_pixels": 100000}'), ("longest_edge is", "not 100000")),
+    )
+    for words, told in asked:
+        done = machine.run("up", *machine.small, *words)
+        assert done.returncode == 1, done.stdout
+        assert "already runs, but not as asked" in done.stderr
+        assert all(sentence in done.stderr for sentence in told), done.stderr
+    assert len(machine.starts) == 1
+
+
 def test_two_ups_at_once_give_one_server(machine: Machine) -> None:
     started: list[bool] = []
     together = threading.Barrier(3)
