@@ -81,6 +81,10 @@ def title():
         windows.close()
 
 
+#: Why Enter in a browser's address field is asked about: the site is a strange one, or the field cannot be read.
+OF_THE_ADDRESS = ("does not name this site", "what this sends cannot be read")
+
+
 @pytest.mark.parametrize(
     "pieces",
     [
@@ -99,10 +103,11 @@ def test_an_address_that_was_put_together_is_asked_about_before_enter_sends_it(l
         steps.append(act("type", text=piece) if isinstance(piece, str) else act("key", **piece))
     asked, _ = lair.run(
         [*steps, act("key", keys="enter")],
-        allowed=lambda question: "this site" not in question.reason,
+        allowed=lambda question: not any(known in question.reason for known in OF_THE_ADDRESS),
         sentence="look up cats",
     )
-    assert any("does not name this site" in reason for reason in asked), asked
+    # On a busy machine the browser may not tell its field in time: then that is the reason, and as safe.
+    assert any(known in reason for known in OF_THE_ADDRESS for reason in asked), asked
     assert "evil" not in title()
 
 
