@@ -60,17 +60,27 @@ class Approval:
         return "skipped" if self.skip else "told" if self.note else "refused"
 
 
+#: Whom a question comes from: rules of the policy; the setting that every action is to be approved; the model's own
+#: service; or, where none of these asks, the person who paused the run or goes through it step by step.
+Asker: TypeAlias = Literal["rules", "every action", "service", "paused", "step"]
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """Why an action needs approval."""
 
     reason: str  # as a clause, naming the rule
     scope: str  # what "always" would allow, in words: "typing into xfce4-terminal"
-    held: bool = False  # asked only because the user paused, or steps through the run
+    asker: Asker = field(default="rules", compare=False)
     #: What the rules matched in the text to type, as they read it. It must be shown before approval.
     matched: tuple[str, ...] = field(default=(), compare=False)
     reasons: tuple[str, ...] = field(default=(), compare=False)  # the parts of `reason`, one per rule
     situation: Situation = field(default=UNKNOWN, compare=False)  # what is known about its target
+
+    @property
+    def held(self) -> bool:
+        """Whether it is asked only because the person paused the run or steps through it."""
+        return self.asker in ("paused", "step")
 
 
 class Grants(set[Question]):
@@ -137,6 +147,7 @@ class Policy:
             reasons.append(outside)
         if situation.doubt:
             reasons.insert(0, situation.doubt)
+        asker: Asker = "rules" if reasons else "every action"
         if self.mode == "ask":
             reasons.insert(0, "every action is to be approved")
         if not reasons:
@@ -150,7 +161,7 @@ class Policy:
         scope = printable(scope_of(action, situation)) if for_good else ""
         matched = (piece for rule in matching for piece in rule.finds(action, situation))
         found = tuple(dict.fromkeys(matched))
-        return Question("; ".join(reasons), scope, matched=found, reasons=tuple(reasons), situation=situation)
+        return Question("; ".join(reasons), scope, asker, found, tuple(reasons), situation)
 
 
 def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:

@@ -7,10 +7,17 @@ from typing import Literal, TypeAlias
 from agent.core.actions import Action
 from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint, Region, Viewport
+from agent.run.control.steering import Hold
 from foundation.foreign_text import harmless, on_one_line
 
 Mark: TypeAlias = Literal["thinking", "asking", "acting", "done", "dry", "failed", "refused", "told", "skipped", "note"]
 State: TypeAlias = Literal["idle", "preparing", "running", "asking", "paused", "ended"]
+
+#: What a person calls what goes on, in the status line.
+_NAMES: dict[State, str] = {
+    "idle": "READY", "preparing": "STARTING", "running": "RUNNING", "asking": "ASKS YOU", "paused": "PAUSED",
+}  # fmt: skip
+_HELD: dict[Hold, str] = {"paused": "PAUSED", "taken over": "YOU HAVE IT", "step": "STEP"}
 
 #: One character for every mark, in the fonts that terminals have.
 SIGNS: dict[Mark, str] = {
@@ -89,6 +96,15 @@ class RunView:
     @property
     def title(self) -> str:
         return harmless(" ".join(self.instruction.split()))
+
+    def state_name(self, held_by: Hold = "") -> str:
+        """The name of what goes on; `held_by` keeps the run from going on by itself."""
+        if self.state == "ended":
+            ended = "DONE" if self.status == 0 else "STOPPED" if self.status == _STOPPED else "NOT DONE"
+            return "NOT CONFIRMED" if self.outcome == "unverified" else ended
+        if self.state == "running" and held_by == "paused":
+            return "PAUSING"  # before the next step
+        return _HELD.get(held_by) or _NAMES[self.state]
 
     @property
     def outcome_words(self) -> str:

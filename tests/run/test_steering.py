@@ -94,15 +94,15 @@ async def test_single_steps_put_every_action_to_the_person() -> None:
     steering = Steering()
     steering.step()
     events, desk = await run([CLICK, CLICK, DONE], steering=steering, person=FakePerson(approvals=[YES, YES]))
-    assert [event.reason for event in every(events, ApprovalAsked)] == ["single step"] * 2
+    assert [event.reason for event in every(events, ApprovalAsked)] == ["you go step by step"] * 2
     assert len(desk.hand.done) == 2
 
 
-@pytest.mark.parametrize("hold", ["you paused it", "single step"])
+@pytest.mark.parametrize("hold", ["you paused it", "you go step by step"])
 async def test_what_was_allowed_for_good_is_put_to_a_person_who_holds_the_run(hold: str) -> None:
     def watch(event: Event, desk: Desk) -> None:
         if isinstance(event, Decided) and event.step == 2:
-            if hold == "single step":
+            if hold == "you go step by step":
                 desk.steering.step()
             else:
                 desk.steering.pause()

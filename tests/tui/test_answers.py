@@ -55,13 +55,13 @@ async def test_every_answer_to_a_question_reaches_the_run(bench: Bench, keys: li
         await pilot.press(*keys)
         await pilot.pause(ALONE)
         assert bench.answers == [approval]
-        assert "may it do this" not in shown(pilot)
+        assert "a rule wants your yes" not in shown(pilot)
 
 
 async def test_a_changed_point_is_the_persons_point(bench: Bench) -> None:
     async with bench.app().run_test(size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
-        await bench.feed(pilot, *bench.asks(1, CLICK, "single step", ""))
+        await bench.feed(pilot, *bench.asks(1, CLICK, "you go step by step", "", asker="step"))
         bench.clock.now += 1
         await pilot.press("e", *["backspace"] * 7, *"10,x", "enter")
         await pilot.pause()
@@ -78,7 +78,7 @@ async def test_a_changed_point_is_the_persons_point(bench: Bench) -> None:
 async def test_a_question_without_a_scope_offers_no_always(bench: Bench) -> None:
     async with bench.app().run_test(size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
-        await bench.feed(pilot, *bench.asks(1, CLICK, "single step", ""))
+        await bench.feed(pilot, *bench.asks(1, CLICK, "you go step by step", "", asker="step"))
         bench.clock.now += 1
         await pilot.press("a")
         await pilot.pause(ALONE)
@@ -101,7 +101,7 @@ async def test_a_question_that_is_not_asked_any_more_goes_away(bench: Bench) -> 
     async with bench.app().run_test(size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
         await bench.feed(pilot, QuestionOver())
-        assert "may it do this" not in shown(pilot)
+        assert "a rule wants your yes" not in shown(pilot)
 
 
 @pytest.mark.parametrize("keys", [["s"], ["space", "space"], ["space", "s"]], ids="+".join)
@@ -122,7 +122,7 @@ async def test_what_only_the_pause_holds_is_let_go_by_going_on(bench: Bench) -> 
     async with bench.app().run_test() as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
         await pilot.press("space")
-        held = ApprovalWanted(CLICK, Question("you paused it", "", held=True), bench.answers.append)
+        held = ApprovalWanted(CLICK, Question("you paused it", "", "paused"), bench.answers.append)
         await bench.feed(pilot, held)
         assert "space" in shown(pilot).split("n no")[1]
         bench.clock.now += GRACE * 2

@@ -142,7 +142,7 @@ async def test_a_run_that_is_not_verified_is_told_otherwise_than_one_that_is_don
         await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt(), UNVERIFIED)
         assert "nothing changed" in shown(pilot)
         assert "check box “Dark mode” not checked" in shown(pilot)
-        assert "unverified" in shown(pilot).splitlines()[-2]
+        assert "NOT CONFIRMED" in shown(pilot).splitlines()[-2]
 
 
 @pytest.mark.parametrize(("key", "undone"), [("y", True), ("n", False), ("escape", False)])

@@ -225,7 +225,7 @@ async def test_a_name_that_is_cut_in_the_line_is_read_in_full(bench: Bench) -> N
 
 async def test_space_and_s_approve_nothing_that_was_not_in_sight(bench: Bench) -> None:
     async with bench.app().run_test(size=(40, 12)) as pilot:
-        await asked(bench, pilot, TypeText(BLIND), held=True)
+        await asked(bench, pilot, TypeText(BLIND), asker="paused")
         run = bench.conductor.run
         assert isinstance(run, Run)
         run.steering.pause()

@@ -1,5 +1,8 @@
 """Stopping, pausing, telling and instructing a run from its screen."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from stubs.terminal import CLICK, INSTRUCTION, Bench, run_screen, shown
 
@@ -7,7 +10,7 @@ from agent.events.run_events import (
     Paused,
     Resumed,
 )
-from agent.tui.conductor import ReplyWanted, RunClosed
+from agent.tui.conductor import ReplyWanted, RunBegan, RunClosed
 from agent.tui.widgets.prompt import Prompt
 
 
@@ -135,3 +138,56 @@ async def test_an_instruction_that_is_finished_while_a_run_goes_on_is_told_to_it
         assert bench.conductor.started == [INSTRUCTION]
         assert bench.conductor.run is not None
         assert bench.conductor.run.steering.take_told() == ["slower"]
+
+
+STATES: dict[str, tuple[str, bool, list[Any]]] = {
+    "RUNNING": ("", False, []),
+    "PAUSING": ("pause", False, []),
+    "PAUSED": ("pause", False, [Paused(1, "you paused it")]),
+    "STEP": ("step", False, []),
+    "YOU HAVE IT": ("user_acted", False, [Paused(1, "you took over: moved the pointer")]),
+    "DRY RUN": ("", True, []),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+async def test_every_state_has_its_name_in_sight(bench: Bench, name: str) -> None:
+    does, dry, reports = STATES[name]
+    async with bench.app(dry_run=dry, sandbox=False).run_test(size=(60, 20)) as pilot:
+        await bench.feed(pilot, RunBegan(INSTRUCTION, 50))
+        pilot.app.report(replace(bench.begins()[1], dry_run=dry, sandbox=False))  # type: ignore[attr-defined]
+        await bench.feed(pilot, *bench.sees(1))
+        run = bench.conductor.run
+        assert run is not None
+        if does:
+            getattr(run.steering, does)(*(["moved the pointer"] if does == "user_acted" else []))
+        await bench.feed(pilot, *reports)
+        run_screen(pilot).say("Press Esc once more to stop.")
+        await pilot.pause()
+        line = shown(pilot).splitlines()[-2]
+        assert "Press Esc once more to stop." in line
+        assert f" {name} " in line
+        assert ("LIVE" in line) is not dry
+
+
+@pytest.mark.parametrize(
+    ("asker", "title", "state"),
+    [
+        ("rules", "A rule wants your yes", "ASKS YOU"),
+        ("every action", "Every action needs your yes", "ASKS YOU"),
+        ("service", "The model's service wants your yes", "ASKS YOU"),
+        ("paused", "PAUSED before this action", "PAUSED"),
+        ("step", "STEP by step", "STEP"),
+    ],
+)
+async def test_the_title_of_a_question_says_why_it_stands_there(
+    bench: Bench, asker: Any, title: str, state: str
+) -> None:
+    async with bench.app().run_test(size=(80, 24)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
+        run = bench.conductor.run
+        assert run is not None
+        run.steering.step() if asker == "step" else run.steering.pause()
+        await bench.feed(pilot, *bench.asks(1, CLICK, "why it is asked", "", asker=asker))
+        assert f"{title}: may it do this?" in shown(pilot)
+        assert f" {state} " in shown(pilot).splitlines()[-2]

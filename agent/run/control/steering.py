@@ -7,8 +7,10 @@ it acts. Stopping is separate, because the stop switch must not depend on the lo
 import asyncio
 import threading
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+#: What keeps a run from going on by itself: the person paused it, uses mouse or keyboard, or sees each action first.
+Hold: TypeAlias = Literal["", "paused", "taken over", "step"]
 _Waiter: TypeAlias = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
 
@@ -18,7 +20,7 @@ class Steering:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._paused = ""
-        self._single = False
+        self._single = self._theirs = False
         self._told: list[str] = []
         self._acts: list[str] = []
         self._waiting: list[_Waiter] = []  # for resume
@@ -50,7 +52,7 @@ class Steering:
         with self._lock:
             if what not in self._acts:
                 self._acts.append(what)
-            self._single = False
+            self._single, self._theirs = False, True
             self._paused = self._paused or f"you took over: {what}"
             watching, self._watching = self._watching, []
         _wake(watching)
@@ -65,7 +67,14 @@ class Steering:
     @property
     def hold(self) -> str:
         """Return why the person must approve the next action; "" if that is not needed."""
-        return self._paused or ("single step" if self._single else "")
+        return self._paused or ("you go step by step" if self._single else "")
+
+    @property
+    def held_by(self) -> Hold:
+        """Return what keeps the run from going on by itself; "" if nothing does."""
+        if self._paused:
+            return "taken over" if self._theirs else "paused"
+        return "step" if self._single else ""
 
     @property
     def acted(self) -> bool:
@@ -104,7 +113,7 @@ class Steering:
 
     def _go(self, *, single: bool) -> None:
         with self._lock:
-            self._paused, self._single = "", single
+            self._paused, self._single, self._theirs = "", single, False
             waiting, self._waiting = self._waiting, []
         _wake(waiting)
 

@@ -36,9 +36,14 @@ class Consent:
         found = self.policy.question(judged, situation)
         if objection:
             return _with_objection(found, objection, situation)
-        if found is None and (held := self.steering.hold):
-            return Question(held, "", held=True, situation=situation)
-        return found
+        return found if found is not None else self._held(situation)
+
+    def _held(self, situation: Situation) -> Question | None:
+        """Return the question of a person who paused the run or steps through it; None if nobody does."""
+        reason, held_by = self.steering.hold, self.steering.held_by
+        if not reason:
+            return None
+        return Question(reason, "", "step" if held_by == "step" else "paused", situation=situation)
 
     def would_ask(self, question: Question, *, dry_run: bool) -> bool:
         """Return whether a person will be asked: on hold always, otherwise without a grant and outside a dry run."""
@@ -63,8 +68,7 @@ class Consent:
         decision.
         """
         held = self.steering.hold
-        if question is None and held:  # the person paused the run meanwhile
-            question = Question(held, "", held=True, situation=situation)
+        question = question or self._held(situation)  # the person may have paused the run meanwhile
         if question is None:
             return Approval(allowed=True, by="policy"), situation
         emit(ApprovalAsked(step, target, question.reason, question.scope, index=index, aim=aim_of(target, situation)))
@@ -138,6 +142,6 @@ def _with_objection(question: Question | None, objection: str, situation: Situat
     """Add the objection of the model's service to a question. It can never be allowed permanently."""
     reason = f"the model's own service wants you to agree: {objection}"
     if question is None:
-        return Question(reason, "", reasons=(reason,), situation=situation)
+        return Question(reason, "", "service", reasons=(reason,), situation=situation)
     reasons = (reason, *(question.reasons or (question.reason,)))
-    return replace(question, reason="; ".join(reasons), scope="", reasons=reasons)
+    return replace(question, reason="; ".join(reasons), scope="", asker="service", reasons=reasons)

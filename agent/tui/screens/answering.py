@@ -9,12 +9,14 @@ from textual.binding import Binding
 
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
+from agent.run.control.steering import Hold
 from agent.tui.conductor import ApprovalWanted
 from agent.tui.screens.steps import StepsScreen
 from agent.tui.view import RunView
 from agent.tui.widgets.approval import ApprovalPanel
 from agent.tui.widgets.prompt import Prompt, Purpose
 from agent.tui.widgets.status import StatusLine
+from foundation.foreign_text import harmless
 
 #: An answer is a key by itself: so many seconds pass before and after it without another.
 _ALONE = 0.2
@@ -83,10 +85,13 @@ class AnsweringScreen(StepsScreen):
         self.set_timer(seconds, self.show_status)
 
     def show_status(self) -> None:
-        if self._said and self._clock() < self._said_until:
-            self.status.say(self._said)
-        else:
-            self.status.show(self.view, *self.standing)
+        said = harmless(self._said) if self._clock() < self._said_until else ""
+        self.status.show(self.view, *self.standing, self.held_by, said)
+
+    @property
+    def held_by(self) -> Hold:
+        """What keeps the run from going on by itself."""
+        return ""
 
     @property
     def standing(self) -> tuple[float, str]:

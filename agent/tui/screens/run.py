@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Footer, Static
 
 from agent.options import RunOptions
+from agent.run.control.steering import Hold
 from agent.safety.visible_text import lines_of
 from agent.tui.conductor import (
     ApprovalWanted,
@@ -156,7 +157,7 @@ class RunScreen(AnsweringScreen):
         told, self._stop_key_told = self._stop_key_told, True
         chord, elsewhere = self._options.stop_key or DEFAULT_CHORD, self._options.sandbox or self._options.dry_run
         if not told and chord != "none" and has_stop_key(os.environ) and not elsewhere:
-            self.say(f"{chord} stops it from anywhere, and so does `mai-agent stop`.", 8)
+            self.say(f"{chord} stops it from anywhere.", 8)
 
     def _changed(self, index: int | None, finished: bool = False) -> None:
         if index is None:
@@ -199,6 +200,11 @@ class RunScreen(AnsweringScreen):
         if self._reply is None:
             return super().stage_words()
         return Content.styled(_asks(self.view.stage, self.size.width), "$text-warning")
+
+    @property
+    def held_by(self) -> Hold:
+        run, asks = self._conductor.run, self.view.state == "asking" and not self.asking.held
+        return "" if run is None or not self.view.active or asks else run.steering.held_by
 
     @property
     def standing(self) -> tuple[float, str]:
@@ -303,6 +309,7 @@ class RunScreen(AnsweringScreen):
             self.action_answer("yes", run.steering.step)
         else:
             run.steering.step()
+        self.show_status()
 
     def action_tell(self) -> None:
         self.write("reply" if self._reply is not None else "tell" if self.view.active else "instruct")

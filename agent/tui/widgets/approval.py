@@ -7,6 +7,7 @@ Keys that were in flight when something came into sight approve nothing: for hal
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -21,6 +22,9 @@ from agent.tui.conductor import ApprovalWanted
 from agent.tui.widgets.keys import Key, flowing
 from agent.tui.widgets.reader import Reader, Section
 
+if TYPE_CHECKING:
+    from agent.safety.policy import Asker
+
 #: Seconds in which a person cannot have read what is asked (codex and mistral-vibe use about as long).
 GRACE = 0.5
 #: Lines that what and where, the reasons, and the scope may take: on low terminals and on others.
@@ -28,6 +32,15 @@ _LOW, _HIGH = (2, 2, 0), (4, 4, 2)
 #: Lines of the text that are seen at once at the least, where there is more of it.
 _LEAST = 2
 _MARKED = "bold reverse $text-warning"
+#: Why a question stands there, in its title.
+_TITLES: dict["Asker", str] = {
+    "rules": "A rule wants your yes",
+    "every action": "Every action needs your yes",
+    "service": "The model's service wants your yes",
+    "paused": "PAUSED before this action",
+    "step": "STEP by step",
+}
+_CHANGED = "As you changed it"
 
 
 class ApprovalPanel(Vertical):
@@ -99,7 +112,7 @@ class ApprovalPanel(Vertical):
         self.wanted, self._changed, self._problem, self._room = wanted, changed, "", None
         question = wanted.question if changed is None else replace(wanted.question, matched=(), scope="")
         self._asked = asked(wanted.target if changed is None else changed, question)
-        self.border_title = "may it do this?" if changed is None else "may it do this, as you changed it?"
+        self.border_title = f"{_TITLES[question.asker] if changed is None else _CHANGED}: may it do this?"
         self.reader.forget()
         self.display = True
         self._wait()

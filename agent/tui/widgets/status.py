@@ -1,23 +1,21 @@
 """The line that says at a glance what is going on: dry or live, engine, step, time."""
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from agent.run.control.steering import Hold
 from agent.tui.view import RunView, State
 from foundation.foreign_text import harmless
 
-_STATES: dict[State, tuple[str, str]] = {
-    "idle": ("ready", "$text-muted"),
-    "preparing": ("starting", "$text-accent"),
-    "running": ("running", "$text-success"),
-    "asking": ("asks you", "$text-warning"),
-    "paused": ("paused", "$text-warning"),
-    "ended": ("over", "$text-muted"),
-}
+_COLOURS: dict[State, str] = {
+    "idle": "$text-muted", "preparing": "$text-accent", "running": "$text-success", "asking": "$text-warning",
+    "paused": "$text-warning", "ended": "$text-error",
+}  # fmt: skip
 _GROUNDS = {"DRY RUN": "primary", "SANDBOX": "success", "LIVE": "error"}
-_OUTCOMES = {0: ("done", "$text-success"), 130: ("stopped", "$text-warning")}
+_ENDED = {"DONE": "$text-success", "STOPPED": "$text-warning", "NOT CONFIRMED": "$text-warning"}
 
 
 class StatusLine(Static):
@@ -25,19 +23,20 @@ class StatusLine(Static):
 
     DEFAULT_CSS = "StatusLine { height: 1; background: $panel; padding: 0 1; }"
 
-    def say(self, text: str) -> None:
-        self.update(Content.styled(f" {harmless(text)}", "bold $text-warning"))
-
-    def show(self, view: RunView, seconds: float, server: str = "") -> None:
-        word, colour = _STATES[view.state]
-        if view.state == "ended" and view.status is not None:
-            word, colour = _OUTCOMES.get(view.status, ("not done", "$text-error"))
-        if view.state == "ended" and view.outcome == "unverified":
-            word, colour = "unverified", "$text-warning"
+    def show(self, view: RunView, seconds: float, server: str = "", held_by: Hold = "", said: str = "") -> None:
+        """Show how the run stands; with `said`, a sentence in place of the numbers, or alone where both do not fit."""
+        word = view.state_name(held_by)
+        colour = "$text-warning" if held_by else _ENDED.get(word, _COLOURS[view.state])
         mode = "DRY RUN" if view.dry_run else "SANDBOX" if view.sandbox else "LIVE"
         parts = [(f" {mode} ", f"bold $text on ${_GROUNDS[mode]}-muted")]
-        parts += [(" ✓", "$success")] if word == "done" else []  # green in 16 colours, too
+        parts += [(" ✓", "$success")] if word == "DONE" else []  # green in 16 colours, too
         parts.append((f" {word} ", f"bold {colour}"))
+        if said:
+            room = self.size.width - sum(cell_len(text) for text, _ in parts) - 3
+            self.update(
+                Content.assemble(*(parts if cell_len(said) <= room else []), (f" {said}", "bold $text-warning"))
+            )
+            return
         if view.step:
             limit = f" of {view.max_steps}" if view.max_steps is not None and view.active else ""
             parts.append((f" step {view.step}{limit} ", ""))
