@@ -39,13 +39,13 @@ _KEYS: dict[str, frozenset[str] | None] = {
         {"factor", "format", "linear", "max_pixels", "max_side", "min_pixels", "quality", "token_pixels", "tokens"}
     ),
     "sampling": frozenset({"max_tokens", "repetition_penalty", "seed", "temperature", "top_k", "top_p"}),
-    "call": frozenset({"function", "held_in_text", "several"}),
+    "call": frozenset({"at_pointer", "function", "held_in_text", "several"}),
     "prompt": frozenset(
         {"actions", "described", "desktop", "human", "names_elements", "not_here", "notes", "outline", "parameters",
          "parts", "resolution", "see"}
     ),
     "question": frozenset({"absent", "asked_with", "system", "text", "which"}),
-    "scroll": frozenset({"notches_up_to", "pixels_per_notch", "usual_magnitude", "usual_pixels"}),
+    "scroll": frozenset({"from_middle", "notches", "pixels_per_notch", "usual_magnitude", "usual_pixels"}),
     "localisation": frozenset({"action", "text"}),
     "ask_user": frozenset({"question"}),
     "terminate": frozenset({"status"}),
@@ -55,7 +55,7 @@ _KEYS: dict[str, frozenset[str] | None] = {
          "system_button", "template")
     ),
 }  # fmt: skip
-_OWN = frozenset({"api", "fractions", "made_by", "models", "name", "proven_by", "swipe", "tools"})
+_OWN = frozenset({"api", "fractions", "made_by", "models", "name", "proven_by", "tools"})
 
 
 def _check_keys(path: Path, data: Mapping[str, Any]) -> None:

@@ -20,9 +20,12 @@ Button: TypeAlias = Literal["left", "right", "middle"]
 
 @dataclass(frozen=True, slots=True)
 class Click(Generic[P]):
-    """Press and release a button `count` times (2 is a double click); `held` keys are down meanwhile."""
+    """Press and release a button `count` times (2 is a double click), at a point (None: where the pointer is).
 
-    point: P
+    `held` keys are down meanwhile.
+    """
+
+    point: P | None
     button: Button = "left"
     count: int = 1
     held: tuple[str, ...] = ()
@@ -56,10 +59,9 @@ class Drag(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Scroll(Generic[P]):
-    """Turn the wheel by notches: `dy` > 0 towards the end of the document, `dx` > 0 to the right.
+    """Turn the wheel by notches at a point (None: where the pointer is).
 
-    `point` is where the pointer must be; None means the middle of the screen that the model saw. `held` keys are down
-    meanwhile.
+    `dy` > 0 is towards the end of the document, `dx` > 0 to the right. `held` keys are down meanwhile.
     """
 
     point: P | None
@@ -236,6 +238,23 @@ def _points(action: Action[P]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if isinstance(value, _POINTS)}
 
 
+#: The point of an action that may be missing because the pointer is there already.
+_FROM_POINTER: Mapping[type, str] = {Click: "point", Scroll: "point", ButtonDown: "point", Drag: "start"}
+
+
+def at_pointer(action: Action[P], pointer: P) -> Action[P]:
+    """Return an action that happens where the pointer is, with the pointer's place as its point."""
+    name = missing_point(action)
+    anywhere: Any = action
+    return action if name is None else replace(anywhere, **{name: pointer})
+
+
+def missing_point(action: Action[P]) -> str | None:
+    """Return the field of the point where an action begins, if it is missing; None if nothing is missing."""
+    name = _FROM_POINTER.get(type(action))
+    return name if name is not None and getattr(action, name) is None else None
+
+
 #: JSON name of every kind of action.
 KINDS: Mapping[str, type] = {
     "click": Click, "long_press": LongPress, "move": Move, "drag": Drag, "scroll": Scroll, "type": TypeText,
@@ -282,7 +301,7 @@ def describe(action: Action[P], names: Sequence[str] = ()) -> str:
 
     match action:
         case Click(point):
-            return f"{_clicks(action)} {at(point)}"
+            return f"{_clicks(action)} {'at the pointer' if point is None else at(point)}"
         case LongPress(point, seconds):
             return f"{_with(action.held)}hold the button for {seconds:g} s {at(point)}"
         case Move(point):

@@ -185,6 +185,8 @@ class Recorder:
         action = self._action(event.index)
         action |= {name: told[name] for name in ("executed", "dry_run", "detail", "error", "aim", "elements")}
         action["fate"] = _fate_of(event, action["fate"])
+        if (action["approval"] or {}).get("instead") is None:
+            _place_at_pointer(action["target"], told["target"])
         seen = self._seen
         if event.dry_run and seen is not None and seen.images:  # keep the surroundings of the target, marked
             crop = target_crop(seen.images[0], seen.viewport, event.target)
@@ -296,6 +298,12 @@ def _without(told: Json, *names: str) -> Json:
 
 def _no_receipt(remark: str) -> Json:
     return ReceiptRecord(remarks=[remark]).model_dump()
+
+
+def _place_at_pointer(target: Json | None, done: Json) -> None:
+    """Give a recorded action without a point the pointer's place, where it was carried out."""
+    if target is not None and target["type"] == done["type"]:
+        target.update({name: done[name] for name in ("point", "start") if target.get(name, "") is None})
 
 
 def _undone_fate(target: Json | None) -> Fate:

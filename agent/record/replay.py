@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent.core.actions import Action, map_points, points_of
+from agent.core.actions import Action, at_pointer, map_points, missing_point, points_of
 from agent.core.actions import to_json as action_json
 from agent.core.geometry import DesktopPoint, NamedPoint, Region, Size
 from agent.events.fates import Fate
@@ -132,4 +132,6 @@ def _target(action: Any, recorded: ActionRecord, step: StepRecord) -> Action[Des
     if any(isinstance(point, NamedPoint) for point in points_of(action)):
         return None
     target: Action[DesktopPoint] = map_points(action, step.viewport.viewport.to_desktop)
+    if missing_point(target) and type(found) is type(target) and missing_point(found) is None:
+        return at_pointer(target, points_of(found)[0])
     return target

@@ -113,6 +113,9 @@ class Surroundings(Protocol):
     def glance(self, action: Action[DesktopPoint]) -> Situation:
         """Return only the action's target element and window, with the same guarantees."""
 
+    def pointer(self) -> DesktopPoint | None:
+        """Return where the pointer is; None if the desktop does not say."""
+
     def did(self, action: Action[DesktopPoint]) -> None:
         """Note that the action judged last was carried out, possibly as the person changed it."""
 

@@ -54,11 +54,11 @@ def gist(thought: str, action: Action[DesktopPoint]) -> str:
 def editable(action: Action[DesktopPoint]) -> str:
     """The part of an action that a person can change, as they would write it; "" if there is none."""
     match action:
-        case Click(point) | LongPress(point) | Move(point):
+        case LongPress(point) | Move(point):
             return _written(point)
         case Drag(start, end):
             return _written(end) if start is None else f"{_written(start)} {_written(end)}"
-        case Scroll(point) | ButtonDown(point) | ButtonUp(point) if point is not None:
+        case Click(point) | Scroll(point) | ButtonDown(point) | ButtonUp(point) if point is not None:
             return _written(point)
         case TypeText(text):
             return "".join(map(_escaped, text))

@@ -10,7 +10,7 @@ from stubs.accessible import SHOWN, AccessibilityBus, Application, Thing, access
 from stubs.display import wait_until
 
 from agent.core.actions import TypeText
-from agent.core.geometry import DesktopPoint, Region
+from agent.core.geometry import Region
 from agent.desktop.guard.reach import Reach
 from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.protocol.windows import Layer, Window
@@ -151,7 +151,6 @@ def test_a_field_for_a_password_that_nobody_clicked_asks(sandbox: Sandbox, comma
     around = DesktopSurroundings(
         desktop.screen,
         desktop.applications,
-        DesktopPoint(1, 1),
         Reach(open_windows),
         open_elements=desktop.open_elements,
     )

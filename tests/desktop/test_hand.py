@@ -38,9 +38,7 @@ def desk(sandbox):
     from agent.desktop.x11.input import X11Input
 
     stop = StopSwitch()
-    hand = InputHand(
-        stop, X11Input(stop), X11TextEntry(), Launcher(sandbox.environ, open_windows), DesktopPoint(960, 540)
-    )
+    hand = InputHand(stop, X11Input(stop), X11TextEntry(), Launcher(sandbox.environ, open_windows))
     yield hand, stop, sandbox
     hand.close()
 

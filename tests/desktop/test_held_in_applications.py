@@ -31,9 +31,7 @@ class Desk:
         elements = self.desktop.open_elements()
         assert elements is not None
         self.elements: Elements = elements
-        self.hand = InputHand(
-            stop, X11Input(stop), self.desktop.text_entry, self.desktop.applications, self.desktop.home
-        )
+        self.hand = InputHand(stop, X11Input(stop), self.desktop.text_entry, self.desktop.applications)
         self.home, self.held = Path(sandbox.environ["HOME"]), Held()
 
     def do(self, *actions: Action[DesktopPoint]) -> None:

@@ -53,9 +53,7 @@ class Desk:
     def __init__(self, display: PlainDisplay, log: Path) -> None:
         self.display, self.log, self.stop = display, log, StopSwitch()
         self.text = Typist(display)
-        self.hand = InputHand(
-            self.stop, X11Input(self.stop), self.text, Launcher(NOTHING_INSTALLED, open_windows), DesktopPoint(9, 9)
-        )
+        self.hand = InputHand(self.stop, X11Input(self.stop), self.text, Launcher(NOTHING_INSTALLED, open_windows))
         self.held = Held()
 
     def do(self, *actions: Action[DesktopPoint]) -> str:

@@ -72,7 +72,7 @@ A, B = DesktopPoint(10, 20), DesktopPoint(110, 20)
     ("action", "events"),
     [
         (Click(A, count=2), ["move 10,20", "+left", "-left", "+left", "-left"]),
-        (Scroll(None, -1, 2), ["move 128,128", "wheel 0,1", "wheel 0,1", "wheel -1,0"]),
+        (Scroll(None, -1, 2), ["wheel 0,1", "wheel 0,1", "wheel -1,0"]),
         (PressKeys(("ctrl", "w")), ["+ctrl", "+w", "-w -ctrl"]),
         (HoldKeys(("shift",), 0.01), ["+shift", "-shift"]),
         (TypeText("a\nb\n\n"), ["paste a\nb", "+enter", "-enter", "+enter", "-enter"]),

@@ -232,7 +232,7 @@ class Hand:
 
 @pytest.fixture
 def guarded(terminal):
-    hand = GuardedHand(Hand(), Reach(open_windows, frozenset({terminal.id})), DesktopPoint(1700, 900))
+    hand = GuardedHand(Hand(), Reach(open_windows, frozenset({terminal.id})))
     yield hand
     hand.close()
 
@@ -274,7 +274,7 @@ def test_what_was_judged_for_one_window_is_not_done_to_another(desk, terminal):
     editor = desk.start("mousepad", app="Mousepad")
     text, click = TypeText("hello"), Click(DesktopPoint(1700, 800))
     judged = [Judged(text, (editor.id,))]
-    hand = GuardedHand(Hand(), Reach(open_windows), DesktopPoint(1, 1), lambda: Meant(judged=judged[0]))
+    hand = GuardedHand(Hand(), Reach(open_windows), lambda: Meant(judged=judged[0]))
     assert hand.perform(text) == "done"
     desk.front(terminal)
     with pytest.raises(ActionFailedError, match="look again"):
@@ -294,8 +294,8 @@ def test_what_was_judged_for_one_window_is_not_done_to_another(desk, terminal):
 def test_a_click_on_our_entry_in_the_taskbar_is_undone_and_said(desk, terminal):
     editor = desk.start("mousepad", app="Mousepad")
     stop = StopSwitch()
-    real = InputHand(stop, X11Input(stop), X11TextEntry(), Launcher(desk.sandbox.environ, open_windows), HOME)
-    hand = GuardedHand(real, Reach(open_windows, frozenset({terminal.id})), HOME)
+    real = InputHand(stop, X11Input(stop), X11TextEntry(), Launcher(desk.sandbox.environ, open_windows))
+    hand = GuardedHand(real, Reach(open_windows, frozenset({terminal.id})))
     desk.front(editor)
     time.sleep(1.0)  # for the panel to show them
     of_editor, of_terminal = DesktopPoint(180, 12), DesktopPoint(380, 12)  # sorted by name

@@ -131,7 +131,7 @@ def test_a_hand_that_was_cut_off_does_nothing_more_and_the_next_one_works(displa
 
 
 def made_hand(stop: StopSwitch) -> InputHand:
-    return InputHand(stop, X11Input(stop), Unused(), Launcher(None, open_windows), DesktopPoint(100, 100))
+    return InputHand(stop, X11Input(stop), Unused(), Launcher(None, open_windows))
 
 
 class Unused(TextEntry):

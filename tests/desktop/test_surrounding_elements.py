@@ -96,7 +96,7 @@ class NoScreen:
 def around(elements=None, windows=None):
     elements, windows = elements or Elements(), windows or Windows()
     return DesktopSurroundings(
-        NoScreen(), Applications(), DesktopPoint(1, 1), Reach(lambda: windows), open_elements=lambda: elements
+        NoScreen(), Applications(), Reach(lambda: windows), open_elements=lambda: elements
     )  # fmt: skip
 
 
@@ -190,9 +190,7 @@ class SecondReceives(Reach):
 def test_the_focus_of_another_window_than_the_one_typed_into_says_nothing():
     elements = Elements()
     elements.focus = SHOWN[FIELD]
-    desk = DesktopSurroundings(
-        NoScreen(), Applications(), DesktopPoint(1, 1), SecondReceives(Windows), lambda: elements
-    )
+    desk = DesktopSurroundings(NoScreen(), Applications(), SecondReceives(Windows), lambda: elements)
     assert desk.of(TypeText("x")).elements == ()
 
 
@@ -256,7 +254,7 @@ class CutWindows(Windows):
 def cut_off(elements=None):
     line, elements = Failing(), elements or Elements()
     desk = DesktopSurroundings(
-        NoScreen(), Applications(), DesktopPoint(1, 1), Reach(line.open), open_elements=lambda: elements
+        NoScreen(), Applications(), Reach(line.open), open_elements=lambda: elements
     )  # fmt: skip
     return desk, line
 
@@ -305,7 +303,7 @@ def test_words_that_cannot_be_read_any_more_are_said_and_clicks_asked_about(monk
 
 
 def test_what_was_never_told_is_not_said_to_be_lost():
-    desk = DesktopSurroundings(NoScreen(), Applications(), DesktopPoint(1, 1), Reach(lambda: None))
+    desk = DesktopSurroundings(NoScreen(), Applications(), Reach(lambda: None))
     for action in (TypeText("hello"), Click(DesktopPoint(9, 9)), PressKeys(("a",))):
         assert asked(desk, action) is None
     assert desk.news() == []

@@ -60,7 +60,6 @@ class Desk:
         self.around = DesktopSurroundings(
             self.screen,
             Launcher(sandbox.environ, open_windows),
-            DesktopPoint(self.corner.left + 90, self.corner.top + 60),
             Reach(open_windows),
         )
 
@@ -125,8 +124,12 @@ def test_the_window_on_top_is_the_one_that_gets_a_click(desk, sandbox):
     assert "terminal" in Policy.load("risky").question(TypeText("x"), desk.around.of(TypeText("x"))).reason
 
 
-def test_the_wheel_turns_in_the_middle_where_no_point_is_named(desk):
-    assert desk.around.of(Scroll(None, 0, 3)).under.app == "Page"
+def test_the_wheel_turns_at_the_pointer_where_no_point_is_named(desk, sandbox):
+    at = (desk.corner.left + 90, desk.corner.top + 60)
+    subprocess.run(["xdotool", "mousemove", *map(str, at)], env=sandbox.environ, check=True)
+    assert desk.around.pointer() == DesktopPoint(*at)
+    for action in (Scroll(None, 0, 3), Click(None)):
+        assert desk.around.of(action).under.app == "Page"
 
 
 def test_a_menu_counts_as_the_application_that_it_is_of(desk, sandbox):

@@ -157,7 +157,7 @@ class Desk:
 
 
 def hand(desk, own=frozenset(), **meant):
-    return GuardedHand(desk, Reach(lambda: desk, own), IN_EDITOR, lambda: Meant(**meant))
+    return GuardedHand(desk, Reach(lambda: desk, own), lambda: Meant(**meant))
 
 
 @pytest.mark.parametrize("action", [Click(IN_EDITOR), Scroll(None, 0, 1), Drag(NOWHERE, IN_EDITOR)])

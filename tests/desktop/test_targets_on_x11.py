@@ -46,7 +46,7 @@ class Desk:
         region = self.windows.region(self.editor.id)
         self.middle = DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
         seen = sight(self.windows, Reach(open_windows))
-        self.hand = GuardedHand(Hand(), Reach(open_windows), self.middle, lambda: Meant(seen=seen))
+        self.hand = GuardedHand(Hand(), Reach(open_windows), lambda: Meant(seen=seen))
 
     def said(self, action):
         try:

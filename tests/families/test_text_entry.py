@@ -7,8 +7,10 @@ import pytest
 from agent.core.actions import CallTool, Click, Finish, PressKeys, Scroll, TypeText
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import ArgumentError, Call
+from agent.families.registry import family_names
 from agent.families.shared.computer_use import Vocabulary, read_action
 from agent.families.shared.text_entry import read_typing
+from foundation.families import family_data
 
 GRID = Grid.relative(1000)
 WORDS = Vocabulary(GRID)
@@ -54,18 +56,48 @@ def test_all_other_calls_are_read_as_ever() -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "dx", "dy"), [([500, 100], 0, 5), ([480, 900], 0, -5), ([900, 520], 5, 0), ([100, 480], -5, 0)]
+    ("end", "dx", "dy"), [([500, 100], 0, 5), ([480, 900], 0, -5), ([900, 520], -5, 0), ([100, 480], 5, 0)]
 )
 def test_a_finger_that_moves_from_here_to_there_turns_the_wheel(end: list[int], dx: int, dy: int) -> None:
-    words = Vocabulary(GRID, swipe_turns={"up": "down", "down": "up", "left": "left", "right": "right"})
+    words = Vocabulary(GRID)
     arguments = {"action": "swipe", "coordinate": [500, 500], "coordinate2": end}
     assert read_action(arguments, words) == Scroll(GridPoint(500, 500, GRID), dx, dy)
 
 
-def test_small_amounts_of_scrolling_are_notches_where_the_family_says_so() -> None:
-    words = Vocabulary(GRID, notches_up_to=20)
-    assert read_action({"action": "scroll", "pixels": -20}, words) == Scroll(None, 0, 20)
-    assert read_action({"action": "scroll", "pixels": 120}, words) == Scroll(None, 0, -2)
+@pytest.mark.parametrize("family", [name for name in family_names() if "navigation" in family_data(name)["grid"]])
+def test_more_pixels_never_turn_the_wheel_less(family: str) -> None:
+    words = Vocabulary.of(family_data(family), GRID)
+    read: list[Any] = [read_action({"action": "scroll", "pixels": -pixels}, words) for pixels in range(1, 3000)]
+    turns = [action.dy for action in read]
+    assert turns == sorted(turns)
+    assert (turns[0], turns[-1]) >= (1, 7)
+
+
+@pytest.mark.parametrize(
+    ("family", "notches"),
+    [
+        ("qwen2.5-vl", {-5: 5, 20: -20, 21: -21, -1000: 50}),
+        ("gui-owl-1.5", {-5: 5, 21: -21}),
+        ("evocua", {1: -1, -50: 50}),
+        ("fara", {-1: 7, 900: -7}),  # a page, whatever the amount is
+        ("fara-1.5", {-67: 1, 670: -10}),
+        ("openai-computer", {-100: 1, 350: -4}),
+    ],
+)
+def test_pixels_are_notches_as_the_familys_own_client_counts_them(family: str, notches: dict[int, int]) -> None:
+    words = Vocabulary.of(family_data(family), GRID)
+    for pixels, dy in notches.items():
+        assert read_action({"action": "scroll", "pixels": pixels}, words) == Scroll(None, 0, dy)
+
+
+def test_a_click_is_at_the_pointer_only_if_nothing_in_the_call_may_be_a_point() -> None:
+    words = Vocabulary(GRID, at_pointer=True)
+    assert read_action({"action": "right_click", "coordinate": None}, words) == Click(None, "right")
+    for wrong in ({"target": [5, 6]}, {"coordinates": [5, 6]}, {"x": 5}):
+        with pytest.raises(ArgumentError, match="missing"):
+            read_action({"action": "left_click", **wrong}, words)
+    with pytest.raises(ArgumentError, match="missing"):
+        read_action({"action": "left_click"}, WORDS)
 
 
 def test_a_task_ends_as_the_family_says_where_the_call_does_not() -> None:

@@ -7,7 +7,7 @@ import pytest
 from stubs.desk import Desk, FakePerson
 from stubs.endpoint import DONE, Behaviour, FakeEndpoint, act, say
 
-from agent.core.actions import Click
+from agent.core.actions import Click, Drag, Scroll
 from agent.core.geometry import DesktopPoint
 from agent.families.registry import get_family
 from agent.record.bundle import Recorder
@@ -45,6 +45,9 @@ async def test_replaying_gives_the_recorded_targets(tmp_path: Path) -> None:
     assert [step.step for step in steps] == list(range(1, 11))
     assert all(step.same for step in steps)
     assert all(step.target is not None and step.failure is None for step in steps)
+    drag, wheel = (steps[number].target for number in (3, 4))
+    assert isinstance(drag, Drag)
+    assert wheel == Scroll(drag.end, 0, 3), "the wheel turned where the drag left the pointer"
     asking = [step.step for step in steps if step.reason_to_ask]
     assert asking == [3, 6, 8]  # a command, closing keys, a tool
 

@@ -16,11 +16,14 @@ from agent.core.actions import (
     Drag,
     KeyDown,
     KeyUp,
+    Move,
     PressKeys,
+    Scroll,
     TypeText,
     VisitPage,
 )
 from agent.core.geometry import DesktopPoint
+from agent.desktop.input.hand import RecordingHand
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.run_events import Acted, ApprovalAsked, Event, Observed, RunFinished, StepFinished
 from agent.run.loop import held_keys as holding
@@ -203,6 +206,61 @@ async def test_a_move_with_a_button_down_is_judged_as_the_drag_that_it_is() -> N
     _, desk = await run([PRESS, up, CLICK, DONE], approve="risky", surroundings=Looks())
     start, end = desk.hand.done[0].point, desk.hand.done[1].point
     assert judged == [Click(start), Drag(start, end), Click(start)]
+
+
+class Pointing:
+    """A desktop that tells where its pointer is, or nothing, and notes what is judged."""
+
+    def __init__(self, pointer: DesktopPoint | None) -> None:
+        self.at, self.judged = pointer, list[Action[DesktopPoint]]()
+
+    def of(self, action: Action[DesktopPoint]) -> Situation:
+        self.judged.append(action)
+        return UNKNOWN
+
+    def glance(self, action: Action[DesktopPoint]) -> Situation:
+        raise AssertionError(action)
+
+    def pointer(self) -> DesktopPoint | None:
+        return self.at
+
+    def did(self, action: Action[DesktopPoint]) -> None:
+        pass
+
+    def news(self) -> list[str]:
+        return []
+
+
+def wheel(**where: Any) -> str:
+    return act("scroll", pixels=-5, **where).replace("mobile_use", "computer_use")
+
+
+@pytest.mark.parametrize(
+    ("pointer", "dry_run", "first", "second"),
+    [
+        (DesktopPoint(3, 4), False, DesktopPoint(3, 4), DesktopPoint(3, 4)),  # the person may have moved it
+        (None, False, None, DesktopPoint(128, 128)),
+        (None, True, None, DesktopPoint(128, 128)),
+        (DesktopPoint(3, 4), True, DesktopPoint(3, 4), DesktopPoint(128, 128)),  # nothing moved the real one
+    ],
+)
+async def test_what_names_no_point_is_judged_and_done_where_the_pointer_is(
+    pointer: DesktopPoint | None, dry_run: bool, first: DesktopPoint | None, second: DesktopPoint
+) -> None:
+    click = act("left_click").replace("mobile_use", "computer_use")
+    script = [wheel(), act("mouse_move", coordinate=[500, 500]), wheel(), click, DONE]
+    around, settings = Pointing(pointer), {"dry_run": dry_run}
+    hand = {"hand": RecordingHand()} if dry_run else {}
+    with FakeEndpoint([say(item) for item in script]) as endpoint:
+        desk = Desk(
+            endpoint, family="qwen3-vl", approve="risky", surroundings=around, settings=settings, **hand
+        )  # fmt: skip
+        events = await desk.run()
+    told = [event.target for event in every(events, Acted)]
+    [moved] = [action for action in told if isinstance(action, Move)]
+    second = moved.point if second == DesktopPoint(128, 128) else second
+    assert told == [Scroll(first, 0, 5), moved, Scroll(second, 0, 5), Click(second)]
+    assert around.judged == told
 
 
 async def test_a_page_that_the_instruction_names_is_visited_and_another_is_asked_about() -> None:

@@ -140,7 +140,7 @@ class MadeUpDesktop:
         self.screen = FakeScreen()
         self.applications = self
         self.text_entry = self.input = MadeUpInput(self.screen)
-        self.hand = InputHand(stop, self.input, self.text_entry, self.applications, self.home)
+        self.hand = InputHand(stop, self.input, self.text_entry, self.applications)
         self.focus = "left"
         self.watched: list[Any] = []
         self.closed = False

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from functools import partial
 
-from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.input.hand import InputHand
 from agent.desktop.programs import number_outside
@@ -17,4 +16,4 @@ def sandbox_hand(environ: Mapping[str, str]) -> InputHand:
     """A hand that works in the sandbox of this environment; for who closes it."""
     stop = StopSwitch()
     text = X11TextEntry(partial(number_outside, environ=environ))
-    return InputHand(stop, X11Input(stop), text, Launcher(environ, open_windows), DesktopPoint(960, 540))
+    return InputHand(stop, X11Input(stop), text, Launcher(environ, open_windows))

@@ -47,12 +47,12 @@ class GuardedDesktop:
         self.open_windows = desktop.open_windows
         self.screen: Screen = MaskedScreen(desktop.screen, reach) if reach.hides_windows else desktop.screen
         self.surroundings = DesktopSurroundings(
-            self.screen, desktop.applications, desktop.home, reach, self.open_elements, languages,
+            self.screen, desktop.applications, reach, self.open_elements, languages,
             desktop.abilities.untold,
         )  # fmt: skip
         self.hand: Hand = RecordingHand()
         if not dry_run:
-            self.hand = GuardedHand(desktop.hand, reach, desktop.home, lambda: self.surroundings.meant)
+            self.hand = GuardedHand(desktop.hand, reach, lambda: self.surroundings.meant)
 
     def open_elements(self) -> Elements | None:
         """Open a connection to the elements that are not on our own windows."""

@@ -57,16 +57,14 @@ class GuardedHand:
     Args:
         hand: the real hand.
         reach: what may be seen and touched.
-        home: where to scroll if an action names no point.
         meant: returns where the last action was meant to go.
     """
 
-    def __init__(self, hand: Hand, reach: Reach, home: DesktopPoint, meant: Callable[[], Meant] = Meant) -> None:
+    def __init__(self, hand: Hand, reach: Reach, meant: Callable[[], Meant] = Meant) -> None:
         self.touches, self.rest = hand.touches, hand.rest
         self._hand = hand
         self._windows = Connection(reach.open_windows)
         self._reach = reach
-        self._home = home
         self._meant = meant
         self._switching = False  # a key is held down whose release brings up another window
 
@@ -91,7 +89,7 @@ class GuardedHand:
 
     def _check(self, action: Action[DesktopPoint], windows: Windows) -> None:
         meant, typing = self._meant(), isinstance(action, TYPING)
-        points = aims(action, self._home, windows)
+        points = aims(action, windows)
         found = [windows.at(*point.rounded()) for point in points]
         if any(map(self._reach.owns, found)):
             raise ActionFailedError(_OWN_POINT)
@@ -132,7 +130,7 @@ class GuardedHand:
             return bool(_SWITCHING & set(action.keys))
         if not isinstance(action, Click | LongPress | Drag | ButtonDown | ButtonUp):
             return False
-        found = [windows.at(*point.rounded()) for point in aims(action, self._home, windows)]
+        found = [windows.at(*point.rounded()) for point in aims(action, windows)]
         return any(window is None or not windows.is_ordinary(window.id) for window in found)
 
     def _with_focus(self, windows: Windows) -> Window | None:

@@ -42,7 +42,6 @@ class DesktopSurroundings:
     Args:
         screen: captured to read captions.
         applications: know what a name would open.
-        home: where to scroll if an action names no point.
         reach: opens the connection to the windows, and knows which of them are ours.
         open_elements: opens the connection to the desktop's elements.
         languages: tesseract's names of the languages on the screen.
@@ -53,7 +52,6 @@ class DesktopSurroundings:
         self,
         screen: Screen,
         applications: Applications,
-        home: DesktopPoint,
         reach: Reach,
         open_elements: OpenElements = lambda: None,
         languages: Sequence[str] = ("eng",),
@@ -61,7 +59,6 @@ class DesktopSurroundings:
     ) -> None:
         self._untold = untold
         self._applications = applications
-        self._home = home
         self._reach = reach
         self._sources = Sources(screen, reach, open_elements, languages)
         self._clicked: tuple[WindowId | None, tuple[Element, ...]] = (None, ())
@@ -101,6 +98,11 @@ class DesktopSurroundings:
     def did(self, action: Action[DesktopPoint]) -> None:
         if self._history is not None:
             self._history.did(action)
+
+    def pointer(self) -> DesktopPoint | None:
+        self._sources.connect(check=False)
+        at = self._sources.windows(lambda known: known.pointer())
+        return None if at is None else DesktopPoint(*map(float, at))
 
     def news(self) -> list[str]:
         return self._sources.news()
@@ -189,8 +191,8 @@ class DesktopSurroundings:
 
     def _under(self, action: Action[DesktopPoint]) -> tuple[list[DesktopPoint], list[Window | None]]:
         """Return the points that an action touches, and the windows there."""
-        points = self._sources.windows(lambda known: aims(action, self._home, known))
-        points = aims(action, self._home, None) if points is None else points
+        points = self._sources.windows(lambda known: aims(action, known))
+        points = aims(action, None) if points is None else points
         places = [point.rounded() for point in points]
         return points, [self._sources.windows(lambda known, at=at: known.at(*at)) for at in places]  # type: ignore[misc]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from agent.core.actions import Action, ButtonDown, ButtonUp, Drag, HoldKeys, PressKeys, Scroll, points_of
+from agent.core.actions import Action, ButtonUp, HoldKeys, PressKeys, missing_point, points_of
 from agent.core.geometry import DesktopPoint
 from agent.desktop.guard.reach import Reach
 from agent.desktop.protocol.windows import Layer, Window, WindowId, Windows
@@ -65,13 +65,10 @@ class Meant:
     hit: Hit | None = None  # the elements that it would hit
 
 
-def aims(action: Action[DesktopPoint], home: DesktopPoint, windows: Windows | None) -> list[DesktopPoint]:
+def aims(action: Action[DesktopPoint], windows: Windows | None) -> list[DesktopPoint]:
     """Return the points that an action touches, including the pointer's position if the action starts there."""
     points = points_of(action)
-    if isinstance(action, Scroll) and not points:
-        return [home]
-    from_pointer = isinstance(action, Drag) and action.start is None
-    from_pointer = from_pointer or (isinstance(action, ButtonDown | ButtonUp) and action.point is None)
+    from_pointer = missing_point(action) is not None or (isinstance(action, ButtonUp) and action.point is None)
     if from_pointer and windows is not None:
         with suppress(EnvironmentLacksError):  # the hand will report it
             return [DesktopPoint(*map(float, windows.pointer())), *points]

@@ -46,21 +46,15 @@ _PERSON_LETS_GO = 1.0
 
 
 class InputHand:
-    """Moves the real pointer and presses real keys. `stop` is checked before every single event.
-
-    Scrolls at `home` if an action names no point.
-    """
+    """Moves the real pointer and presses real keys. `stop` is checked before every single event."""
 
     touches = True
 
-    def __init__(
-        self, stop: StopSwitch, source: Input, text: TextEntry, applications: Applications, home: DesktopPoint
-    ) -> None:
+    def __init__(self, stop: StopSwitch, source: Input, text: TextEntry, applications: Applications) -> None:
         self._stop = stop
         self._input = source
         self._text = text
         self._applications = applications
-        self._home = home
         self._down: list[Press] = []  # in the order of pressing
         self._kept: list[Press] = []  # stay down during several actions, or are pressed again for them
         self._unused: set[Press] = set()  # the modifiers in `_kept` that no action has needed yet
@@ -121,7 +115,7 @@ class InputHand:
                     self._drag(start, end)
             case Scroll(point, dx, dy, held):
                 with self._keys_held(held):
-                    self._scroll(point or self._home, dx, dy)
+                    self._scroll(point, dx, dy)
             case TypeText(text):
                 self._text.enter(text, self._press, self._stop.check)
             case PressKeys(keys):
@@ -146,7 +140,7 @@ class InputHand:
                 raise ActionFailedError(f"the person holds down {' and '.join(held)}: wait, and look again")
             self._stop.sleep(0.02)
 
-    def _click(self, point: DesktopPoint, button: Button, count: int) -> None:
+    def _click(self, point: DesktopPoint | None, button: Button, count: int) -> None:
         self._move(point)
         for number in range(count):
             if number:
@@ -205,8 +199,7 @@ class InputHand:
         return None
 
     def _drag(self, start: DesktopPoint | None, end: DesktopPoint) -> None:
-        if start is not None:
-            self._move(start)
+        self._move(start)
         with self._held(self._free("left")):
             self._stop.sleep(_GRASP)
             self._glide(end)
@@ -222,7 +215,7 @@ class InputHand:
             self._input.move(round(from_x + (to_x - from_x) * share), round(from_y + (to_y - from_y) * share))
             self._stop.sleep(_DRAG_SECONDS / _DRAG_STEPS)
 
-    def _scroll(self, point: DesktopPoint, dx: int, dy: int) -> None:
+    def _scroll(self, point: DesktopPoint | None, dx: int, dy: int) -> None:
         self._move(point)
         for notch in [(0, 1 if dy > 0 else -1)] * abs(dy) + [(1 if dx > 0 else -1, 0)] * abs(dx):
             self._stop.check()
@@ -239,10 +232,12 @@ class InputHand:
         else:
             self._move(point)
 
-    def _move(self, point: DesktopPoint) -> None:
+    def _move(self, point: DesktopPoint | None) -> None:
+        """Move the pointer to a point; None leaves it where it is."""
         self._stop.check()
-        self._input.move(*point.rounded())
-        self._stop.sleep(_AFTER_MOVE)
+        if point is not None:
+            self._input.move(*point.rounded())
+            self._stop.sleep(_AFTER_MOVE)
 
     @contextmanager
     def _held(self, *presses: Press) -> Iterator[None]:

@@ -38,7 +38,7 @@ class PortableDesktop:
 
     @cached_property
     def hand(self) -> Hand:
-        return InputHand(self._stop, self._input(), self.text_entry, self.applications, self.home)
+        return InputHand(self._stop, self._input(), self.text_entry, self.applications)
 
     def _input(self) -> Input:
         found = PyAutoGuiInput()

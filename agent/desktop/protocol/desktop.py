@@ -180,7 +180,7 @@ class Desktop(Protocol):
 
     @property
     def home(self) -> DesktopPoint:
-        """The middle of the watched monitor: the wheel turns there if an action names no point."""
+        """The middle of the watched monitor."""
 
     @property
     def screen(self) -> Screen:

@@ -51,7 +51,7 @@ class WaylandDesktop(LinuxDesktop):
     @cached_property
     def hand(self) -> Hand:
         """See `Desktop.hand`."""
-        return InputHand(self._stop, self._input, self.text_entry, self.applications, self.home)
+        return InputHand(self._stop, self._input, self.text_entry, self.applications)
 
     def _offers(self, *interfaces: str) -> bool:
         """Whether the compositor offers at least one of these interfaces."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.core.actions import Action, ButtonDown, ButtonUp
+from agent.core.actions import Action
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PastStep, PromptRequest
 from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action
@@ -58,7 +58,7 @@ class AnthropicComputer(ComputerTools):
         return call.name == self.facts.function or call.name in _ACTIONS
 
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """Return the actions of a call; several if it repeats one, or clicks at the pointer."""
+        """Return the actions of a call; several if it repeats one."""
         told = dict(call.arguments)
         name = told.setdefault("action", call.name) if call.name in _ACTIONS else told.get("action")
         if not isinstance(name, str) or name not in _ACTIONS:
@@ -77,9 +77,6 @@ class AnthropicComputer(ComputerTools):
                 return [read_action({"action": name}, words)]
             case "key":
                 return [read_action(told, words)] * _repeats(told.get("repeat"))
-        if name in _CLICKS and told.get("coordinate") is None:
-            button, count = _CLICKS[name]
-            return [ButtonDown(None, button), ButtonUp(None, button)] * count
         return [read_action(told, words)]
 
 

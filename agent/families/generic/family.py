@@ -34,7 +34,7 @@ class Generic(TextFamily):
 
     @property
     def _words(self) -> Vocabulary:
-        return Vocabulary(grid_of(self.facts.navigation, ()))
+        return Vocabulary.of(self.data, grid_of(self.facts.navigation, ()))
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """Return the request for an action. Roles alternate, because many chat templates accept nothing else."""
@@ -72,7 +72,7 @@ class Generic(TextFamily):
 
     def reader(self, grid: Grid) -> ReadCall:
         """Return the parser of calls without known elements."""
-        places = _Places(None, Vocabulary(grid))
+        places = _Places(None, Vocabulary.of(self.data, grid))
         return lambda call: _read(call.arguments, places)
 
     def calls_in(self, parts: AnswerParts) -> Read:
@@ -200,7 +200,7 @@ def _read(arguments: Mapping[str, Any], places: _Places) -> list[Action[GridPoin
     plain = {key: value for key, value in arguments.items() if key not in (*_ELEMENT, *_POINT, "to")}
     read = read_action({"action": _NAMES.get(name, written), **_renamed(name, plain)}, places.words)
     if isinstance(read, actions.Scroll):
-        return [replace(read, point=place)]
+        return [read if place is None else replace(read, point=place)]
     if isinstance(read, actions.TypeText):
         before: list[Action[GridPoint]] = [actions.Click(place)] if place is not None else []
         enters = any(arguments.get(one) is True for one in ("enter", "press_enter", "submit"))

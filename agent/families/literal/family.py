@@ -40,7 +40,7 @@ class LiteralFamily(Family):
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """Parse an answer of one action."""
-        words = Vocabulary(grid_of(self.data["grid"]["navigation"], sent))
+        words = Vocabulary.of(self.data, grid_of(self.facts.navigation, sent))
         thought, rest = split_thought(clean_text(as_text(answer)))
         if rest is None:
             return ParseFailure("truncated", "the answer ends inside the thinking", thought)

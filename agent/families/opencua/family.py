@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint
-from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Call, PastStep, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.code_calls import as_code, code_calls, last_block, read_code_call
 from agent.families.shared.computer_use import Vocabulary
@@ -104,8 +104,8 @@ class CodeFamily(TextFamily):
 
     def reader(self, grid: Grid) -> ReadCall:
         """Return the parser of calls. Besides the family's grid, points may be fractions of the screen."""
-        words = Vocabulary(grid)
-        fractions = Vocabulary(Grid.relative(1)) if self.data.get("fractions") else None
+        words = Vocabulary.of(self.data, grid)
+        fractions = replace(words, grid=Grid.relative(1)) if self.data.get("fractions") else None
 
         def read(call: Call) -> list[Action[GridPoint]]:
             point = [call.arguments.get(axis) for axis in "xy"]
@@ -118,7 +118,7 @@ class CodeFamily(TextFamily):
         said = Said.of(parts.thought, parts.text)
         code = last_block(parts.text)
         calls = code_calls(code) if isinstance(code, str) else code
-        return said.thought or said.action, calls if isinstance(calls, ParseFailure) else _at_the_pointer(calls), None
+        return said.thought or said.action, calls, None
 
     @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
@@ -138,18 +138,6 @@ def _in_words(call: Call) -> str:
     if "code" in call.arguments:  # the format of steps in a request file
         return str(call.arguments.get("action") or call.arguments["code"])
     return as_code([named(call)]).split("\n")[1]
-
-
-def _at_the_pointer(calls: Sequence[Call]) -> list[Call]:
-    """Add points to clicks that name none: the place where the code before them put the pointer, as pyautogui does."""
-    placed: list[Call] = []
-    pointer: dict[str, Any] = {}
-    for call in calls:
-        at = {axis: call.arguments[axis] for axis in "xy" if call.arguments.get(axis) is not None}
-        here = not at and call.name.rpartition(".")[2].lower().endswith("click")
-        placed.append(replace(call, arguments={**pointer, **call.arguments}) if here else call)
-        pointer = at if len(at) == 2 else pointer
-    return placed
 
 
 def _are_fractions(point: Sequence[Any]) -> bool:

@@ -33,6 +33,9 @@ CLICKS: Mapping[str, tuple[actions.Button, int]] = {
     "right_click": ("right", 1), "middle_click": ("middle", 1),
 }  # fmt: skip
 
+#: Arguments of a click. Any other may be a misnamed point, so such a click is not at the pointer.
+_OF_CLICKS = {"action", "coordinate", "point", "position", "button", "text", "modifiers", "duration", "interval"}
+
 _MAX_NOTCHES = 50
 _MAX_SECONDS = 60.0
 _MAX_ADDRESS = 4000
@@ -48,10 +51,11 @@ class Vocabulary:
 
     Args:
         grid: the grid of its points.
-        swipe_turns: the wheel's direction for each swipe direction.
         system_buttons: the key chords for a phone's buttons.
         pixels_per_notch: units of a scroll by `pixels` per notch (positive: up, and right).
-        notches_up_to: the largest amount of a scroll by `pixels` that means notches; 0 for none.
+        notches: notches of a scroll by `pixels` of any amount; 0 if the amount counts.
+        from_middle: whether a scroll without a point is at the middle of the screen, not at the pointer.
+        at_pointer: whether a click may omit its point, and then is at the pointer.
         held_in_text: whether the `text` of a click, drag or scroll names the held modifier keys.
         status: the status of a `terminate` without one; "" if it is required.
         wait_seconds: the duration of a wait without one.
@@ -60,10 +64,11 @@ class Vocabulary:
     """
 
     grid: Grid
-    swipe_turns: Mapping[str, str] = field(default_factory=dict)
     system_buttons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     pixels_per_notch: float = _WORDS["pixels_per_notch"]
-    notches_up_to: float = 0
+    notches: int = 0
+    from_middle: bool = False
+    at_pointer: bool = False
     held_in_text: bool = False
     status: str = ""
     wait_seconds: float = 1.0
@@ -74,17 +79,18 @@ class Vocabulary:
     def of(cls, data: Mapping[str, Any], grid: Grid) -> "Vocabulary":
         """Read the vocabulary from a `family.toml`, with defaults for missing values.
 
-        It uses the key `swipe`, the tables `system_button` and `names`, and keys of the tables `call`, `scroll`,
-        `terminate`, `wait` and `ask_user`.
+        It uses the tables `system_button` and `names`, and keys of the tables `call`, `scroll`, `terminate`, `wait` and
+        `ask_user`.
         """
-        scroll = data.get("scroll", {})
+        scroll, call = data.get("scroll", {}), data.get("call", {})
         return cls(
             grid,
-            _WORDS["swipes"].get(data.get("swipe"), {}),
             {name: tuple(keys) for name, keys in data.get("system_button", {}).items()},
             scroll.get("pixels_per_notch", _WORDS["pixels_per_notch"]),
-            scroll.get("notches_up_to", 0),
-            data.get("call", {}).get("held_in_text", False),
+            scroll.get("notches", 0),
+            scroll.get("from_middle", False),
+            call.get("at_pointer", False),
+            call.get("held_in_text", False),
             data.get("terminate", {}).get("status", ""),
             data.get("wait", {}).get("seconds", 1.0),
             data.get("ask_user", {}).get("question", ""),
@@ -113,7 +119,8 @@ def read_action(arguments: Mapping[str, Any], words: Vocabulary) -> Action[GridP
     call = _Arguments(name, arguments, words)
     if name in _WORDS["clicks"]:
         button, count = _WORDS["clicks"][name]
-        return actions.Click(call.point(), call.button() if name == "click" else button, count, call.held())
+        point = call.point_if_any() if words.at_pointer and call.values.keys() <= _OF_CLICKS else call.point()
+        return actions.Click(point, call.button() if name == "click" else button, count, call.held())
     if name in _WORDS["button_downs"]:
         return actions.ButtonDown(call.point_if_any(), call.button(_WORDS["button_downs"][name]))
     if name in _WORDS["button_ups"]:
@@ -148,7 +155,7 @@ class _Arguments:
             raise ArgumentError("off_screen" if error.reason == "off_screen" else "bad_point", str(error)) from error
 
     def point_if_any(self) -> GridPoint | None:
-        """Return the point of an action that may omit it: then the pointer's position, or the middle, is used."""
+        """Return the point of an action that may omit it: then the pointer's position is used."""
         return None if self.first("coordinate", "point", "position") in (None, [], "") else self.point()
 
     def button(self, usual: actions.Button = "left") -> actions.Button:
@@ -237,10 +244,10 @@ def _drag(call: _Arguments) -> Action[GridPoint]:
 
 
 def _swipe(call: _Arguments) -> Action[GridPoint]:
-    turn = call.words.swipe_turns.get(call.word("direction") or _swiped(call))
+    turn = _WORDS["swipes"].get(call.word("direction") or _swiped(call))
     if turn is None:
         raise ArgumentError("bad_argument", "a swipe needs a direction: up, down, left or right")
-    return _turned(call, turn, _WORDS["swipe_notches"])
+    return _turned(call, turn, _WORDS["usual_notches"], from_middle=True)
 
 
 def _swiped(call: _Arguments) -> str:
@@ -267,7 +274,7 @@ def _wheel(call: _Arguments, ways: tuple[str, ...], positive: Literal["up", "rig
     direction = call.word("direction")
     pixels = call.number("pixels")
     if direction in ways:
-        usual = _WORDS["swipe_notches"] if pixels is None else _pixels_in_notches(call, pixels)
+        usual = _WORDS["usual_notches"] if pixels is None else _pixels_in_notches(call, pixels)
         notches = call.amount("amount", "notches", "clicks", default=usual, most=_MAX_NOTCHES)
         return _turned(call, direction, _notches(notches))
     if not pixels:
@@ -278,17 +285,18 @@ def _wheel(call: _Arguments, ways: tuple[str, ...], positive: Literal["up", "rig
 
 
 def _pixels_in_notches(call: _Arguments, pixels: float) -> float:
-    amount, words = abs(pixels), call.words
-    return amount if amount <= words.notches_up_to else amount / words.pixels_per_notch
+    return call.words.notches or abs(pixels) / call.words.pixels_per_notch
 
 
 def _notches(amount: float) -> int:
     return max(1, min(_MAX_NOTCHES, round(amount)))
 
 
-def _turned(call: _Arguments, direction: str, notches: int) -> Action[GridPoint]:
+def _turned(call: _Arguments, direction: str, notches: int, *, from_middle: bool = False) -> Action[GridPoint]:
     dx, dy = _DIRECTIONS[direction]
-    point = None if call.values.get("coordinate") in (None, [], "") else call.point("coordinate")
+    point, grid = call.point_if_any(), call.words.grid
+    if point is None and (from_middle or call.words.from_middle):
+        point = GridPoint(grid.width / 2, grid.height / 2, grid)
     return actions.Scroll(point, dx * notches, dy * notches, call.held() if call.action != "swipe" else ())
 
 

@@ -121,7 +121,7 @@ class TargetFinder:
         ):
             return decision
         action, words = decision.actions[0], _wanted(decision)
-        if not isinstance(action, Click | LongPress) or not words:
+        if not isinstance(action, Click | LongPress) or action.point is None or not words:
             return decision
         if self._zoom == "auto" and not _may_be_off(seen, action.point):
             return decision

@@ -126,6 +126,10 @@ class Consent:
             emit(Warned(sentence))
         return situation
 
+    async def pointer(self, race: Race, worker: Worker) -> DesktopPoint | None:
+        """Return where the pointer is; None if the desktop does not say."""
+        return None if self.surroundings is None else await race(worker.call(self.surroundings.pointer))
+
     async def did(self, target: Action[DesktopPoint], race: Race, worker: Worker) -> None:
         """Record an action that was carried out. Later actions are judged by it, too."""
         if self.surroundings is not None and self.policy.mode != "never":

@@ -20,7 +20,9 @@ from agent.core.actions import (
     Remember,
     VisitPage,
     Wait,
+    at_pointer,
     describe,
+    missing_point,
     points_of,
     shorten,
 )
@@ -130,6 +132,7 @@ class Performer:
         self._observer = observer
         self._holding = HeldKeys(context, acting)
         self._sentence = Sentence(settings.instruction)
+        self._pointed: DesktopPoint | None = None  # where the last action left the pointer
 
     async def perform(
         self,
@@ -182,13 +185,25 @@ class Performer:
                 turn.emit(Acted(turn.step, turn.targets[index], False, dry_run, "", error, 0.0, index=index))
                 return False
         held = self._holding.held
-        target = held.effective(turn.targets[index])
+        target = await self._placed(held.effective(turn.targets[index]))
         attempt = _Attempt(index, target, held.judged(target))
         if index and self._context.hand.touches:  # between two answers, the thinking takes that long
             await self._race(asyncio.sleep(self._context.hand.rest.since + _NOTICED_WITHIN - time.monotonic()))
         judged = attempt.judged if isinstance(action, (*TOUCHING, CallTool)) else None
         may_be_done = judged is None or await self._may_be_done(turn, attempt, judged)
         return may_be_done and await self._do(turn, attempt, action)
+
+    async def _placed(self, target: Action[DesktopPoint]) -> Action[DesktopPoint]:
+        """Return an action that happens at the pointer with the pointer's place, so that it is judged there.
+
+        That is where the desktop says, or else where the run moved it last, as in a dry run.
+        """
+        if missing_point(target) is None:
+            return target
+        consent, at = self._context.consent, self._pointed
+        if self._context.hand.touches or at is None:
+            at = await consent.pointer(self._race, self._observing) or at
+        return target if at is None else at_pointer(target, at)
 
     async def _may_be_done(self, turn: _Turn, attempt: _Attempt, judged: Action[DesktopPoint]) -> bool:
         """Check an action with the policy and, if needed, the person, who may change it.
@@ -243,6 +258,7 @@ class Performer:
             done.notes.append(Note("failed", acted.error))
         else:
             self._holding.did(target)
+            self._pointed = next(reversed(points_of(target)), self._pointed)
             done.notes += [Note("dry_run")] if acted.dry_run else []
         if isinstance(action, CallTool):
             done.settled = None  # it may have changed the screen unobserved
