@@ -68,13 +68,14 @@ class RunOptions:
             values[one.name] = settings.get(one.name) if said is None else said
         stored = settings.get("policy")
         engine = given.engine or settings.get("engine") or "auto"
+        url = given.endpoint or settings.get("endpoint")
         values |= {
             "settings": settings,
             "engine": EngineChoice(
                 name=engine,
-                url=given.endpoint or settings.get("endpoint"),
+                url=url,
                 # A setting is for other runs; on the command line it is a mistake.
-                model=given.model or (settings.get("model") if engine != "literal" else None),
+                model=given.model or (settings.get("model") if url or engine != "literal" else None),
                 api_key=settings.api_key,
                 preset=given.preset,
             ),

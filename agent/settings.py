@@ -52,7 +52,8 @@ OPTIONS = (
     Option("runs", "runs", "folder of the recorded runs", "DIR", "path"),
     Option("images", "runs", choices=_IMAGES),
     Option("engine", "engine", "auto (default: the named endpoint, a running server, the graphics card, else the "
-           "literal engine), vllm, literal, or endpoint", "ENGINE", choices=("auto", "vllm", "literal", "endpoint")),
+           "literal engine), vllm, literal (an --endpoint then only reads what is beyond it), or endpoint", "ENGINE",
+           choices=("auto", "vllm", "literal", "endpoint")),
     Option("endpoint", "engine", "an OpenAI-compatible endpoint, for example 127.0.0.1:8000; or openai, anthropic, "
            "gemini", "URL"),
     Option("model", "engine", "the model: of the endpoint, or for vllm a name (MAI-UI-8B), a repository or a folder",

@@ -289,10 +289,11 @@ class Workplace:
         return engine
 
 
-def _literal_engine() -> Engine:
+def _literal_engine(choice: EngineChoice) -> Engine:
     from agent.literal.client import literal_engine
+    from agent.record.redactor import Redactor
 
-    return literal_engine()
+    return literal_engine(choice, Redactor().text)
 
 
 class Desk:

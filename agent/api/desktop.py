@@ -13,7 +13,7 @@ from agent.core.actions import Button
 from agent.core.keys import UnknownKeyError
 from agent.core.keys import chord as keys_of
 from agent.events.run_events import Event
-from agent.literal.client import literal_engine
+from agent.literal.client import goals_engine
 from agent.literal.goals import Choose, Click, Close, Goal, Open, Press, SetValue, Target, Toggle, Type
 from agent.options import RunOptions
 from agent.run.control.worker import Worker
@@ -196,7 +196,7 @@ class AsyncDesktop:
             await asyncio.wait([self._running])
 
     async def _carry_out(self, instruction: str, goals: Sequence[Goal] | None, stop: StopSwitch) -> Result:
-        engine = None if goals is None else literal_engine(goals)
+        engine = None if goals is None else goals_engine(goals)
         job = await asyncio.to_thread(self._workplace.job, instruction, stop, engine)
         self.bundles.append(job.recorder.path)
         gathered = Gatherer(instruction, job.recorder.path)

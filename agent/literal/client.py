@@ -4,18 +4,22 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
+from agent.core.notes import without_notes
 from agent.families.base import Call, PromptRequest
 from agent.families.literal.family import FUNCTION, render
 from agent.literal.engine import BadRequestError, Engine
 from agent.literal.find.reader import WHO
-from agent.literal.goals import Goal
+from agent.literal.goals import Goal, Reading
+from agent.literal.language.asked_model import AskedModel
+from agent.literal.language.grammar import read_instruction
+from agent.literal.language.sentences import NotUnderstoodError
 from agent.model import engines as model_engine
 from agent.model.asking import Completion, Delta, OnProgress
-from agent.model.endpoint import Endpoint, Limits
+from agent.model.endpoint import Endpoint, EngineChoice, Limits
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest
 from agent.screen.ocr import data_folder
-from foundation.chat_stream import Answer
+from foundation.chat_stream import Answer, Usage
 
 #: The engine in this process. OCR works best on the full resolution: no pixel budget.
 _ENDPOINT = Endpoint("literal", "", "mai-agent-literal", "literal", Limits(max_pixels=16_777_216))
@@ -26,11 +30,14 @@ class LiteralClient:
 
     Args:
         goals: what to do, whatever the instruction says; None to read the instruction.
+        model: reads what is beyond the grammar; None for no such model.
     """
 
-    def __init__(self, goals: Sequence[Goal] | None = None) -> None:
+    def __init__(self, goals: Sequence[Goal] | None = None, model: AskedModel | None = None) -> None:
         data_folder(WHO)  # fail at once if tesseract's data is missing
-        self._engine = Engine() if goals is None else Engine(understand=lambda _: list(goals))
+        self._model = model
+        self._asked: dict[str, Reading | NotUnderstoodError] = {}  # what the model made of instructions
+        self._engine = Engine(understand=self._understand if goals is None else lambda _: Reading(list(goals)))
 
     @property
     def endpoint(self) -> Endpoint:
@@ -44,25 +51,73 @@ class LiteralClient:
     async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
         """See `ModelClient.complete`."""
         began = time.monotonic()
-        text = await asyncio.to_thread(self._answer, request)  # OCR takes up to a second
+        prompt = request.native.get("prompt")
+        if not isinstance(prompt, PromptRequest):
+            raise _cannot("it is no request of the literal family")
+        usage = Usage()
+        if self._model is not None:
+            usage = await self._ask(self._model, without_notes(prompt.instruction), on_progress)
+        text = await asyncio.to_thread(self._answer, prompt)  # OCR takes up to a second
         on_progress(Delta(text))
         took = (time.monotonic() - began) * 1000
-        return Completion(Answer(text, finish_reason="stop"), took, took, len(request.images()))
+        return Completion(Answer(text, finish_reason="stop", usage=usage), took, took, len(request.images()))
 
     async def aclose(self) -> None:
         """See `ModelClient.aclose`."""
+        if self._model is not None:
+            await self._model.aclose()
 
-    def _answer(self, request: ChatRequest) -> str:
-        prompt = request.native.get("prompt")
+    async def _ask(self, model: AskedModel, instruction: str, on_progress: OnProgress) -> Usage:
+        """Ask the model once for each instruction that the grammar does not understand. Return what that took."""
+        if not instruction or instruction in self._asked:
+            return Usage()
         try:
-            if not isinstance(prompt, PromptRequest):
-                raise BadRequestError("it is no request of the literal family")
+            self._asked[instruction] = await asyncio.to_thread(_read, instruction)
+        except NotUnderstoodError as why_not:
+            try:
+                self._asked[instruction], usage = await model.read(instruction, why_not, on_progress)
+                return usage
+            except NotUnderstoodError as error:
+                self._asked[instruction] = error
+        return Usage()
+
+    def _understand(self, instruction: str) -> Reading:
+        """Raises NotUnderstoodError."""
+        asked = self._asked.get(instruction) or _read(instruction)
+        if isinstance(asked, NotUnderstoodError):
+            raise asked
+        return asked
+
+    def _answer(self, prompt: PromptRequest) -> str:
+        try:
             reply = self._engine.reply(prompt)
         except BadRequestError as error:
-            raise ModelError("refused", f"The literal engine cannot answer this: {error}.", "") from error
+            raise _cannot(str(error)) from error
         return render(reply.thought, Call(FUNCTION, reply.arguments))
 
 
-def literal_engine(goals: Sequence[Goal] | None = None) -> model_engine.Engine:
-    """Return the literal engine, see `LiteralClient`. Raises EnvironmentLacksError if tesseract's data is missing."""
+def _read(instruction: str) -> Reading:
+    return Reading(read_instruction(instruction))
+
+
+def _cannot(why: str) -> ModelError:
+    return ModelError("refused", f"The literal engine cannot answer this: {why}.", "")
+
+
+def goals_engine(goals: Sequence[Goal]) -> model_engine.Engine:
+    """Return the literal engine for these goals. Raises EnvironmentLacksError if tesseract's data is missing."""
     return model_engine.Engine("literal", _ENDPOINT, family="literal", client=LiteralClient(goals))
+
+
+def literal_engine(choice: EngineChoice, mask: Callable[[str], str] = lambda text: text) -> model_engine.Engine:
+    """Return the literal engine; if an address is named, its model reads what is beyond the grammar.
+
+    `mask` masks secrets in what leaves this computer. Raises EnvironmentLacksError: tesseract's data is missing, or
+    something that a named cloud provider needs. UsageError: the address is invalid.
+    """
+    if choice.url is None:
+        return model_engine.Engine("literal", _ENDPOINT, family="literal", client=LiteralClient())
+    named = model_engine.named_endpoint(choice).endpoint
+    where = "" if named.is_local else f"What the literal engine does not understand is sent to {named.host}, as text."
+    client = LiteralClient(model=AskedModel(named, mask))
+    return model_engine.Engine("literal", _ENDPOINT, remark=where, family="literal", client=client)

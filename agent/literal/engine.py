@@ -20,7 +20,7 @@ from agent.literal.do.proof import leads, shown_by_sum, shown_late
 from agent.literal.do.pursue import pursue
 from agent.literal.find.reader import Reader
 from agent.literal.find.scene import Scene
-from agent.literal.goals import ArrangeWindow, Click, Close, Goal, Open, Press, Type, Wait
+from agent.literal.goals import ArrangeWindow, Click, Close, Goal, Open, Press, Reading, Type, Wait
 from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.language.wording import UNDERSTOOD, describe_goal
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _INSTEAD = re.compile(r"[,;]?\s*\binstead\b[.!]?\s*$|^\s*instead,?\s+", re.IGNORECASE)
+_YES = ("y", "yes")
 _SKIP = re.compile(r"\s*(?:please )?skip\b", re.IGNORECASE)
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 40
@@ -59,13 +60,13 @@ class Engine:
 
     Args:
         read: returns an outline of the words in a screenshot, for screens without an accessibility tree.
-        understand: returns the goals of an instruction.
+        understand: returns the reading of an instruction. Raises NotUnderstoodError.
     """
 
     def __init__(
         self,
         read: "Callable[[Image], Outline] | None" = None,
-        understand: Callable[[str], list[Goal]] = read_instruction,
+        understand: Callable[[str], Reading] = lambda instruction: Reading(read_instruction(instruction)),
     ) -> None:
         self._read = read or Reader().outline
         self._understand = understand
@@ -95,8 +96,9 @@ class Engine:
             self._run.take(prompt.steps[-1])
             return self._run
         environ = {str(name): str(value) for name, value in prompt.options.get("environ", {}).items()}
-        goals = self._understand(without_notes(prompt.instruction))
-        self._run = run = _Run(prompt.instruction, goals, Names.told(environ))
+        reading = self._understand(without_notes(prompt.instruction))
+        asks = prompt.options.get("asks") is True
+        self._run = run = _Run(prompt.instruction, reading, Names.told(environ), asks=asks)
         for note in read_notes(prompt.instruction):
             run.hear(note)
         for step in prompt.steps:
@@ -121,9 +123,10 @@ class Engine:
 class _Run:
     """One run: its goals, and the steps of the current goal."""
 
-    def __init__(self, instruction: str, goals: list[Goal], names: Names) -> None:
+    def __init__(self, instruction: str, reading: Reading, names: Names, *, asks: bool) -> None:
         self.now = Now(Scene(Outline(Size(1, 1), ())), names=names)
-        self._instruction, self._goals = instruction, goals
+        self._instruction, self._goals, self._by = instruction, list(reading.goals), reading.by
+        self._asks = asks  # before a model's reading is done
         self._unclear: list[str] = []  # messages of the person that were not understood
         self._said: list[str] = []  # sentences for the next answer's thought
         self._reached: list[Done] = []
@@ -184,6 +187,8 @@ class _Run:
     def _follow(self) -> Generator[Step, Move, Reply]:
         """Yield the steps of the run; return its final answer."""
         part = 0
+        if self._by and not (yield from self._agreed()):
+            return self._fail("So I did nothing.")
         while part < len(self._goals):  # the person may add goals meanwhile
             known = self.now.changes
             verdict = yield from self._pursue(part)
@@ -200,6 +205,18 @@ class _Run:
             if part == len(self._goals):
                 yield from self._look_once_more()
         return self._finish()
+
+    def _agreed(self) -> Steps[bool]:
+        """Show a model's reading of the instruction. Return whether the person agrees, if they are to be asked."""
+        read = "; ".join(f"{number}) {describe_goal(goal)}" for number, goal in enumerate(self._goals, 1))
+        told = f"I do not understand the sentence myself. {self._by} reads it as: {read}."
+        if not self._asks:
+            self._said.append(told)
+            return True
+        move = yield Step(told, {"action": "ask_user", "question": f"{told} Shall I do that? (yes or no)"})
+        agreed = move.reply.strip(" .!").casefold() in _YES
+        self._said.append(f"You {'agreed' if agreed else 'did not agree'} to what {self._by} read.")
+        return agreed
 
     def _look_once_more(self) -> Steps[None]:
         """Wait for what shows the goals that nothing shows yet: settings, files and the clipboard are told late."""

@@ -1,9 +1,14 @@
 """The goals of an instruction, which the engine pursues one after the other."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from agent.core.actions import Button
+
+#: Marks a field whose text stands in the instruction; one whose text stands there in quotation marks, if a model reads.
+SAID, QUOTED = "as it stands in the instruction", "as it stands in the instruction in quotation marks"
+Said: TypeAlias = Annotated[str, SAID]
+Quoted: TypeAlias = Annotated[str, QUOTED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class SetValue:
 class Type:
     """Type text into the focused element or a named field."""
 
-    text: str
+    text: Quoted
     into: Target | None = None
     replace: bool = False  # replace the present text ("set the name to X") instead of adding to it
 
@@ -86,7 +91,7 @@ class Type:
 class Scroll:
     """Scroll by some notches, or `to_end`."""
 
-    direction: str
+    direction: Literal["up", "down", "left", "right"]
     notches: int = 5
     to_end: bool = False
     inside: str = ""
@@ -125,7 +130,7 @@ class ArrangeWindow:
 class MakeFolder:
     """Create a folder in the file manager."""
 
-    name: str
+    name: Said
     where: str = ""  # a folder's name; "" for the open folder, or the home folder
 
 
@@ -133,8 +138,8 @@ class MakeFolder:
 class Rename:
     """Rename a file or folder in the file manager."""
 
-    old: str
-    new: str
+    old: Said
+    new: Said
     where: str = ""
 
 
@@ -142,7 +147,7 @@ class Rename:
 class Trash:
     """Move a file or folder to the trash in the file manager."""
 
-    name: str
+    name: Said
     where: str = ""
 
 
@@ -150,7 +155,7 @@ class Trash:
 class Transfer:
     """Move or copy a file or folder into another folder in the file manager."""
 
-    name: str
+    name: Said
     to: str  # a folder's name or path
     where: str = ""
     copy: bool = False
@@ -160,8 +165,8 @@ class Transfer:
 class ReplaceText:
     """Replace a text in the document of the front window."""
 
-    old: str
-    new: str
+    old: Quoted
+    new: Quoted
     all: bool = False  # each occurrence; else there must be only one
 
 
@@ -169,8 +174,8 @@ class ReplaceText:
 class WriteFile:
     """Write a text in an editor, and save it if a name is given."""
 
-    text: str
-    save_as: str = ""  # a file name or path; "" to leave it unsaved
+    text: Quoted
+    save_as: Said = ""  # a file name or path; "" to leave it unsaved
     editor: str = ""  # the application; "" for the text editor
 
 
@@ -178,7 +183,7 @@ class WriteFile:
 class SaveAs:
     """Save the document in the front window, under its own name if `name` is empty."""
 
-    name: str = ""
+    name: Said = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,3 +198,11 @@ Goal: TypeAlias = (
     Open | Press | Click | Toggle | Choose | SetValue | Type | Scroll | Wait | Close | CloseOthers | ArrangeWindow
     | MakeFolder | Rename | Trash | Transfer | ReplaceText | WriteFile | SaveAs | Calculate
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an instruction means."""
+
+    goals: list[Goal]
+    by: str = ""  # the model that read it; "" for the grammar

@@ -82,7 +82,7 @@ _WHY_LITERAL = (
 
 def choose_engine(
     choice: EngineChoice,
-    literal: Callable[[], Engine],
+    literal: Callable[[EngineChoice], Engine],
     tell: Tell = lambda _: None,
     check_stop: CheckStop = lambda: None,
     ask: Ask | None = None,
@@ -93,7 +93,7 @@ def choose_engine(
 
     Args:
         choice: what the person asked for.
-        literal: starts the literal engine.
+        literal: starts the literal engine, which may have the named endpoint read what it does not understand.
         tell: receives sentences about a server's start.
         check_stop: raises if the person wants to stop.
         ask: asks the person a yes/no question (may something be installed?); None if nobody can be asked.
@@ -108,7 +108,8 @@ def choose_engine(
         case "endpoint":
             return named_endpoint(choice)
         case "literal":
-            return replace(literal(), remark=remark)
+            engine = literal(choice)
+            return replace(engine, remark=" ".join(filter(None, (remark, engine.remark))))
         case "vllm":
             return local_server(choice, tell, check_stop, ask)
     raise UsageError(f"There is no engine {name!r}.", f"Engines are: {', '.join(ENGINE_NAMES)}.")
@@ -132,7 +133,7 @@ def _check_used(choice: EngineChoice, name: str) -> None:
 
     Raises UsageError; EnvironmentLacksError: only the literal engine is there, and a model is named.
     """
-    if name == "literal" and choice.model is not None:
+    if name == "literal" and choice.model is not None and choice.url is None:
         if choice.name == "auto":
             raise EnvironmentLacksError(
                 f"Nothing serves the model {choice.model!r}: {why_no_server()}",
@@ -141,7 +142,7 @@ def _check_used(choice: EngineChoice, name: str) -> None:
             )
         raise UsageError(
             f"The literal engine has no model, so {choice.model!r} means nothing to it.",
-            "Leave out --model, or --engine literal.",
+            "Leave out --model, or --engine literal; or name with --endpoint who serves it, to read what is beyond it.",
         )
     if choice.preset is not None and name in ("literal", "endpoint"):
         raise UsageError(

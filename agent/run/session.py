@@ -92,13 +92,13 @@ async def run(
         actor = models["actor"]
         chosen = request.family_options.get(actor.family.facts.name, {})
         settings = replace(request.settings, options={**request.settings.options, **chosen})
-        settings = _fitted(settings, actor, request.environ)
+        settings = _fitted(settings, actor, request)
         real = request.open_desktop(stop, request.monitor, request.environ)
         opened.callback(real.close)
         viewport = real.screen.grab().viewport
         models |= await race(_aimed(request, settings, models, viewport.captured))
         actor = models["actor"]
-        settings = _fitted(settings, actor, request.environ)
+        settings = _fitted(settings, actor, request)
         # A disposable desktop has no terminal window that runs mai-agent, so `ours` is off there.
         environ = os.environ if request.environ is None else request.environ
         languages, unread = reading_languages(environ)
@@ -187,7 +187,7 @@ def _relief(request: Request, actor: ServedModel, relief: ServedModel | None, gr
     name = relief.family.facts.name
     prompt = request.system_prompt(name) if name == actor.family.facts.name else None
     options = {**request.settings.options, **request.family_options.get(name, {})}
-    settings = _fitted(replace(request.settings, see=None, options=options), relief, request.environ)
+    settings = _fitted(replace(request.settings, see=None, options=options), relief, request)
     join = partial(fallback_model, relief, settings, ground, leaving, request.mask, prompt)
     return FallbackModel(relief.endpoint, join, leaving, request.relief_steps, request.bundle)
 
@@ -196,15 +196,14 @@ def _never() -> DecidingModel:
     raise EnvironmentLacksError("The model that may take over was not asked what it is.")
 
 
-def _fitted(settings: RunSettings, actor: ServedModel, environ: Mapping[str, str] | None) -> RunSettings:
+def _fitted(settings: RunSettings, actor: ServedModel, request: Request) -> RunSettings:
     """Adapt the settings to the model's limits and kind. Raises UsageError."""
     # It knows where settings are on some desktops, by their names in the desktop's language
     if actor.endpoint.kind == "literal":
-        told = os.environ if environ is None else environ
+        told = os.environ if request.environ is None else request.environ
         where = {name: told[name] for name in _TELLS_DESKTOP if name in told}
-        settings = replace(
-            settings, options={**settings.options, "environ": where}, own_engine=True, loop_rule=_OWN_LOOP_RULE
-        )
+        options = {"environ": where, "asks": request.policy.mode != "never" and not settings.dry_run}
+        settings = replace(settings, options={**settings.options, **options}, own_engine=True, loop_rule=_OWN_LOOP_RULE)
     facts = actor.family.facts
     if not actor.family.acts:
         raise UsageError(

@@ -9,7 +9,7 @@ from agent.core.notes import Note
 from agent.literal.do.now import Now, WhichError
 from agent.literal.engine import Engine
 from agent.literal.find.scene import Scene
-from agent.literal.goals import Click, SetValue, Target
+from agent.literal.goals import Click, Reading, SetValue, Target
 from agent.screen.outline import ShownWindow
 from tests.literal import made_up
 from tests.literal.made_up import (
@@ -36,7 +36,7 @@ def follow(engine, instruction, *screens, notes=None):
     """The replies to an instruction, or to a goal, one a screen."""
     if not isinstance(instruction, str):
         goal, instruction = instruction, "do it"
-        engine = Engine(lambda _: outline(), lambda _: [goal])
+        engine = Engine(lambda _: outline(), lambda _: Reading([goal]))
     return made_up.follow(instruction, *screens, notes=notes, engine=engine)
 
 

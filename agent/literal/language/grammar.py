@@ -36,7 +36,13 @@ from agent.literal.language.phrases import Phrase, find_phrase, wanted
 from agent.literal.language.refusals import check_refusals
 from agent.literal.language.rules import BUILDERS, all_rules
 from agent.literal.language.rules.base import times
-from agent.literal.language.sentences import NotUnderstoodError, Part, split_instruction, without_courtesy
+from agent.literal.language.sentences import (
+    FinalRefusalError,
+    NotUnderstoodError,
+    Part,
+    split_instruction,
+    without_courtesy,
+)
 from agent.literal.language.suggestions import nearest
 from agent.literal.language.targets import place_name
 from agent.literal.vocabulary import lexicon, quotes
@@ -127,7 +133,7 @@ def _read_literally(reading: _Reading, text: str, quoted: list[str]) -> _Reading
 
 def _with_goals(reading: _Reading, goals: list[Goal]) -> _Reading:
     """Return the reading with the goals of another part added."""
-    _check_secrets(goals)
+    check_secrets(goals)
     if reading.place:
         if any(isinstance(goal, Open) for goal in goals) and len(reading.goals) > reading.at:
             reading = replace(reading, place="")
@@ -149,13 +155,13 @@ def _read_part(part: Part) -> list[Goal]:
     raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
 
 
-def _check_secrets(goals: Sequence[Goal]) -> None:
-    """Raise NotUnderstoodError for goals that would enter a password or the like."""
+def check_secrets(goals: Sequence[Goal]) -> None:
+    """Raise FinalRefusalError for goals that would enter a password or the like."""
     for goal in goals:
         match goal:
             case Choose(_, Target() as target) | SetValue(target) | Type(_, Target() as target):
                 if _SECRET.search(f"{target.name} {target.whole}"):
-                    raise NotUnderstoodError("I do not enter passwords or the like: please do that yourself.")
+                    raise FinalRefusalError("I do not enter passwords or the like: please do that yourself.")
 
 
 def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:

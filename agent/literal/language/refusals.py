@@ -6,7 +6,7 @@ Ignoring them would make the engine do the opposite of the request. They are all
 import re
 from functools import cache
 
-from agent.literal.language.sentences import NotUnderstoodError
+from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError, split_instruction
 from agent.literal.vocabulary import lexicon
 
 _CONDITION = (
@@ -65,17 +65,33 @@ _WHY = {
     "left": "I do not understand what “{}” adds: leave it out, or say what to do in other words",
 }
 
+#: What stays refused, also if a model reads the instruction.
+_FINAL = frozenset({"condition", "time"})
 
-def check_refusals(text: str) -> None:
-    """Raise NotUnderstoodError for the first word that the engine cannot follow, with advice."""
+
+def check_refusals(text: str, *, final_only: bool = False) -> None:
+    """Raise NotUnderstoodError for the first word that the engine cannot follow, with advice.
+
+    The error is a FinalRefusalError if no reading could do what the word says; with `final_only` it always is.
+    """
     harmless = [match.span() for match in _HARMLESS.finditer(text)]
     for match in _WORDS.finditer(text):
         if any(start <= match.start() < end for start, end in harmless) or (
             match["left"] is None and _in_label(text, match)
         ):
             continue
-        why = _WHY[match.lastgroup or "condition"].format(match[0])
-        raise NotUnderstoodError(f"{why}. If it is part of a name, put the name in quotation marks.")
+        kind = match.lastgroup or "condition"
+        if final_only and kind not in _FINAL:
+            continue
+        error = FinalRefusalError if kind in _FINAL else NotUnderstoodError
+        why = _WHY[kind].format(match[0])
+        raise error(f"{why}. If it is part of a name, put the name in quotation marks.")
+
+
+def check_final(instruction: str) -> None:
+    """Raise FinalRefusalError if an instruction says anything that no reading of it could do."""
+    for piece in split_instruction(instruction)[0]:
+        check_refusals(piece, final_only=True)
 
 
 def _in_label(text: str, match: re.Match[str]) -> bool:

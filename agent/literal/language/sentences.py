@@ -22,6 +22,10 @@ class NotUnderstoodError(ValueError):
     """A part of the instruction that the grammar does not know."""
 
 
+class FinalRefusalError(NotUnderstoodError):
+    """A part that is not done as it is said, however it is read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One part of an instruction."""

@@ -39,7 +39,7 @@ def describe_goal(goal: Goal) -> str:
     """Describe a goal."""
     match goal:
         case Open(name, _, inside):
-            return f"open “{name}”" + (f" in “{inside}”" if inside else "")
+            return f"open “{name}”{_in(inside)}"
         case Press(keys):
             return f"press {'+'.join(keys)}"
         case Click(target, button, count):
@@ -66,14 +66,14 @@ def describe_goal(goal: Goal) -> str:
         case ArrangeWindow(how, target):
             verb = "bring to the front:" if how == "focus" else f"{how}:"
             return f"{verb} {f'“{target}”' if target else 'the window'}"
-        case MakeFolder(name):
-            return f"create the folder “{name}”"
-        case Rename(old, new):
-            return f"rename “{old}” to “{new}”"
-        case Trash(name):
-            return f"move “{name}” to the trash"
-        case Transfer(name, to, _, copy):
-            return f"{'copy' if copy else 'move'} “{name}” to “{to}”"
+        case MakeFolder(name, where):
+            return f"create the folder “{name}”{_in(where)}"
+        case Rename(old, new, where):
+            return f"rename “{old}”{_in(where)} to “{new}”"
+        case Trash(name, where):
+            return f"move “{name}”{_in(where)} to the trash"
+        case Transfer(name, to, where, copy):
+            return f"{'copy' if copy else 'move'} “{name}”{_in(where)} to “{to}”"
         case ReplaceText(old, new):
             return f"replace {shorten(old, _LONGEST)} with {shorten(new, _LONGEST)}"
         case WriteFile(text, save_as):
@@ -93,4 +93,8 @@ def describe_target(target: Target) -> str:
     words = " ".join(filter(None, (ordinal, kind, named)))
     words = f"the {words}" if ordinal or not named else words
     under = f" under “{target.under}”" if target.under else ""
-    return words + under + (f" in “{target.inside}”" if target.inside else "")
+    return words + under + _in(target.inside)
+
+
+def _in(place: str) -> str:
+    return f" in “{place}”" if place else ""

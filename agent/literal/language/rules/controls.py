@@ -8,7 +8,7 @@ from typing import Literal
 from agent.core.actions import Button
 from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, SetValue, Target, Toggle, Type
 from agent.literal.language.rules.base import Groups, builders, fragment, is_described, times
-from agent.literal.language.sentences import NotUnderstoodError, Part
+from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError, Part
 from agent.literal.language.targets import place_name, read_target, read_targets, split_list
 from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.numbers import amount_of
@@ -39,7 +39,7 @@ _MACHINES = re.compile(
 def _toggle(part: Part, match: Groups) -> list[Goal]:
     on = match["state"].casefold() in _ON
     if re.fullmatch(r"(?:the |my |this )?(?:computer|pc|machine|laptop|system)", match["what"], re.IGNORECASE):
-        raise NotUnderstoodError("I do not switch the computer itself on or off.")
+        raise FinalRefusalError("I do not switch the computer itself on or off.")
     targets = read_targets(part, match["what"], split_two=True)
     return [
         Click(target) if on and target.role in ("page tab", "menu", "menu item") else Toggle(target, on)

@@ -1,6 +1,7 @@
 """Builders for keys, text, scrolling and waiting."""
 
 import re
+from typing import Any
 
 from agent.core.keys import MODIFIERS, UnknownKeyError, chord
 from agent.literal.goals import Click, Goal, Press, Scroll, SetValue, Target, Type, Wait
@@ -83,12 +84,12 @@ def _search(part: Part, match: Groups) -> list[Goal]:
 
 
 def _scroll(part: Part, match: Groups) -> list[Goal]:
-    direction = (match["direction"] or "down").lower()
+    direction: Any = (match["direction"] or "down").lower()
     inside = place_name(part, match["inside"] or match["what"]) if match["inside"] or match["what"] else ""
     if match["all"] and not match["end"]:
         return [Scroll(direction, 10, to_end=True, inside=inside)]
     if match["end"]:
-        end = {"top": "up", "beginning": "up", "start": "up"}.get(match["end"].lower(), "down")
+        end: Any = {"top": "up", "beginning": "up", "start": "up"}.get(match["end"].lower(), "down")
         return [Scroll(end, 10, to_end=True, inside=inside)]
     amount = int(number_of(match["amount"]) or 0) if match["amount"] else 0
     per_time = 5 if match["unit"].lower().startswith(("time", "page")) or match["amount"] in ("once", "twice") else 1

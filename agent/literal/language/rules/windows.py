@@ -6,7 +6,7 @@ from typing import Literal
 
 from agent.literal.goals import ArrangeWindow, Choose, Click, Close, CloseOthers, Goal, Open, Target, Toggle
 from agent.literal.language.rules.base import Groups, builders, fragment
-from agent.literal.language.sentences import NotUnderstoodError, Part
+from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError, Part
 from agent.literal.language.targets import place_name, read_target, split_list
 from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.places import is_switch
@@ -115,7 +115,7 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     ):
         return Open(part.shown(match["name"] or match["before"]), "application", place, anew)
     if part.quotation(bare) is None and _COMMAND.search(shown):
-        raise NotUnderstoodError(f"I do not run commands (“{shown}”): name an application, a folder or a file.")
+        raise FinalRefusalError(f"I do not run commands (“{shown}”): name an application, a folder or a file.")
     return Open(shown, "file" if _FILE_NAME.fullmatch(shown) else "", place, anew)
 
 

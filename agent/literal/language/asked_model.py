@@ -1,0 +1,85 @@
+"""Asks a text model once how to read an instruction that is beyond the grammar."""
+
+import json
+from collections.abc import Callable, Sequence
+
+from agent.families.base import ParseFailure
+from agent.families.shared.json_calls import as_text, split_thought
+from agent.families.shared.lenient_json import JsonFailure, first_object
+from agent.literal.goals import Reading
+from agent.literal.language.goal_json import BadReadingError, read_goals, schema
+from agent.literal.language.grammar import check_secrets
+from agent.literal.language.refusals import check_final
+from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError
+from agent.model.asking import ModelClient, OnProgress
+from agent.model.clients import client_of
+from agent.model.endpoint import Endpoint
+from agent.model.masked_client import MaskedClient
+from agent.model.request import ChatRequest, Message, Sampling
+from foundation.chat_stream import Usage
+from foundation.errors import MaiError
+
+_SYSTEM = """\
+You translate one instruction for a desktop computer into goals, which a program then reaches one after the other. The \
+instruction may be in any language. Answer with one JSON object {{"goals": [...]}} of this JSON Schema and nothing else:
+{schema}
+Leave out optional fields of which the instruction says nothing. Copy texts to type, names of files and folders, and \
+numbers exactly as they stand in the instruction; what is to be typed stands there in quotation marks. Name settings \
+and applications in plain English ("dark mode", "text editor"); copy other labels as they stand. An empty string is \
+the window in front, the default application or the place that is open. Add nothing that the instruction does not say. \
+If any part of it cannot be said by these goals, answer {{"goals": []}}: a condition, a time to wait for, a text that \
+you would have to make up, something that is not named, a question, a command for a shell, a password or a payment."""
+
+
+class AskedModel:
+    """A text model that reads instructions.
+
+    Args:
+        endpoint: where it is served.
+        mask: masks secrets in what leaves this computer.
+    """
+
+    def __init__(self, endpoint: Endpoint, mask: Callable[[str], str]) -> None:
+        asked = client_of(endpoint)
+        self._client: ModelClient = asked if endpoint.is_local else MaskedClient(asked, mask)
+
+    async def read(
+        self, instruction: str, why_not: NotUnderstoodError, on_progress: OnProgress
+    ) -> tuple[Reading, Usage]:
+        """Return the model's reading. Raises NotUnderstoodError: there is none; or `why_not`, if there must be none."""
+        if isinstance(why_not, FinalRefusalError):
+            raise why_not
+        check_final(instruction)
+        try:
+            endpoint = await self._client.discover()
+            done = await self._client.complete(_request(instruction), on_progress)
+        except MaiError as error:
+            raise NotUnderstoodError(f"{why_not} No model could be asked how to read it: {error}") from error
+        name = endpoint.model or endpoint.host
+        try:
+            goals = read_goals(_object_in(as_text(done.answer)), instruction)
+        except BadReadingError as error:
+            raise NotUnderstoodError(f"{why_not} {name} read it, but {error}.") from error
+        check_secrets(goals)
+        if not goals:
+            raise NotUnderstoodError(f"{why_not} {name} found no reading either.")
+        return Reading(goals, name), done.answer.usage
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+def _request(instruction: str) -> ChatRequest:
+    form = schema()
+    system = _SYSTEM.format(schema=json.dumps(form, separators=(",", ":")))
+    chat: Sequence[Message] = (Message.text("system", system), Message.text("user", instruction))
+    return ChatRequest(chat, Sampling(), schema=form, template_arguments={"enable_thinking": False})
+
+
+def _object_in(text: str) -> str:
+    _, rest = split_thought(text)
+    found = JsonFailure("none", "") if rest is None else first_object(rest, closed=False)
+    if isinstance(found, JsonFailure | ParseFailure):
+        raise BadReadingError("its answer holds no JSON")
+    return json.dumps(found[0], ensure_ascii=False)

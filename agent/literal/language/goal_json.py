@@ -1,0 +1,156 @@
+"""Goals as JSON, for a model that reads an instruction: their schema, and the strict way back.
+
+Both follow from the dataclasses of `goals`. A model's reading is used only if nothing in it is made up and nothing that
+the person wrote as it is, a quotation or a number, is left out.
+"""
+
+import dataclasses
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints
+
+from typing_extensions import TypedDict
+
+from agent.core.keys import UnknownKeyError, chord
+from agent.literal.goals import QUOTED, SAID, Goal, Press, Target
+from agent.literal.vocabulary.quotes import hide_quotes
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+#: Most goals of one reading.
+_MOST = 12
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+
+
+class BadReadingError(ValueError):
+    """A model's answer is no reading of the instruction; says why, as a clause."""
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of a reading."""
+    return _reading_form().json_schema()
+
+
+def read_goals(answer: str, instruction: str) -> list[Goal]:
+    """Return the goals of an answer; none if the model found none. Raises BadReadingError."""
+    from pydantic import ValidationError
+
+    try:
+        reading: Any = _reading_form().validate_json(answer)
+    except ValidationError as error:
+        raise BadReadingError(f"it is not of the form that was asked for ({error.errors()[0]['msg']})") from error
+    goals: list[Goal] = [_made(*next(iter(one.items()))) for one in reading["goals"]]
+    goals = [dataclasses.replace(goal, keys=_chord(goal)) if isinstance(goal, Press) else goal for goal in goals]
+    if goals:
+        _check(goals, unicodedata.normalize("NFC", instruction))
+    return goals
+
+
+def _check(goals: Sequence[Goal], instruction: str) -> None:
+    """Raise BadReadingError if the goals say more or less than the instruction does."""
+    quoted: list[str] = []
+    rest = hide_quotes(instruction, quoted)
+    rest = re.sub("\x00\\d+\x00", " ", rest)
+    said, written = _said_in(goals)
+    for marker, text in said:
+        if marker is QUOTED and text not in quoted:
+            raise BadReadingError(f"it would type “{text}”, and you wrote that nowhere in quotation marks")
+        if text not in instruction:
+            raise BadReadingError(f"it names “{text}”, and you did not")
+    for quotation in quoted:
+        if not any(quotation.strip() in text for text in written):
+            raise BadReadingError(f"it leaves out “{quotation}”")
+    named, meant = _numbers([rest, *quoted]), _numbers(written)
+    if lost := _numbers([rest]) - meant:
+        raise BadReadingError(f"it leaves out the number {lost.pop():g}")
+    if named and (new := meant - named):
+        raise BadReadingError(f"it names the number {new.pop():g}, and you did not")
+
+
+def _said_in(value: Any) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the texts of goals that an instruction must hold, with their markers; and all their texts and numbers."""
+    said: list[tuple[str, str]] = []
+    written: list[str] = []
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        hints = get_type_hints(type(value), include_extras=True)
+        for one in dataclasses.fields(value):
+            held = getattr(value, one.name)
+            marker = _marker(hints[one.name])
+            said += [(marker, held)] if marker and held else []
+            more_said, more_written = _said_in(held) if held != one.default else ([], [])
+            said, written = said + more_said, written + more_written
+    elif isinstance(value, str):
+        written.append(value)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            more_said, more_written = _said_in(item)
+            said, written = said + more_said, written + more_written
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        written.append(f"{value:g}")
+    return said, written
+
+
+def _numbers(texts: Sequence[str]) -> set[float]:
+    return {abs(float(found.replace(",", "."))) for text in texts for found in _NUMBER.findall(text)}
+
+
+def _chord(goal: Press) -> tuple[str, ...]:
+    try:
+        return chord(goal.keys)
+    except UnknownKeyError as error:
+        raise BadReadingError(f"it presses no keys that there are: {error}") from error
+
+
+@cache
+def _reading_form() -> "TypeAdapter[Any]":
+    from pydantic import Field, TypeAdapter
+
+    named: Any = Union[tuple(_form(f"To{goal.__name__}", {goal.__name__: _form_of(goal)}) for goal in get_args(Goal))]  # noqa: UP007
+    return TypeAdapter(_form("Reading", {"goals": Annotated[list[named], Field(max_length=_MOST)]}))
+
+
+def _form_of(kind: type) -> Any:
+    """Return the form of a dataclass."""
+    from pydantic import Field
+
+    hints = get_type_hints(kind, include_extras=True)
+    fields: dict[str, Any] = {}
+    for one in dataclasses.fields(kind):
+        hint = hints[one.name]
+        described: Any = Annotated[_nested(hint), Field(description=_marker(hint))]
+        fields[one.name] = described if one.default is dataclasses.MISSING else NotRequired[described]
+    return _form(kind.__name__, fields, kind.__doc__)
+
+
+def _form(name: str, fields: dict[str, Any], doc: str | None = None) -> Any:
+    """Return a type of objects that have these fields and no other."""
+    typed: Any = TypedDict
+    form = typed(name, fields)
+    form.__pydantic_config__ = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+    form.__doc__ = doc
+    return form
+
+
+def _marker(hint: Any) -> str | None:
+    return next((mark for mark in getattr(hint, "__metadata__", ()) if mark in (SAID, QUOTED)), None)
+
+
+def _nested(hint: Any) -> Any:
+    if hint is Target:
+        return _form_of(Target)
+    if get_origin(hint) in (Union, UnionType):
+        return Union[tuple(map(_nested, get_args(hint)))]  # noqa: UP007
+    return hint
+
+
+def _made(kind: str, told: dict[str, Any]) -> Any:
+    """Return the dataclass of that name."""
+    kinds: dict[str, Any] = {one.__name__: one for one in (*get_args(Goal), Target)}
+    return kinds[kind](
+        **{name: _made("Target", value) if isinstance(value, dict) else value for name, value in told.items()}
+    )
