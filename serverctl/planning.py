@@ -17,6 +17,7 @@ from serverctl.plan.colocation import Part, plan_together
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.memory import MemoryTable, ProcessorTable, Seeds
+from serverctl.plan.quantization import QuantTable
 from serverctl.plan.speed import SpeedTable
 from serverctl.plan.tables import LimitTable, Presets, Tables
 
@@ -55,9 +56,16 @@ def limit_table() -> LimitTable:
     return LimitTable(tuple(load_config("gpus/tiers.toml")["tier"]), own)
 
 
+@cache
+def quantization_table() -> QuantTable:
+    """Load what each quantisation method needs."""
+    return QuantTable.read(load_config("vllm/quantization.toml"))
+
+
 def load_tables(models: tuple[Model, ...]) -> Tables:
     """Load all tables, with the current measurements."""
-    return Tables(load_presets(), memory_table(), limit_table(), read_measurements(), models)
+    measured = read_measurements()
+    return Tables(load_presets(), memory_table(), limit_table(), measured, models, quantization_table())
 
 
 def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:

@@ -45,6 +45,7 @@ class Model:
     reasoning_parser: str | None = None  # vLLM's reasoning parser; None if the model needs none
     quantized: tuple[Quantized, ...] = ()  # published checkpoints with smaller weights
     local: Path | None = None  # its folder on this machine; None if it must be downloaded
+    only_experts: bool = False  # whether quantisation while loading leaves everything but the experts in 16 bits
 
     @property
     def factor(self) -> int:
@@ -78,8 +79,9 @@ class Model:
 
     def _bytes_at(self, bytes_of_weight: float) -> int:
         """Return the bytes of all weights if each weight of a layer takes `bytes_of_weight`."""
-        kept = (self.vision_bytes // 2 + self.shape.text.embedding_parameters) * 2
-        return kept + round(self.shape.text.block_parameters * bytes_of_weight)
+        text = self.shape.text
+        quantised = text.expert_parameters if self.only_experts else text.block_parameters
+        return 2 * (self.shape.parameters - quantised) + round(quantised * bytes_of_weight)
 
     @property
     def head_bytes(self) -> int:

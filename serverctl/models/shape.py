@@ -83,6 +83,11 @@ class TextShape:
         return self.vocabulary * self.hidden * (1 if self.tied else 2)
 
     @property
+    def expert_parameters(self) -> int:
+        """Parameters of all experts; 0 for dense models."""
+        return self.layers * self.experts * 3 * self.hidden * self.expert_intermediate
+
+    @property
     def block_parameters(self) -> int:
         """Parameters of all layers and the last norm, which quantisation shrinks."""
         queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim

@@ -108,8 +108,6 @@ def speculation_warnings(model: Model, settings: Settings) -> Iterator[str]:
 def _own_values(goal: Goal, model: Model, sm: int | None) -> Iterator[str]:
     """Yield a warning for each user setting that the card or current vLLM does not support. The settings are kept."""
     own = goal.overrides
-    if own.get("quantization") == "bitsandbytes":
-        yield "bitsandbytes left vLLM in 0.28: without the plugin vllm-bnb-plugin the start fails."
     if own.get("quantization") == "fp8" and model.own_precision == "16-bit":
         yield "Since vLLM 0.28 fp8 alone quantises nothing while loading: use fp8_per_channel or fp8_per_tensor."
     if sm is None or sm >= 80:

@@ -16,6 +16,7 @@ from serverctl.plan.gaudi_plan import plan_gaudi
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.gpu_plan import compose
 from serverctl.plan.group import Group, groups
+from serverctl.plan.quantization import check_quantization, wished_ways
 from serverctl.plan.tables import Tables, Task
 from serverctl.plan.user_flags import absorbed
 
@@ -81,8 +82,10 @@ def _asked_images(goal: Goal) -> int:
 
 def _plan_model(model: Model, kinds: list[Group], task: Task) -> Plan:
     if not kinds:
+        check_quantization(model, task.quantization_wish(None), task.tables.quantization)
         return plan_cpu(model, task)
     if task.hardware.vendor == "gaudi":
+        check_quantization(model, task.quantization_wish(None), task.tables.quantization)
         _check_parallel(model, kinds[0], task.goal)
         return plan_gaudi(kinds[0], model, task)
     return next(_all_that_work(kinds, lambda group: _plan_on(group, kinds, model, task)))
@@ -90,6 +93,7 @@ def _plan_model(model: Model, kinds: list[Group], task: Task) -> Plan:
 
 def _plan_on(group: Group, kinds: list[Group], model: Model, task: Task) -> Plan:
     """Plan for one kind of graphics cards."""
+    check_quantization(model, task.quantization_wish(group.sm), task.tables.quantization)
     _check_parallel(model, group, task.goal)
     if group.mig and not takes_names(task.vllm):
         raise CannotPlanError(
@@ -189,11 +193,11 @@ def _smaller(model: Model, group: Group, task: Task) -> str:
 
 def _precisions(model: Model, group: Group, task: Task) -> list[tuple[Model, Precision]]:
     """Return the checkpoints and precisions to try, in order. A quantised repository is served as it is."""
-    quantization = task.goal.overrides.get("quantization")
     if model.own_precision != "16-bit":
         return [(model, model.own_precision)]
-    if quantization is not None:
-        return [(model, "fp8" if "8" in quantization else "w4")]
+    if "quantization" in task.goal.overrides:
+        wished = task.goal.overrides["quantization"] or "none"
+        return [wished_ways(model, wished, task.tables.quantization)]
     ways: list[tuple[Model, Precision]] = [(model, "16-bit")]
     if group.first.vendor == "nvidia":
         published = [(found.bits, model.as_checkpoint(found)) for found in model.quantized]

@@ -84,7 +84,8 @@ def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str |
     for name, value in plan.settings.given().items():
         if (found := _flag(name, value, plan, capabilities)) is not None:
             lines.append(Line(*found, plan.reasons.get(name, Reason("planned", "plan")), name))
-    if plan.precision == "fp8" and plan.settings.quantization and plan.model.own_precision == "16-bit":
+    loads = plan.settings.quantization and plan.model.own_precision == "16-bit" != plan.precision
+    if loads and not plan.model.only_experts:
         text = "the vision tower stays in 16 bits: grounding depends on it"
         value = json.dumps({"ignore": ["visual.*"]}, separators=(",", ":"))
         lines.append(Line("--quantization-config", value, Reason(text, "docs/serving.md")))

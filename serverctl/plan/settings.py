@@ -38,7 +38,7 @@ class Settings:
     """
 
     dtype: str | None = _knob("text", "number format", choices=("auto", "half", "float16", "bfloat16", "float32"))
-    quantization: str | None = _knob("text", "quantise weights while loading: fp8_per_channel, fp8_per_tensor")
+    quantization: str | None = _knob("text", "quantise while loading: fp8_per_channel, fp8_per_tensor; none: 16 bits")
     max_model_len: int | str | None = _knob("int", "tokens of prompt and answer together, or auto", 512)
     images: int | None = _knob("int", "screenshots in one request", 1, 64, flag="--limit-mm-per-prompt")
     longest_edge: int | None = _knob(
@@ -96,6 +96,8 @@ def check_value(name: str, value: Any, origin: str) -> Any:
         raise UsageError(f"{origin}: there is no setting {name!r}.", f"Settings are: {', '.join(KNOBS)}.")
     if name == "max_model_len" and value in ("auto", "-1", -1):
         return "auto"
+    if name == "quantization" and isinstance(value, str) and value.casefold() == "none":
+        return "none"
     result = _convert(knob.kind, value)
     if result is None or not _within(knob, result):
         raise UsageError(f"{origin}: {name} cannot be {value!r}.", f"It takes {_takes(knob)}: {knob.about}.")

@@ -10,6 +10,7 @@ from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.model import Model
 from serverctl.plan.goal import Goal
 from serverctl.plan.memory import Measured, MemoryTable
+from serverctl.plan.quantization import QuantTable, Wish
 from serverctl.plan.settings import check_value
 
 
@@ -93,6 +94,7 @@ class Tables:
     limits: LimitTable
     measured: Mapping[str, Measured]  # memory of real starts by `measurement_key`; replaces the estimates
     models: tuple[Model, ...]  # the known models in order of preference, for a goal that names none
+    quantization: QuantTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +106,9 @@ class Task:
     preset: Preset
     vllm: str
     tables: Tables
+
+    def quantization_wish(self, sm: int | None) -> Wish:
+        """Return the quantisation that the user asks for on cards of a compute capability."""
+        own = self.goal.overrides
+        named = own.get("quantization") or "none" if "quantization" in own else None
+        return Wish(named, self.vllm, self.hardware.vendor, sm, self.goal.extra)

@@ -50,7 +50,10 @@ def absorbed(goal: Goal) -> Goal:
         values.update(found)
         kept += left
         position += taken
-    return replace(goal, extra=tuple(kept), overrides={**goal.overrides, **values}) if values else goal
+    own = {**goal.overrides, **values}
+    if own.get("quantization") == "none":  # no flag at all: vLLM takes the weights as they are
+        own["quantization"] = None
+    return replace(goal, extra=tuple(kept), overrides=own)
 
 
 def _setting(words: Sequence[str]) -> tuple[int, Mapping[str, Any], Sequence[str]]:

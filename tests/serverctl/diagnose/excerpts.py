@@ -209,6 +209,12 @@ EXCERPTS = (
        "  Value error, max_num_batched_tokens (2048) is smaller than max_model_len (8192). This effectively limits"),
     _e("VALUE", "listening", "ValueError: The supplied chat template (./none.jinja) looks like a file path, but it failed to"
        " be opened. Reason: [Errno 2] No such file or directory: './none.jinja'"),
+    _e("QUANT_PREPARED", "imported", "ValueError: Cannot find the config file for awq"),
+    _e("QUANT_PREPARED", "imported", "ValueError: Quantization method specified in the model config (awq) does not match"
+       " the quantization method specified in the `quantization` argument (gptq)."),
+    _e("QUANT_CC", "loading", "ValueError: FP8 PTPC online quant requires a kernel that honors per-token activation"
+       " quantization; MarlinFP8 is W8A16 weight-only. Requires SM89+ for Cutlass FP8 or ROCm MI3xx for rowwise scaled_mm."),
+    _e("QUANT_CC", "loading", "ValueError: nvfp4_per_token online quantization requires a Blackwell (SM100) GPU."),
     _e("VALUE", "imported", "ValueError: torch.bfloat16 is not supported for quantization method awq. Supported dtypes:"
        " [torch.float16]"),
     _e("MODEL", "imported", "huggingface_hub.errors.RepositoryNotFoundError: 401 Client Error. (Request ID: Root=1-6)",

@@ -1,0 +1,221 @@
+"""Checks a quantisation against the checkpoint and the hardware, before anything is planned with it.
+
+vLLM itself refuses a wrong method only after it has loaded its libraries, or ignores it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foundation.errors import UsageError
+from serverctl.hardware.supported import CannotPlanError
+from serverctl.models.model import SPOKEN, Model, Precision
+
+#: The flag without which vLLM refuses a deprecated method.
+_ALLOW_DEPRECATED = "--allow-deprecated-quantization"
+#: Methods from this version of vLLM that refuses deprecated ones.
+_REFUSES_DEPRECATED = (0, 33)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One method of `configs/vllm/quantization.toml`, whose comments explain each field."""
+
+    bits: int
+    least_sm: int
+    loads: bool = False
+    reads: tuple[str, ...] = ()
+    experts: bool = False
+    family: int = 0
+    since: str = ""
+    until: str = ""
+    asked: bool = False
+    deprecated: bool = False
+
+    def quantises_while_loading(self, vllm: str) -> bool:
+        """Return whether this method makes 16-bit weights smaller in a version of vLLM."""
+        return self.loads and (not self.since or release(vllm) >= release(self.since))
+
+    def in_version(self, vllm: str) -> bool:
+        """Return whether a version of vLLM still has the method."""
+        return not self.until or release(vllm) <= release(self.until)
+
+    def runs_on(self, sm: int | None) -> bool:
+        """Return whether an NVIDIA card has kernels for the method."""
+        return sm is None or (sm >= self.least_sm and (not self.family or sm // 10 == self.family))
+
+    @property
+    def cards(self) -> str:
+        """The cards that the method needs, in words."""
+        if self.family:
+            return f"cards of compute capability {self.family}.x"
+        return f"compute capability {self.least_sm // 10}.{self.least_sm % 10}"
+
+
+@dataclass(frozen=True, slots=True)
+class QuantTable:
+    """The contents of `configs/vllm/quantization.toml`."""
+
+    methods: Mapping[str, Method]
+    vendors: Mapping[str, frozenset[str]]  # methods by maker of the hardware; NVIDIA's are all
+    gone: Mapping[str, str]  # names that vLLM no longer has, and what to do instead
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> "QuantTable":
+        """Build the table from the parsed TOML document."""
+        methods = {
+            name: Method(**{**entry, "reads": tuple(entry.get("reads", ()))})
+            for name, entry in document["method"].items()
+        }
+        vendors = {vendor: frozenset(names) for vendor, names in document["vendors"].items()}
+        return cls(methods, vendors, document["gone"])
+
+    def reading(self, model: Model, vllm: str) -> Iterator[tuple[str, Method]]:
+        """Yield the methods that serve a quantised checkpoint."""
+        bits = {"fp8": 8, "w4": 4, "16-bit": 16}[model.own_precision]
+        for name, method in self.methods.items():
+            fits = not method.bits or method.bits == bits or model.shape.quantization_bits is None
+            if (model.shape.quantization or "").lower() in method.reads and fits and method.in_version(vllm):
+                yield name, method
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The quantisation that the user asks for, and where it should run."""
+
+    name: str | None  # the value of `quantization`; None to leave it to the plan
+    vllm: str
+    vendor: str
+    sm: int | None
+    extra: tuple[str, ...]  # the user's own vLLM flags
+
+
+def release(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2])) if found else (10_000,)
+
+
+def check_quantization(model: Model, wish: Wish, table: QuantTable) -> None:
+    """Check the checkpoint's own quantisation and the user's wish.
+
+    Raises:
+        UsageError: the method does not exist, or does not suit the checkpoint.
+        CannotPlanError: this hardware has no kernels for it.
+    """
+    if wish.name is not None and wish.name not in ("none", "online"):
+        _check_name(wish.name, wish, table)
+    if wish.name == "online" and "--quantization-config" not in [word.split("=")[0] for word in wish.extra]:
+        raise UsageError(
+            "quantization=online says nothing without --quantization-config.",
+            f"Name a method instead: {_while_loading(wish, table)}.",
+        )
+    if model.shape.quantization not in (None, "unknown"):
+        _check_checkpoint(model, wish, table)
+    elif wish.name is not None and (method := table.methods.get(wish.name)) is not None:
+        _check_plain(model, wish.name, method, wish, table)
+
+
+def wished_ways(model: Model, name: str, table: QuantTable) -> tuple[Model, Precision]:
+    """Return the model and the precision of its weights for a checked wish of the user."""
+    method = table.methods.get(name)
+    if method is None:  # "none", or a plugin's method, whose weights may have 16 bits
+        return model, "16-bit"
+    return replace(model, only_experts=method.experts), "w4" if method.bits == 4 else "fp8"
+
+
+def _check_name(name: str, wish: Wish, table: QuantTable) -> None:
+    method = table.methods.get(name)
+    if (method is None or not method.in_version(wish.vllm)) and name in table.gone:
+        raise UsageError(f"vLLM {wish.vllm} has no quantisation {name!r}.", table.gone[name])
+    if method is None:
+        return  # the plan's command is checked against vLLM's own names
+    if method.deprecated and release(wish.vllm) >= _REFUSES_DEPRECATED and _ALLOW_DEPRECATED not in wish.extra:
+        raise UsageError(
+            f"{name} is deprecated in vLLM {wish.vllm}, which refuses to start with it.",
+            f"Use another method, or pass -- {_ALLOW_DEPRECATED}.",
+        )
+    _check_hardware(name, method, wish, table)
+
+
+def _check_hardware(name: str, method: Method, wish: Wish, table: QuantTable) -> None:
+    others = table.vendors.get(wish.vendor)
+    if others is not None and name not in others:
+        where = {"cpu": "a processor", "gaudi": "Gaudi", "amd": "AMD's cards"}.get(wish.vendor, wish.vendor)
+        raise CannotPlanError(
+            f"vLLM has no {name} on {where}.", f"There are: {', '.join(sorted(others))}; or leave quantization out."
+        )
+    if others is None and not method.runs_on(wish.sm):
+        sm = wish.sm or 0
+        raise CannotPlanError(
+            f"{name} needs {method.cards}; this card has {sm // 10}.{sm % 10}.",
+            f"Here {_while_loading(wish, table)} works; or use an AWQ or GPTQ checkpoint, or another card.",
+        )
+
+
+def _check_plain(model: Model, name: str, method: Method, wish: Wish, table: QuantTable) -> None:
+    """Check a wish on 16-bit weights."""
+    if not method.quantises_while_loading(wish.vllm):
+        alike = [
+            found.repo
+            for found in model.quantized
+            if not method.bits or (found.bits == method.bits and _is_of(found.repo, method))
+        ]
+        where = f"Name one: --model {alike[0]}." if alike else f"No such checkpoint of {model.name} is known here."
+        other = (
+            f" {_while_loading(wish, table)} makes 8 bits while loading." if wish.vendor in ("nvidia", "amd") else ""
+        )
+        raise UsageError(
+            f"{name} needs a checkpoint that was prepared for it, and {model.name}'s weights have 16 bits.",
+            f"{where}{other}",
+        )
+    if method.experts and not model.shape.text.experts:
+        raise UsageError(
+            f"{name} shrinks only the experts of a mixture, and {model.name} has none.",
+            f"Use {_while_loading(wish, table)}.",
+        )
+
+
+def _is_of(repo: str, method: Method) -> bool:
+    return any(name in repo.casefold() for name in method.reads)
+
+
+def _check_checkpoint(model: Model, wish: Wish, table: QuantTable) -> None:
+    """Check that a quantised checkpoint can be served here, and that the wish does not contradict it."""
+    what = f"{model.name} is quantised already ({model.shape.quantization}, {SPOKEN[model.own_precision]} weights)"
+    serving = dict(table.reading(model, wish.vllm))
+    if all(method.asked for method in serving.values()):
+        kind = model.shape.quantization or ""
+        raise UsageError(
+            f"vLLM {wish.vllm} serves no checkpoint quantised with {kind}.",
+            table.gone.get(kind, "Name the original checkpoint, or one in AWQ, GPTQ, fp8 or compressed-tensors."),
+        )
+    if wish.name == "none":
+        raise UsageError(f"{what}, so it has no 16-bit weights.", "Name the original checkpoint with --model.")
+    known = wish.name in table.methods
+    if known and wish.name not in serving:
+        raise UsageError(f"{what}: {wish.name} does not read it.", "Leave quantization out: vLLM finds it by itself.")
+    if known and serving[wish.name or ""].experts and not model.shape.text.experts:
+        raise UsageError(f"{wish.name} is for mixtures of experts.", "Leave quantization out: vLLM finds it by itself.")
+    if not known:  # vLLM finds the method by itself
+        refusals: list[CannotPlanError] = []
+        for name, method in serving.items():
+            if method.asked:
+                continue
+            try:
+                _check_hardware(name, method, wish, table)
+            except CannotPlanError as error:
+                refusals.append(error)
+            else:
+                return
+        raise CannotPlanError(f"{what}. {refusals[0].what}", "Name another checkpoint of the model, or another card.")
+
+
+def _while_loading(wish: Wish, table: QuantTable) -> str:
+    """Return a wish for 8 bits that works here, as an option; words if there is none."""
+    for name in ("fp8_per_channel", "fp8_per_tensor"):
+        others = table.vendors.get(wish.vendor)
+        if (others is None and table.methods[name].runs_on(wish.sm)) or (others is not None and name in others):
+            return f"--set quantization={name}"
+    return "no method"
