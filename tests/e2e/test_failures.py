@@ -88,15 +88,15 @@ def test_an_endpoint_that_is_not_there_ends_the_run_before_anything_is_touched(r
     endpoint = FakeEndpoint()
     endpoint.close()
     before = display.pointer()
-    ended(run(endpoint), 3, "failed", "There is no connection to", display)
+    ended(run(endpoint), 3, None, "There is no connection to", display)
     assert display.pointer() == before
 
 
 def test_a_wrong_key_and_an_unknown_model_are_said(run: Run) -> None:
     with FakeEndpoint(key="secret") as endpoint:
-        ended(run(endpoint), 3, "failed", "refuses the key")
+        ended(run(endpoint), 3, None, "refuses the key")
     with FakeEndpoint() as endpoint:
-        ended(run(endpoint, "--model", "MAI-UI-99B"), 3, "failed", "does not serve 'MAI-UI-99B'")
+        ended(run(endpoint, "--model", "MAI-UI-99B"), 3, None, "does not serve 'MAI-UI-99B'")
 
 
 # The display
@@ -198,7 +198,7 @@ def test_ctrl_c_before_the_server_has_said_what_it_serves_stops_the_run(run: Run
         program = run(endpoint)
         assert asked.wait(60)
         program.signal(signal.SIGINT)
-        ended(program, 130, "stopped", "Ctrl-C.")
+        ended(program, 130, None, "Ctrl-C.")
 
 
 def test_ctrl_c_as_soon_as_the_run_is_recorded_stops_it(run: Run, display: PlainDisplay) -> None:

@@ -429,7 +429,7 @@ def test_a_folder_that_is_no_run_and_a_place_that_takes_no_file_are_said(tmp_pat
     with pytest.raises(UsageError, match="not a run"):
         write_report(tmp_path)
     bundle = a_bundle(tmp_path / "run", [a_step(1)])
-    with pytest.raises(EnvironmentLacksError, match="--output"):
+    with pytest.raises(EnvironmentLacksError, match="There is no folder"):
         write_report(bundle, tmp_path / "nowhere" / "report.html")
 
 

@@ -93,13 +93,13 @@ class Program:
         return [json.loads(line) for line in self.out.splitlines()]
 
 
-def ended(program: Program, status: int, outcome: str, says: str, display: PlainDisplay | None = None) -> None:
+def ended(program: Program, status: int, outcome: str | None, says: str, display: PlainDisplay | None = None) -> None:
     """Check everything that must hold however a run ends.
 
     Args:
         program: the run.
         status: the exit status it must have.
-        outcome: the outcome its bundle must have.
+        outcome: the outcome its bundle must have. None if the run must not have begun: then there is no bundle.
         says: a part of the one sentence.
         display: where nothing may be held down any more.
     """
@@ -114,10 +114,13 @@ def ended(program: Program, status: int, outcome: str, says: str, display: Plain
     ]
     assert len(sentences) == 1, told
     assert sentences[0].startswith(("not done: ", "stopped: ", "done: ", "mai-agent: "))
-    bundle = program.bundle
-    assert (bundle.outcome, bundle.run.status) == (outcome, status)
-    assert says in bundle.run.message
-    assert [step.step for step in bundle.steps] == list(range(1, len(bundle.steps) + 1))
+    if outcome is None:
+        assert not list_bundles(program.runs)
+    else:
+        bundle = program.bundle
+        assert (bundle.outcome, bundle.run.status) == (outcome, status)
+        assert says in bundle.run.message
+        assert [step.step for step in bundle.steps] == list(range(1, len(bundle.steps) + 1))
     if display is not None:
         assert display.pressed() == []
     assert program.left_over() == []
