@@ -47,7 +47,8 @@ def run_rounds(options: argparse.Namespace, environ: dict[str, str]) -> None:
         argv = json.loads(server("status", "--json", environ=environ))["plan"]["argv"]
         with times.of("down"):
             server("down", environ=environ)
-        by_hand([options.vllm_python, *argv[1:]], environ, times)
+        gate = argv.index("--middleware")  # our key check lives in our own folder: a vLLM started by hand has none
+        by_hand([options.vllm_python, *argv[1:gate], *argv[gate + 2 :]], environ, times)
         kind = f"round {number}" if number else "warm-up"
         up, down, bare = (times.taken[name][-1] / 1000 for name in ("up", "down", "vLLM alone"))
         print(f"{kind}: up {up:6.2f} s   vLLM alone {bare:6.2f} s   down {down:5.2f} s", flush=True)
@@ -72,6 +73,8 @@ def by_hand(argv: list[str], environ: dict[str, str], times: Times) -> None:
     )  # fmt: skip
     try:
         while not probe.is_healthy(int(port)):
+            if process.poll() is not None:
+                sys.exit(f"vLLM started by hand ended with status {process.returncode}: {' '.join(argv)}")
             time.sleep(0.02)
         answer = probe.ask_model(int(port), "", name)
         assert answer.ok, answer.body
