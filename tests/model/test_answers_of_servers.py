@@ -124,4 +124,4 @@ async def test_a_pause_can_be_broken_off() -> None:
         asking.cancel()
         await asyncio.wait({asking})
     assert asking.cancelled()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 30  # of the pause's 60 s

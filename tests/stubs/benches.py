@@ -78,7 +78,7 @@ class Bench:
     def wait(self, true: Callable[[], object], what: str) -> None:
         """Wait until the window tells something."""
         try:
-            wait_until(true, what, 10)
+            wait_until(true, what)
         except AssertionError as error:
             raise AssertionError(f"{error}; it told {self.all_events()[self._since :][-12:]}") from None
 

@@ -128,7 +128,14 @@ class Application:
         self._program = subprocess.Popen(
             command, env={**environ}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        wait_for(lambda: self._is_in_front(title), 40)
+        try:
+            wait_for(lambda: self._is_in_front(title), 40)
+        except AssertionError as error:
+            there = [window.title for window in self.windows.windows()]
+            raise AssertionError(
+                f"no window {title!r} came to the front: there are {there}, in front is {self.windows.active()}, "
+                f"and the program's status is {self._program.poll()}"
+            ) from error
         time.sleep(1.0)
 
     def _is_in_front(self, title: str) -> bool:
