@@ -41,16 +41,40 @@ def make_plan(hardware: Hardware, goal: Goal, vllm: str, model: Model | None, ta
     kinds = groups(usable_cards(hardware))
     if model is not None:
         return _plan_model(model, kinds, task)
-    plans = _all_that_work(tables.models, lambda choice: _plan_model(choice, kinds, task))
-    spare = next(plans)
-    # Prefer a smaller model with all its screenshots over a larger one that barely fits: it is the better agent.
-    enough = (
-        plan for plan in chain((spare,), plans) if (plan.settings.images or 0) >= _wanted_images(plan.model, task)
-    )
-    plan = next(enough, spare)
+    plan = _first_whole(_not_larger(kinds, task), kinds, task)
     if not plan.gpus:
         return plan
     return replace(plan, notes=(f"{plan.model.name} was chosen by memory; another is named with --model.", *plan.notes))
+
+
+def _not_larger(kinds: list[Group], task: Task) -> tuple[Model, ...]:
+    """Return the model that suits the hardware, and the smaller ones.
+
+    The choice does not depend on the preset and the user's settings: a wish for less memory must not lead to a larger
+    model. Settings that the model cannot meet lead to a smaller one.
+    """
+    models = task.tables.models
+    plain = replace(
+        task, goal=Goal(screen=task.goal.screen, force=task.goal.force), preset=task.tables.presets.get(None)
+    )
+    try:
+        chosen = _first_whole(models, kinds, plain).model.name
+    except CannotPlanError:
+        return models[-1:]
+    return models[[model.name for model in models].index(chosen) :]
+
+
+def _first_whole(models: Iterable[Model], kinds: list[Group], task: Task) -> Plan:
+    """Plan with the first model that holds all its screenshots: it is the better agent than one that barely fits.
+
+    Without such a model, return the first plan that works. Raises the first model's CannotPlanError if none works.
+    """
+    plans = _all_that_work(models, lambda choice: _plan_model(choice, kinds, task))
+    spare = next(plans)
+    enough = (
+        plan for plan in chain((spare,), plans) if (plan.settings.images or 0) >= _wanted_images(plan.model, task)
+    )
+    return next(enough, spare)
 
 
 def _all_that_work(choices: Iterable[_T], make: Callable[[_T], Plan]) -> Iterator[Plan]:

@@ -1,7 +1,9 @@
 """Every card of the planning table gets the plan that the table says, or a refusal that names the ways out."""
 
+from typing import Any
+
 import pytest
-from planning import GIB, MODELS, TABLE_CARDS, card, command, flags, machine, plan
+from planning import GIB, MODELS, PRESETS, TABLE_CARDS, card, command, flags, machine, plan
 
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.plan.draft import CONTEXT_STEPS, TEXT_TOKENS
@@ -290,3 +292,31 @@ def test_published_8_bit_weights_are_taken_before_16_bits_are_downloaded_to_be_m
     assert ("--quantization" in flags(made)) == (not published)
     gib = made.model.weight_bytes("fp8" if published else "16-bit") / GIB
     assert any(f"({gib:.1f} GiB) are downloaded" in note for note in made.notes)
+
+
+#: Wishes for less memory, and for more; none of them is a wish for a larger model.
+WISHES: list[dict[str, Any]] = [
+    {"max_model_len": 8192}, {"max_model_len": "auto"}, {"images": 1}, {"longest_edge": 1_003_520},
+    {"gpu_memory_utilization": 0.95}, {"gpu_memory_utilization": 0.5}, {"kv_cache_dtype": "fp8"}, {"max_num_seqs": 1},
+    {"quantization": "fp8_per_tensor"}, {"max_num_batched_tokens": 1024}, {"enforce_eager": True},
+    {"kv_cache_memory_bytes": 1 << 30}, {"cpu_offload_gb": 8.0}, {"tensor_parallel_size": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*TABLE_CARDS, "rtx-4060", "t4*2", "rtx-3060*2"])
+def test_neither_a_preset_nor_a_setting_leads_to_a_larger_model(name: str) -> None:
+    chosen = plan(name, None).model.shape.parameters
+    goals = [*((preset, {}) for preset in PRESETS if preset != "reasoning"), *((None, wish) for wish in WISHES)]
+    for preset, wish in goals:
+        try:
+            made = plan(name, None, preset, overrides=wish)
+        except CannotPlanError:
+            continue
+        assert made.model.shape.parameters <= chosen, (preset, wish)
+
+
+def test_long_context_on_a_t4_is_long() -> None:
+    """2B in 8 bits, 112 KiB a token: (0.95 x 14.6 - 2.65 - 0.4 - 0.6 - 0.3) GiB hold some 92,900 tokens."""
+    made = plan("t4", None, "long-context")
+    assert made.model.name == "MAI-UI-2B"
+    assert made.context == pytest.approx(92_900, rel=0.002)
