@@ -6,6 +6,8 @@ preset = "latency"
 vllm_python = "~/vllm/bin/python"
 port = 8123
 idle = "15m"                     # end a server that nobody has asked anything for so long
+key_file = "~/.config/mai-key"   # the API's key; default: a new one at every start
+keep_key = true                  # or the key of the start before
 max_model_len = 16384            # any knob, for every model
 flags = ["--seed", "0"]          # vLLM's own flags, passed on as they are
 
@@ -39,6 +41,8 @@ class ServerConfig(BaseModel):
     # the server's port; None for any free port
     port: int | None = Field(None, ge=1, le=65_535, description="It is a number from 1 to 65535.")
     idle: str | None = Field(None, pattern=r"^[1-9]\d*(\.\d+)?[smh]?$", description="Write it like 15m, 90s or 2h.")
+    key_file: str | None = None  # like the options of the same names, as is the next
+    keep_key: bool = False
     flags: list[str] = Field([], description='Write flags = ["--seed", "0"].')
     # price of one hour of a card, by its name, in the user's currency
     prices: dict[str, Annotated[float, Field(ge=0)]] = Field({}, description="Write [server.prices] with L4 = 0.70.")

@@ -82,7 +82,9 @@ def ready_server(
                 tell(f"Waiting for the server {other.name!r}, which is not ready yet.")
                 control.wait_ready(other.name, lambda _: check_stop())
         name = running_server(model)
-    name, started = (name, False) if name else _launch(model, preset, tell, check_stop, ask, beside)
+    name, started = (
+        (name, False) if name else _wake(model, preset, tell) or _launch(model, preset, tell, check_stop, ask, beside)
+    )
     try:
         state = _wait(name, tell, check_stop)
     except BaseException:
@@ -94,6 +96,16 @@ def ready_server(
     if server is None:
         raise control.failure_of(state)
     return server
+
+
+def _wake(model: str | None, preset: str | None, tell: Tell) -> tuple[str, bool] | None:
+    """Start a server that stopped for want of requests as it was. Return what `_launch` returns; None without one."""
+    for state in control.sleeping(model):
+        request = control.as_before(state.name)
+        if preset is None or request.goal.preset == preset:
+            tell(f"Waking the server {state.name!r} ({state.model}) as it was.")
+            return state.name, control.launch(state.name, request)
+    return None
 
 
 def _launch(
@@ -275,7 +287,7 @@ def served(
     if resolved.vllm is None:
         raise EnvironmentLacksError("vLLM is not installed.", "`mai-server install` installs it.")
     try:
-        control.launch(name, server_request(resolved, plan, idle_seconds=idle_seconds))
+        control.launch(name, replace(server_request(resolved, plan, idle_seconds=idle_seconds), passing=True))
         state = _wait(name, tell, lambda: None)
         server = control.as_ready(state, started=True)
         if server is None:

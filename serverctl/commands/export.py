@@ -17,6 +17,9 @@ from foundation.files import cannot_write
 from foundation.printing import put, put_json, put_text
 from serverctl.commands.options import add_beside, add_goal, add_hardware, hardware_of, resolve_options, split_flags
 from serverctl.export.common import Document, Source, check_secrets
+from serverctl.plan.goal import Plan
+from serverctl.process import control
+from serverctl.process.state import Folder, current_state
 from serverctl.resolve import Resolved
 
 
@@ -163,6 +166,7 @@ def make_source(options: argparse.Namespace, flags: list[str]) -> Source:
         goal=request.goal,
         made_by=_made_by(options, request),
         port=port,
+        running=_running(plan) if here and options.format == "haproxy" and options.port is None else (),
         name=options.name,
         served_name=options.name_as,
         python=request.vllm.python if request.vllm is not None else None,
@@ -182,6 +186,16 @@ def make_source(options: argparse.Namespace, flags: list[str]) -> Source:
     if (count := source.last_port + routers - port + 1) > 65_536 - port:
         raise UsageError(f"{count} ports are needed from port {port} on.", "Start lower with --port.")
     return source
+
+
+def _running(plan: Plan) -> tuple[int, ...]:
+    """Return the ports of the servers that one `up` started with this plan's model, one for each of its servers."""
+    for state in control.live_servers(plan.model.source):
+        states = [current_state(Folder(name)) for name in control.as_before(state.name).together]
+        ports = tuple(each.port for each in states if each.port is not None and each.source == plan.model.source)
+        if len(ports) == len(plan.replicas):
+            return ports
+    return ()
 
 
 def _account() -> str:

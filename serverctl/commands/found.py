@@ -121,6 +121,8 @@ def _differences(options: argparse.Namespace, flags: Sequence[str], state: State
     for name, (wanted, found) in named.items():
         if wanted is not None and wanted != found:
             yield f"{name} is {_spoken(found)}, not {_spoken(wanted)}"
+    if options.key and options.key != Folder(state.name).key():
+        yield "it has another key"
     if options.gpus is not None and len(request.cards) > options.gpus:
         yield f"it uses {len(request.cards)} cards, not {options.gpus}"
     words = list(asked.extra)

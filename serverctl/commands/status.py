@@ -121,7 +121,9 @@ def lines_of(look: Look) -> list[str]:
             lines.append(f"  {failure['stopped_because']}")
         lines.append(f"  what to do: {failure.get('remedy', '')}")
     if state.phase == "stopped":
-        lines.append("  `mai-server up` starts it.")
+        again = ", `mai-server up --again` starts it as it was" if Folder(state.name).request_file.is_file() else ""
+        lines += [f"  {state.message}"] if state.message else []
+        lines.append(f"  `mai-server up` starts it{again}.")
     return lines
 
 

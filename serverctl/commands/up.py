@@ -16,8 +16,9 @@ from serverctl.commands.progress import InstallProgress, StartProgress
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control
+from serverctl.process.key_file import read_key
 from serverctl.process.request import ServerRequest, server_request
-from serverctl.process.state import LIVE, Folder, State, current_state
+from serverctl.process.state import LIVE, Folder, State, current_state, made_key
 from serverctl.resolve import Resolved
 
 _EXAMPLES = """examples:
@@ -26,8 +27,10 @@ _EXAMPLES = """examples:
   mai-server up --set max_model_len=16384 -- --seed 0
   mai-server up --model MAI-UI-2B --beside Qwen3-VL-8B-Instruct    a grounder and a planner
   mai-server up --foreground                 with vLLM's own output, until Ctrl-C
+  mai-server up --again                      the last server as it was: model, settings, port, key
 
-A second `up` finds the server of the first. The API's key is made at every start: `mai-server status --json` has it.
+A second `up` finds the server of the first. A key is made at every start unless --key-file or --keep-key says
+otherwise; `mai-server status --json` has it. Servers that one `up` starts for several cards have one key.
 Ctrl-C while waiting stops the start."""
 
 
@@ -41,15 +44,22 @@ def main(arguments: list[str]) -> int:
     group("--gpus", type=int, default=None, metavar="N", help="how many of this machine's cards to use")
     group("--cpu", action="store_true", help="serve on the processor (slow)")
     group("--port", type=port_number, metavar="N", help="where to listen on loopback (default: a free port)")
-    group("--name", default=control.DEFAULT_NAME, help="the server's name, to run several (default: default)")
+    group("--name", help="the server's name, to run several (default: default)")
     group("--name-as", metavar="NAME", help="what clients call the model (default: its own name)")
     group("--idle", type=duration, metavar="TIME",
           help="end the server when nobody has asked anything for 15m, 2h (default: never)")  # fmt: skip
+    group("--key-file", metavar="FILE", help="take the API's key from this file (- for standard input)")
+    group("--keep-key", action="store_true", help="take the key that the server with this name had before")
+    group("--again", action="store_true", help="start the last server (or that of --name) as it was")
     group("--foreground", action="store_true", help="stay, and show vLLM's output")
     group("--no-wait", action="store_true", help="return at once; `mai-server status` tells how it goes")
     group("--yes", action="store_true", help="install vLLM without asking when it is missing")
     group("--json", action="store_true", help="print the server as JSON when it is ready")
     options = parser.parse_args(own)
+    options.key = read_key(options.key_file)
+    if options.again:
+        return _again(options, parser, [*flags, *options.flags])
+    options.name = options.name or control.DEFAULT_NAME
     if current_state(Folder(options.name)).phase in LIVE:
         return found(options, [*flags, *options.flags])
     hardware = processor_alone() if options.cpu else cards_here(options.gpus)
@@ -57,6 +67,13 @@ def main(arguments: list[str]) -> int:
     with InstallProgress(quiet=options.json) as bar:
         request = resolve_options(options, flags + options.flags, hardware).with_vllm(agrees, bar.report)
     servers, warnings = _servers(options, request)
+    return _run(servers, warnings, options, [*flags, *options.flags])
+
+
+def _run(
+    servers: list[tuple[str, ServerRequest]], warnings: Sequence[str], options: argparse.Namespace, flags: Sequence[str]
+) -> int:
+    """Start servers and report them, or those that another `up` started first."""
     if options.foreground:
         return _foreground(servers, options)
     with StartProgress(quiet=options.json) as show:
@@ -64,8 +81,36 @@ def main(arguments: list[str]) -> int:
             show.say(f"! {text}")
         states = _start(servers, show, wait=not options.no_wait)
     if states is None:
-        return found(options, [*flags, *options.flags])
+        return found(options, flags)
     return ExitStatus.DONE if options.no_wait else report(states, options.json)
+
+
+#: The options that say how to start, not what.
+_HOW = ("again", "name", "foreground", "no_wait", "yes", "json")
+
+
+def _again(options: argparse.Namespace, parser: Parser, flags: Sequence[str]) -> int:
+    """Start the last server as it was, with those that the same `up` started."""
+    said = [action for action in parser.arguments() if action.option_strings and hasattr(options, action.dest)]
+    other = [
+        action.option_strings[0]
+        for action in said
+        if action.dest not in _HOW and getattr(options, action.dest) not in (action.default, [])
+    ]
+    if other or flags:
+        raise UsageError(
+            f"--again takes everything from the last start, and {other[0] if other else flags[0]} is given.",
+            "Leave out one of them.",
+        )
+    options.name = options.name or control.last_started()
+    if options.name is None:
+        raise UsageError("No server has been started yet.", "`mai-server up` starts one.")
+    first = control.as_before(options.name)
+    names = first.together or (options.name,)
+    options.name = names[0]
+    if current_state(Folder(options.name)).phase in LIVE:
+        return found(options, ())
+    return _run([(name, control.as_before(name)) for name in names], (), options, ())
 
 
 def _servers(options: argparse.Namespace, request: Resolved) -> tuple[list[tuple[str, ServerRequest]], list[str]]:
@@ -83,9 +128,20 @@ def _servers(options: argparse.Namespace, request: Resolved) -> tuple[list[tuple
                 "Name each model once; --preset throughput serves one with several cards.",
             )
         render(plan, each.capabilities, 1, name_as)  # a person's flag that does not exist is refused here
-        servers += spread(name, server_request(each, plan, port, name_as, options.idle), plan)
+        started = server_request(each, plan, port, name_as, options.idle, options.key, options.keep_key)
+        servers += spread(name, started, plan)
         warnings += [text for text in plan.warnings if text not in warnings]
-    return servers, warnings
+    return _together(servers), warnings
+
+
+def _together(servers: list[tuple[str, ServerRequest]]) -> list[tuple[str, ServerRequest]]:
+    """Give the servers of one `up` one key, so that a router can stand before them, and note which belong together."""
+    if len(servers) == 1:
+        return servers
+    name, first = servers[0]
+    key = first.key or (first.keep_key and Folder(name).key()) or made_key()
+    names = tuple(name for name, _ in servers)
+    return [(name, replace(request, key=key, together=names)) for name, request in servers]
 
 
 def _start(servers: Sequence[tuple[str, ServerRequest]], show: StartProgress, wait: bool) -> list[State] | None:

@@ -75,6 +75,7 @@ class Source:
     goal: Goal  # formats that plan again start from it
     made_by: str  # the command line that makes this export again
     port: int = 8000  # of the first server; the others follow
+    running: tuple[int, ...] = ()  # ports of the plan's servers that already run here; they replace the others
     name: str = "mai-vllm"  # of units and services
     served_name: str | None = None  # the model's name for clients; None for its own
     python: Path | None = None  # of the vLLM on this machine; None without one, and for imagined hardware
@@ -103,17 +104,20 @@ class Source:
     @property
     def last_port(self) -> int:
         """The highest port that a server of this export listens on."""
-        return max(self.port + len(self.plan.replicas) - 1, *(one.last_port for one in self.beside), 0)
+        return max(*self._ports(), *(one.last_port for one in self.beside), 0)
+
+    def _ports(self) -> tuple[int, ...]:
+        return self.running or tuple(range(self.port, self.port + len(self.plan.replicas)))
 
     def servers(self) -> tuple[Server, ...]:
         """The plan's servers, each with its own port and cards."""
         found = []
-        for number, cards in enumerate(self.plan.replicas):
+        for number, (cards, port) in enumerate(zip(self.plan.replicas, self._ports(), strict=True)):
             plan = replace(self.plan, env=self._env(cards))
-            command = render(plan, self.capabilities, self.port + number, self.served_name)
+            command = render(plan, self.capabilities, port, self.served_name)
             command = gate.with_gate(command, self.capabilities, GATE_FOLDER)
             name = self.name if number == 0 else f"{self.name}-{number + 1}"
-            found.append(Server(name, self.port + number, cards, command))
+            found.append(Server(name, port, cards, command))
         return tuple(found)
 
     def _env(self, cards: tuple[Gpu, ...]) -> Mapping[str, tuple[str, Reason]]:

@@ -24,7 +24,8 @@ def haproxy_documents(source: Source) -> Sequence[Document]:
         )
     lines = "".join(f"    server {one.name} 127.0.0.1:{one.port} check inter 2s fall 3 rise 1\n" for one in servers)
     text = template("haproxy.cfg", {"@NAME@": source.name, "@PORT@": str(source.last_port + 1), "@SERVERS@\n": lines})
-    about = notes(source, "haproxy.about", OWN_PORT=source.last_port + 1)
+    ports = ", ".join(str(one.port) for one in servers)
+    about = notes(source, "haproxy.about", OWN_PORT=source.last_port + 1, PORTS=ports)
     return [Document("haproxy.cfg", header_comment(source, about) + text)]
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,6 +123,33 @@ def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
     process.kill()
     process.wait()
     raise MaiError(f"{what} did not start within {_BEGIN_SECONDS:.0f} s.", remedy)
+
+
+def as_before(name: str) -> "ServerRequest":
+    """Return the request that starts a server as it last was, with the same key. Raises MaiError."""
+    from serverctl.process.request import read_request
+
+    return replace(read_request(Folder(name).request_file), keep_key=True)
+
+
+def last_started() -> str | None:
+    """Return the name of the server that was started last, without those of a bench or batch; None without any."""
+    from serverctl.process.request import read_request
+
+    found: list[tuple[float, str]] = []
+    for name in ordered_names():
+        with contextlib.suppress(MaiError):
+            if not read_request(Folder(name).request_file).passing:
+                found.append((current_state(Folder(name)).started or 0.0, name))
+    return max(found)[1] if found else None
+
+
+def sleeping(model: str | None = None) -> list[State]:
+    """Return the servers that stopped because nobody asked anything, the last started first."""
+    states = [current_state(Folder(name)) for name in ordered_names()]
+    asleep = [state for state in states if state.phase == "stopped" and state.asleep]
+    chosen = [state for state in asleep if model is None or serves(state, model)]
+    return sorted(chosen, key=lambda state: -(state.started or 0.0))
 
 
 def wait_ready(name: str, progress: Callable[[State], None] = lambda _: None) -> State:

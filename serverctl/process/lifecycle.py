@@ -79,6 +79,7 @@ class Owner:
         )
         before = folder.read() or State()
         self._before = before.guardian
+        self._earlier_port = before.port
         self.state.run = before.run  # kept until the processes with this mark are gone
         self._publisher = Publisher(folder, self.state, self._log, changed)
         self._set, self._flush = self._publisher.set, self._publisher.flush
@@ -106,7 +107,7 @@ class Owner:
             try:
                 prepared = await asyncio.to_thread(self._prepare)
                 command = self._command(prepared)
-                self._key = self._key or self._folder.new_key()  # unchanged after a restart, so that clients continue
+                self._key = self._key or self._start_key()  # unchanged after a restart, so that clients continue
             except MaiError as error:
                 kind = error.kind if isinstance(error, NoStartError) else "CANNOT_PLAN"
                 return self._fail(failure_json(kind, error.what), error.remedy)
@@ -128,6 +129,9 @@ class Owner:
             if not self._stop.is_set():
                 self._set("planning", "Looking at the hardware and planning.")
         return ExitStatus.DONE
+
+    def _start_key(self) -> str:
+        return self._folder.new_key(self._request.key, self._request.keep_key)
 
     def _prepare(self) -> Prepared:
         """Plan for the current hardware with the adjustments that last worked. Raises MaiError if no start can succeed.
@@ -154,7 +158,9 @@ class Owner:
 
     def _command(self, prepared: Prepared) -> Command:
         if self.state.port is None:
-            self.state.port = self._request.port or probe.free_port()
+            earlier, self._earlier_port = self._earlier_port, None  # tried once: clients may know the address
+            free = earlier if earlier is not None and probe.port_is_free(earlier) else None
+            self.state.port = self._request.port or free or probe.free_port()
         command = render(prepared.plan, prepared.capabilities, self.state.port, self._request.served_name)
         lines = tuple(line for line in command.lines if line.flag not in self._dropped)
         env = {**command.env, **({"HF_HUB_OFFLINE": "1"} if prepared.offline else {})}
@@ -291,6 +297,7 @@ class Owner:
                     used = time.monotonic()
                 elif idle is not None and time.monotonic() - used >= idle:
                     self._farewell = f"Nobody asked anything for {_spoken(idle)}: stopped until the next run."
+                    self.state.asleep = True
                     self.stop()
             await asyncio.sleep(_POLL_SERVING)
             sight = await asyncio.to_thread(watchdog.look)

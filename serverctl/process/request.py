@@ -1,6 +1,6 @@
 """The request for a server, stored on disk by `up`. The supervisor and other commands read it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from serverctl.hardware.facts import Hardware
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.settings import check_value
 from serverctl.planning import plan_for
+from serverctl.process.key_file import read_key
 from serverctl.resolve import Resolved
 from serverctl.vllm.capabilities import Capabilities, installed
 
@@ -29,6 +30,10 @@ class ServerRequest:
     cards: tuple[str, ...] = ()  # UUIDs (or numbers) of the cards to use; empty for the plan's choice
     processor: bool = False  # whether to serve without a card
     idle_seconds: float | None = None  # stop after this time without requests; None for never
+    key: str = field(default="", repr=False)  # the API's key, chosen by the user; "" to create one
+    keep_key: bool = False  # whether a start takes the key of the one before
+    together: tuple[str, ...] = ()  # the names of all servers of the same `up`, if there are several
+    passing: bool = False  # whether a program started it for its own time, so that `up --again` leaves it out
 
     def to_json(self) -> str:
         """Return the request as JSON text."""
@@ -60,8 +65,10 @@ def server_request(
     port: int | None = None,
     served_name: str | None = None,
     idle_seconds: float | None = None,
+    key: str = "",
+    keep_key: bool = False,
 ) -> ServerRequest:
-    """Return the request for a plan, on exactly the plan's cards."""
+    """Return the request for a plan, on exactly the plan's cards. Raises UsageError if a key file cannot be used."""
     assert resolved.vllm is not None
     return ServerRequest(
         goal=resolved.goal,
@@ -71,6 +78,8 @@ def server_request(
         cards=tuple(gpu.uuid or str(gpu.index) for gpu in plan.gpus),
         processor=not plan.gpus,
         idle_seconds=idle_seconds or resolved.config.idle_seconds,
+        key=key or read_key(resolved.config.key_file),
+        keep_key=keep_key or resolved.config.keep_key,
     )
 
 

@@ -79,6 +79,7 @@ class State(BaseModel):
     plan: dict[str, Any] = {}  # the plan's summary
     log: str = ""  # the log file
     heartbeat: Heartbeat | None = None  # of a server that is ready
+    asleep: bool = False  # whether it stopped because nobody asked anything: the next use starts it as it was
 
     @property
     def is_ready(self) -> bool:
@@ -294,13 +295,21 @@ class Folder:
         """True while a running process restarts the server."""
         return is_alive(read_identity(read_json_object(self.restart_file)))
 
-    def new_key(self) -> str:
-        """Create and store a key. A server that is being restarted keeps its key."""
-        if self.is_restarting and (kept := self.key()):
+    def new_key(self, chosen: str = "", keep: bool = False) -> str:
+        """Store and return the key for a start: the chosen one, or a new one.
+
+        A server that is being restarted keeps its key, as does any with `keep`.
+        """
+        if (self.is_restarting or (keep and not chosen)) and (kept := self.key()):
             return kept
-        key = secrets.token_urlsafe(24)
+        key = chosen or made_key()
         write_atomically(self.key_file, key)
         return key
+
+
+def made_key() -> str:
+    """Return a new key."""
+    return secrets.token_urlsafe(24)
 
 
 def current_state(folder: Folder) -> State:

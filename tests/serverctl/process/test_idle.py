@@ -1,6 +1,7 @@
 """A server that nobody asks anything ends by itself, where that was asked for."""
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,10 @@ from stubs.controlled import Machine
 from foundation.command_line import duration
 from foundation.errors import UsageError
 from serverctl.config import load_server_config
+from serverctl.endpoint import ready_server
+from serverctl.process import control
+from serverctl.process.request import read_request
+from serverctl.process.state import Folder
 
 
 @pytest.fixture
@@ -23,8 +28,43 @@ def test_an_idle_server_ends_and_says_so(machine: Machine) -> None:
     assert done.returncode == 0, done.stderr
     state = machine.wait("default", "stopped", seconds=40)
     assert state.message == "Nobody asked anything for 1 s: stopped until the next run."
+    assert state.asleep
     assert len(machine.starts) == 1
     machine.assert_nothing_left(10)
+    told = machine.run("status").stdout
+    assert "Nobody asked anything for 1 s" in told
+    assert "`mai-server up --again`" in told
+
+
+@pytest.mark.usefixtures("looked_at_often")
+@pytest.mark.parametrize("by", ["up --again", "the agent"])
+def test_what_slept_comes_back_as_it_was(machine: Machine, by: str) -> None:
+    settings = ("--set", "max_num_seqs=3", "--idle", "1s", "--name", "small")
+    first = json.loads(machine.run("up", *machine.small, *settings, "--json").stdout)
+    machine.wait("small", "stopped", seconds=40)
+    if by == "the agent":
+        server = ready_server(None)
+        back = {"name": server.name, "model": server.model, "endpoint": server.base_url, "api_key": server.api_key}
+    else:
+        back = json.loads(machine.run("up", "--again", "--json").stdout)
+    for part in ("name", "model", "endpoint", "api_key"):
+        assert back[part] == first[part], part
+    assert machine.flags()["--max-num-seqs"] == "3"
+    assert read_request(Folder("small").request_file).idle_seconds == 1
+    assert machine.wait("small", "stopped", seconds=40).asleep
+    machine.assert_nothing_left(10)
+
+
+def test_what_a_person_stopped_does_not_wake_and_the_last_server_starts_again_only_as_it_was(machine: Machine) -> None:
+    assert "No server has been started yet" in machine.run("up", "--again").stderr
+    machine.up("second")
+    machine.down("second")
+    assert control.sleeping() == []
+    for words in (["--set", "max_num_seqs=3"], ["--port", "1"], ["--", "--seed", "0"]):
+        done = machine.run("up", "--again", *words)
+        assert (done.returncode, "--again takes everything" in done.stderr) == (2, True)
+    assert machine.run("up", "--again").returncode == 0
+    assert machine.state("second").is_ready
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7200), ("1.5m", 90)])

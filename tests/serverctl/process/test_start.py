@@ -10,9 +10,11 @@ import psutil
 import pytest
 from stubs.controlled import Machine
 
+from foundation.errors import UsageError
 from serverctl.diagnose.stages import Stage
 from serverctl.process import control
 from serverctl.process.child import server_env
+from serverctl.process.key_file import read_key
 from serverctl.process.state import Folder
 
 
@@ -39,6 +41,37 @@ def test_the_key_is_readable_by_its_owner_only_and_not_on_the_command_line(machi
     assert not any(key in word for word in machine.starts[0]["argv"])
     assert machine.starts[0]["environ"]["VLLM_API_KEY"] == key
     assert key not in machine.log()
+
+
+def test_a_key_is_chosen_by_a_file_that_only_its_owner_reads_and_kept_where_asked(
+    machine: Machine, tmp_path: Path
+) -> None:
+    file = tmp_path / "key"
+    file.write_text("a-key-of-my-own-0123456789\n")
+    done = machine.run("up", *machine.small, "--key-file", str(file))
+    assert (done.returncode, "chmod 600" in done.stderr) == (2, True)
+    file.chmod(0o600)
+    done = machine.run("up", *machine.small, "--key-file", str(file), "--json")
+    assert json.loads(done.stdout)["api_key"] == "a-key-of-my-own-0123456789"
+    assert machine.starts[-1]["environ"]["VLLM_API_KEY"] == "a-key-of-my-own-0123456789"
+    machine.down()
+    assert (
+        json.loads(machine.run("up", *machine.small, "--keep-key", "--json").stdout)["api_key"]
+        == Folder("default").key()
+    )
+    assert Folder("default").key() == "a-key-of-my-own-0123456789"
+    machine.down()
+    machine.up()
+    assert Folder("default").key() != "a-key-of-my-own-0123456789"
+
+
+@pytest.mark.parametrize("text", ["", "short", "two words of sixteen letters", "ümlaute-im-schlüssel-0123"])
+def test_what_is_no_key_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "key"
+    file.write_text(text)
+    file.chmod(0o600)
+    with pytest.raises(UsageError, match="holds no key"):
+        read_key(str(file))
 
 
 def test_libraries_of_a_persons_shell_do_not_come_into_vllms_environment() -> None:
@@ -172,11 +205,18 @@ def test_two_cards_serve_as_two_replicas_with_a_card_each(machine: Machine) -> N
     servers = json.loads(done.stdout)
     assert [server["name"] for server in servers] == ["default", "default-2"]
     assert len({server["endpoint"] for server in servers}) == 2
+    assert len({server["api_key"] for server in servers}) == 1, "one key for all that a router stands before"
     pins = {start["environ"].get("CUDA_VISIBLE_DEVICES") for start in machine.starts}
     assert len(pins) == 2
     assert None not in pins
+    router = machine.run("export", "haproxy", "--model", "MAI-UI-2B", "--preset", "throughput").stdout
+    for server in servers:
+        assert f" {server['endpoint'].removeprefix('http://').removesuffix('/v1')} check" in router
     assert machine.run("down", "--all").returncode == 0
     machine.assert_nothing_left()
+    again = json.loads(machine.run("up", "--again", "--json").stdout)
+    told = ("name", "endpoint", "api_key")
+    assert [[one[part] for part in told] for one in again] == [[one[part] for part in told] for one in servers]
 
 
 def test_an_environment_whose_vllm_cannot_be_run_is_told_without_a_traceback(machine: Machine) -> None:
