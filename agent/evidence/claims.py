@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from agent.core.actions import TOUCHING, CallTool, Finish, points_of
+from agent.core.actions import TOUCHING, CallTool, Finish, OpenApp, VisitPage, points_of
 from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint
 from agent.core.roles import role_group
@@ -55,6 +55,7 @@ class Claims:
         self._kind, self._needs = asked(instruction)
         self._outline: Outline | None = None
         self.did_something = False  # on the desktop, or by a tool
+        self._opened: str | None = None  # the error of what was opened last; "" for none, None if nothing was
         self._touched: list[Element] = []  # as they stood before, the last one last
 
     def saw(self, outline: Outline | None) -> None:
@@ -63,6 +64,8 @@ class Claims:
 
     def handle(self, event: Event) -> None:
         """Note the elements that an event touched."""
+        if isinstance(event, Acted) and isinstance(event.target, OpenApp | VisitPage) and not event.dry_run:
+            self._opened = event.error or ""
         if not isinstance(event, Acted) or not event.executed or not isinstance(event.target, (*TOUCHING, CallTool)):
             return
         self.did_something = True
@@ -90,14 +93,37 @@ class Claims:
             return Verdict(stand, None, "nothing was done")
         if against:
             return Verdict(stand, None, f"this is not as asked: {against[-1]}")
-        if self._needs and receipt.watched and not counting and not was_set and not self._confirmed(now):
+        if self._kind == "open" and not counting and not was_set and (lack := self._not_open(receipt, known)):
+            return Verdict(stand, None, lack)
+        if (
+            self._needs
+            and self._kind != "open"
+            and receipt.watched
+            and not (counting or was_set or self._confirmed(now))
+        ):
             others = " (only windows, applications or the clipboard)" if receipt.changes else ""
             doubt = f"nothing changed that could show it: no setting, no file, and nothing that was touched{others}"
             return Verdict(stand, None, doubt)
         shows = [str(change) for change in counting if _meets(self._instruction, _texts(change))]
         meant = [found for found in was_set if _meets(self._instruction, [found.name, found.label, found.value or ""])]
         shows += dict.fromkeys(_told(found) for found in (*self._confirmed(now), *meant))
-        return Verdict(_bounded(shows) or stand, True if shows and self._needs else None)
+        proves = bool(shows and self._needs) and (self._kind != "open" or self._is_one_part)
+        return Verdict(_bounded(shows) or stand, True if proves else None)
+
+    def _not_open(self, receipt: Receipt, known: Collection[Element]) -> str:
+        """Return why what the task asks to open is not open, as far as is known; "" if nothing speaks against it."""
+        if self._opened:
+            return f"what was to be opened is not open: {self._opened}"
+        seen = self._opened is not None or any(
+            _meets(self._instruction, [one.name, one.label, one.role]) for one in known
+        )
+        tells = receipt.watched and not receipt.remarks and known and _words(self._instruction)
+        return "nothing new is open, and nothing of that name is on the screen" if tells and not seen else ""
+
+    @property
+    def _is_one_part(self) -> bool:
+        """Whether the task asks for one thing only, so that what shows that thing shows the whole task."""
+        return sum(bool(part.strip()) for part in _rules().cuts.split(_QUOTED.sub("“”", self._instruction))) == 1
 
     def _as_wanted(self, element: Element) -> bool | None:
         """Whether a switch that the task names stands as it asks; None for all else."""

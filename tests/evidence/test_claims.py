@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from stubs.witness import DARK, OPENED
 
-from agent.core.actions import Click, Finish, Move
+from agent.core.actions import Click, Finish, Move, OpenApp
 from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint, Region, Size
 from agent.events.run_events import Acted, Receipt
@@ -36,7 +36,8 @@ CLAIM = Finish(True, "It is done.")
         ("rename a.txt to b.txt", "file"),
         ("move the report to the trash", "thing"),
         ("close the window", "thing"),
-        ("open the text editor and type 'disable the firewall'", "action"),
+        ("open the text editor and type 'disable the firewall'", "open"),
+        ("please launch Firefox", "open"),
         ("switch to the Firefox window", "action"),
         ("click Save", "action"),
         ("close the tab", "action"),
@@ -145,7 +146,7 @@ def test_names_of_elements_are_strangers_texts() -> None:
         ("create a folder called Plans", Change("file", "/home/me/Plans", None, "folder"), True),
         ("create a folder called Plans", Change("file", "/home/me/other", None, "folder"), None),
         ("close the Calculator", Change("window", "Calculator", "Calculator", None), True),
-        ("open the Calculator", Change("window", "Calculator", None, "Calculator"), None),
+        ("open the Calculator", Change("window", "Calculator", None, "Calculator"), True),
     ],
 )
 def test_a_change_is_evidence_where_it_is_about_the_same(
@@ -205,6 +206,39 @@ def test_an_engine_that_says_nothing_is_judged_by_what_changed() -> None:
     assert own(Finish(True), Receipt((OPENED,))) == (None, True)
     assert own(Finish(True), Receipt((DARK,))) == (True, False)
     assert own(Finish(True), Receipt(), "open the settings") == (None, False)
+
+
+EDITOR = Change("window", "mousepad", None, "Untitled 1 - Mousepad")
+NOT_THERE = "open “nothere.txt”: no file of that name"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "error", "receipt", "name", "verified", "doubt"),
+    [
+        ("open Firefox", NOT_THERE, Receipt(), "Home", None, "no file of that name"),
+        ("open Firefox", None, Receipt(), "Home", None, "nothing new is open"),
+        ("open Firefox", None, Receipt(), "Firefox", None, ""),  # it was open before
+        ("open Firefox", "", Receipt(), "Home", None, ""),
+        ("open the View menu", None, Receipt(), "View", None, ""),
+        ("open the settings", None, Receipt((OPENED,)), "Home", None, ""),
+        ("open Mousepad", None, Receipt((EDITOR,)), "Home", True, ""),
+        ("open Mousepad and write a letter", "", Receipt((EDITOR,)), "Home", None, ""),
+        ("open Firefox", None, Receipt(watched=False), "Home", None, ""),
+        ("open Firefox", None, Receipt(remarks=("Windows are not known here.",)), "Home", None, ""),
+        ("click Open", NOT_THERE, Receipt(), "Home", None, ""),
+    ],
+)
+def test_what_could_not_be_opened_is_not_done(
+    instruction: str, error: str | None, receipt: Receipt, name: str, verified: bool | None, doubt: str
+) -> None:
+    there = replace(PAGE, name=name)
+    made = claims(instruction, there, there)
+    if error is not None:
+        made.handle(Acted(1, OpenApp("nothere.txt"), not error, False, "", error or None, 1.0))
+    verdict = made.judge(receipt)
+    assert verdict.verified is verified
+    assert doubt in verdict.doubt
+    assert bool(doubt) is bool(verdict.doubt)
 
 
 @pytest.mark.parametrize(
