@@ -70,3 +70,59 @@ def test_a_budget_of_pixels_is_kept(mai: CommandLine, screenshot: str) -> None:
         options = ("--image", screenshot, "--max-pixels", "500000", "--no-thinking")
         assert mai("act", "--endpoint", endpoint.url, *options, "click it").status == 0
     assert sent_size(endpoint).area <= 500_000
+
+
+@pytest.fixture
+def pictures_of_sizes(tmp_path: Path) -> list[str]:
+    """Three images, 1000, 2000 and 500 pixels wide."""
+    names = []
+    for number, width in enumerate((1000, 2000, 500)):
+        names.append(str(tmp_path / f"{number}.png"))
+        Image.new("RGB", (width, 500), "white").save(names[-1])
+    return names
+
+
+def test_many_pictures_are_asked_about_in_one_process_and_answered_in_order(
+    mai: CommandLine, pictures_of_sizes: list[str]
+) -> None:
+    with FakeEndpoint([say(CLICK)] * 6) as endpoint:
+        ran = mai("act", "--endpoint", endpoint.url, "--image", *pictures_of_sizes, "--json", "click it")
+        plain = mai("act", "--endpoint", endpoint.url, "--image", *pictures_of_sizes, "--at-once", "1", "click it")
+    answers = [json.loads(line) for line in ran.out.splitlines()]
+    assert (ran.status, plain.status) == (0, 0)
+    assert [(answer["id"], answer["image"]) for answer in answers] == list(enumerate(pictures_of_sizes))
+    assert [answer["action"]["point"][0] for answer in answers] == [998, 1998, 498]
+    assert plain.out.splitlines()[1] == f"{pictures_of_sizes[0]}: decided: click at 998,166"
+
+
+def test_lines_are_answered_one_by_one_and_a_bad_one_does_not_end_the_rest(
+    mai: CommandLine, pictures_of_sizes: list[str]
+) -> None:
+    asked = [
+        {"id": "a", "image": pictures_of_sizes[0], "instruction": "click it"},
+        {"id": "b", "image": "/no/such.png", "instruction": "click it"},
+        {"id": "c", "instruction": "click it"},
+        {"id": "d", "image": pictures_of_sizes[2], "instruction": "the gear", "grounding": True},
+    ]
+    given = "\n".join(map(json.dumps, asked)) + "\nno JSON\n\n"
+    script = [say(CLICK), say('<answer>{"coordinate":[500,500]}</answer>')]
+    with FakeEndpoint(script) as endpoint:
+        ran = mai("act", "--endpoint", endpoint.url, "--lines", "--at-once", "1", stdin=given.encode())
+    answers = [json.loads(line) for line in ran.out.splitlines()]
+    assert ran.status == 1
+    assert [answer["id"] for answer in answers] == ["a", "b", "c", "d", None]
+    assert [answer["ok"] for answer in answers] == [True, False, False, True, False]
+    assert "is no image" in answers[1]["error"]["message"]
+    assert [answers[number]["error"]["kind"] for number in (1, 2, 4)] == ["not_asked", "bad_request", "bad_request"]
+    assert answers[3]["action"]["point"] == [250, 250]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [((), "no INSTRUCTION"), (("--image", "SHOT"), "no INSTRUCTION"), (("--lines", "click it"), "every line names")],
+)
+def test_what_is_missing_or_too_much_is_said(
+    mai: CommandLine, screenshot: str, words: tuple[str, ...], told: str
+) -> None:
+    ran = mai("act", *(screenshot if word == "SHOT" else word for word in words))
+    assert (ran.status, told in ran.err) == (2, True)

@@ -1,0 +1,123 @@
+"""Asks a model about one screenshot, and puts its decision on the screen, for `act` about one or many."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agent.core.actions import Action, describe, map_points, points_of
+from agent.core.actions import to_json as action_json
+from agent.core.geometry import DesktopPoint, Size, Viewport
+from agent.families.base import Decision, ParseFailure, PromptRequest
+from agent.families.shared.json_calls import as_text
+from agent.options import RunOptions
+from agent.run.budgets import answer_tokens, pixel_budget
+from agent.run.calibration.before_run import recalled
+from agent.run.models.roles import ServedModel
+from agent.screen.capture import Frame
+from agent.screen.encode import encode, fit
+from agent.screen.outline import Element, Outline
+from agent.screen.pixels import resize
+from foundation.errors import UsageError
+
+#: The elements are waited for so long, in seconds: on a busy machine, reading a whole screen takes some.
+_PATIENCE = 20.0
+
+
+class Asker:
+    """Asks one model about screenshots."""
+
+    def __init__(self, model: ServedModel, options: RunOptions) -> None:
+        self._model = model
+        self._options = options
+        self._system = options.settings.system_prompt(model.family.facts.name, options.system_prompt)
+
+    async def ask(
+        self, instruction: str, seen: "Seen", *, grounding: bool = False
+    ) -> tuple[Decision | ParseFailure, str]:
+        """Return the decision about a screenshot, and the answer's text. Raises MaiError if the model gives none."""
+        options, screen = self._options, Size(*seen.frame.image.size)
+        model = recalled(self._model, screen, options.max_pixels)
+        family, limits = model.family, model.endpoint.limits
+        rule = family.facts.image.capped(pixel_budget(family, limits, options.max_pixels))
+        size = fit(rule, screen)
+        facts = family.facts
+        resized = await asyncio.to_thread(resize, seen.frame.image, size)
+        sent = await asyncio.to_thread(encode, resized, facts.image_format, facts.quality)
+        if grounding:
+            request = family.grounding_request(instruction, sent)
+        else:
+            outline = seen.outline() if facts.outline else None
+            prompt = PromptRequest(
+                instruction, (sent,), system_prompt=self._system, options={"thinking": options.thinking},
+                outline=outline, model=model.endpoint.model or "",
+            )  # fmt: skip
+            request = family.request(prompt)
+        limit = answer_tokens(family, limits.context)
+        answer = (await model.client.complete(replace(request, max_tokens=limit))).answer
+        return (family.parse_grounding if grounding else family.parse)(answer, (size,)), as_text(answer)
+
+
+def decision_json(result: Decision | ParseFailure, text: str, seen: "Seen") -> dict[str, Any]:
+    """Return a decision as JSON values, with points in screen pixels."""
+    if isinstance(result, ParseFailure):
+        return {"ok": False, "raw": text, "error": {"kind": result.kind, "message": result.message}}
+    actions, hits = _on_screen(result, seen)
+    written = [action_json(action) for action in actions]
+    elements = [[element.to_json() for element in hit] for hit in hits]
+    answer = {"ok": True, "raw": text, "thought": result.thought, "action": written[0], "actions": written}
+    return answer | {"elements": elements}
+
+
+def decision_lines(result: Decision | ParseFailure, seen: "Seen") -> Iterator[str]:
+    """Yield a decision as lines for a person."""
+    if isinstance(result, ParseFailure):
+        yield f"no decision: {result.message}"
+        return
+    if result.thought:
+        yield f"thought: {' '.join(result.thought.split())}"
+    for action, hit in zip(*_on_screen(result, seen), strict=True):
+        yield f"decided: {describe(action)}"
+        if hit:
+            yield f"on: {' → '.join(element.words for element in hit)}"
+
+
+def _on_screen(result: Decision, seen: "Seen") -> tuple[list[Action[DesktopPoint]], list[list[Element]]]:
+    """Return a decision's actions in screen coordinates, and the elements that each would hit."""
+    actions = [map_points(action, seen.frame.viewport.to_desktop) for action in result.actions]
+    outline = seen.outline()
+    return actions, [[] if outline is None else _hit(outline, action) for action in actions]
+
+
+def _hit(outline: Outline, action: Action[DesktopPoint]) -> list[Element]:
+    """The elements that an action would hit, at both ends of a drag."""
+    return [element for point in points_of(action) if (element := outline.at(point)) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The screen, and its elements where they are taken."""
+
+    frame: Frame
+    outlining: "Future[Outline] | None" = None
+
+    def outline(self) -> Outline | None:
+        """The elements; None where there are none, or they take too long."""
+        if self.outlining is None:
+            return None
+        wait((self.outlining,), _PATIENCE)
+        return self.outlining.result() if self.outlining.done() else None
+
+
+def read_image(path: Path) -> Frame:
+    """Return a picture as a captured screen. Raises UsageError if it cannot be read."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            read = image.convert("RGB")
+            return Frame(read, Viewport.of_image(Size(*read.size)), 0.0)
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise UsageError(f"{path} is no image that can be read ({error}).", "Name a PNG, JPEG or WebP file.") from error
