@@ -33,6 +33,7 @@ class RunOptions:
     zoom: Literal["auto", "off", "always"] = "auto"  # whether a place is looked at more closely before it is clicked
     calibrate: Literal["auto", "off", "always"] = "auto"  # whether it is found out first where the model clicks
     system_prompt: Path | None = None  # file whose text replaces the family's system text
+    words: Literal["published", "ours"] = "published"  # whose words ask the model, where the publisher's were fetched
     approve: str | None = None  # before which actions the person is asked; None for what suits the desktop
     policy: Path | None = None  # file with the rules
     accessibility: str | None = None  # ask, on, off: may it be switched on in the person's session while runs last

@@ -63,6 +63,9 @@ OPTIONS = (
     Option("family", "engine", "the model's family (default: found out from its name)", "NAME"),
     Option("no_thinking", "engine", "ask for answers without a thought", kind="flag", in_file=False),
     Option("system_prompt", "engine", "replace the family's system text", "FILE", "path", in_file=False),
+    Option("words", "engine", "whose words ask the model: its publisher's where they were fetched (published, default; "
+           "mai-agent prompts --help), or this program's (ours)", choices=("published", "ours")),
+    Option("prompts_mirror", "engine"),
     Option("max_pixels", "engine", "pixel budget of a screenshot", "N", "count"),
     Option("patience", "engine", "longest wait for a first token (default 300)", "SECONDS", "seconds"),
     Option("planner", "two models", "an endpoint whose model says in words what to do (local: a vLLM of ours beside "

@@ -153,6 +153,7 @@ class Workplace:
         """
         from agent.desktop.protocol.desktop import DEFAULT_CHORD
         from agent.families.registry import DEFAULT_FAMILY
+        from agent.prompts.store import published_words
         from agent.record.bundle import Recorder
         from agent.record.redactor import Redactor
         from agent.run.session import Request
@@ -179,6 +180,7 @@ class Workplace:
             policy=self.policy,
             family=families.get("actor"),
             system_prompt=lambda family: options.settings.system_prompt(family, options.system_prompt),
+            published=lambda family: published_words(family, options.words),
             family_options=options.settings.family_options,
             monitor=options.monitor,
             environ=desk.environ,

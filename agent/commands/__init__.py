@@ -16,6 +16,7 @@ COMMANDS = {
     "mcp": "serve the desktop to coding agents (Claude Code, Codex, Cursor, ...)",
     "sandbox": "list or stop throw-away desktops that were kept",
     "families": "list the model families, and what proves each",
+    "prompts": "fetch the prompts that the models' publishers wrote",
     "parse": "read models' answers (JSON lines in, JSON lines out)",
     "prompt": "print the chat messages of a request",
     "fit": "print the size and tokens of an image as a model gets it",

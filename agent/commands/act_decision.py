@@ -13,6 +13,7 @@ from agent.core.geometry import DesktopPoint, Size, Viewport
 from agent.families.base import Decision, ParseFailure, PromptRequest
 from agent.families.shared.json_calls import as_text
 from agent.options import RunOptions
+from agent.prompts.store import published_words
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.before_run import recalled
 from agent.run.models.roles import ServedModel
@@ -30,9 +31,11 @@ class Asker:
     """Asks one model about screenshots."""
 
     def __init__(self, model: ServedModel, options: RunOptions) -> None:
-        self._model = model
+        name = model.family.facts.name
         self._options = options
-        self._system = options.settings.system_prompt(model.family.facts.name, options.system_prompt)
+        self._system = options.settings.system_prompt(name, options.system_prompt)
+        self._chosen = {"thinking": options.thinking}
+        self._model = replace(model, family=model.family.wording(published_words(name, options.words), self._chosen))
 
     async def ask(
         self, instruction: str, seen: "Seen", *, grounding: bool = False
@@ -51,7 +54,7 @@ class Asker:
         else:
             outline = seen.outline() if facts.outline else None
             prompt = PromptRequest(
-                instruction, (sent,), system_prompt=self._system, options={"thinking": options.thinking},
+                instruction, (sent,), system_prompt=self._system, options=self._chosen,
                 outline=outline, model=model.endpoint.model or "",
             )  # fmt: skip
             request = family.request(prompt)

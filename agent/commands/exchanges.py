@@ -14,6 +14,7 @@ from agent.families.base import Call, Family, ParseFailure, PastStep, PromptRequ
 from agent.families.registry import get_family
 from agent.families.shared.lenient_json import clean
 from agent.model.request import ChatRequest, to_openai
+from agent.prompts.store import published_words
 from agent.screen.encode import EncodedImage, fit
 from agent.screen.outline import Element, Outline
 from agent.settings import load_settings, read_text
@@ -135,16 +136,18 @@ def prompt_main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--no-thinking", action="store_true", help="the variant without a thought")
     parser.add_argument("--grounding", action="store_true", help="the messages that ask for one point")
+    parser.add_argument("--words", choices=("published", "ours"), help="whose words (default: published, if fetched)")
     options = parser.parse_args(argv)
     family = get_family(options.family)
     data = _read(options.request)
+    settings, name = load_settings(), family.facts.name
+    chosen = {"style": options.style, "thinking": not options.no_thinking, **settings.family_options.get(name, {})}
+    published = published_words(name, options.words or settings.get("words"))
+    family = family.wording(published, chosen, data.get("tools") or ())
     if options.grounding:
         request = family.grounding_request(data["instruction"], EncodedImage(b"", "png", _sent_size(data, family)))
     else:
-        settings, name = load_settings(), family.facts.name
         system = settings.system_prompt(name, options.system_prompt)
-        chosen = {"style": options.style, "thinking": not options.no_thinking}
-        chosen |= settings.family_options.get(name, {})
         request = family.request(read_request(data, family, chosen, system))
     messages = to_openai(request.messages, _image_part)
     put_json(_body(request) | {"messages": messages} if options.body else messages, indent=2)

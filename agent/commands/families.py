@@ -7,7 +7,10 @@ from typing import Any
 
 from agent.commands.arguments import size
 from agent.core.geometry import Counted
+from agent.families.published import OURS
 from agent.families.registry import DEFAULT_FAMILY, detect_folder, family_names, get_family
+from agent.prompts.recipes import recipes
+from agent.prompts.store import is_kept
 from foundation.command_line import Parser, positive
 from foundation.errors import UsageError
 from foundation.families import family_data, family_folder, image_rule
@@ -60,9 +63,20 @@ def described(name: str) -> dict[str, Any]:
         "grounding_grid": facts.grounding,
         "image": {"factor": rule.factor, "min_pixels": rule.min_pixels, "max_pixels": rule.max_pixels},
         "history": facts.history or f"{facts.reference_images} images",
+        "words": _words(name),
         "scores": family_data(name).get("scores", {}),
         "proven_by": proofs(name),
     }
+
+
+def _words(name: str) -> str:
+    """Whose words ask this family, in a run that names none: ours, or fetched ones."""
+    recipe = recipes().get(name)
+    if recipe is None:
+        return OURS
+    if is_kept(recipe):
+        return f"published, {recipe.source}"
+    return f"{OURS} (mai-agent prompts fetch {name} gets those of {recipe.source})"
 
 
 def proofs(name: str) -> list[str]:
@@ -94,6 +108,7 @@ def _lines(family: dict[str, Any]) -> list[str]:
         "grid": "; grounding: ".join(grids),
         "image": f"sides in steps of {image['factor']}, {image['min_pixels']:,} to {image['max_pixels']:,} pixels",
         "history": family["history"],
+        "words": family["words"],
         "scores": "; ".join(f"{name}: {_score(value)}" for name, value in family["scores"].items()),
         "proven by": "; ".join(family["proven_by"]),
     }

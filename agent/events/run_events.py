@@ -47,6 +47,7 @@ class ModelInUse:
     model: str  # its name at the endpoint
     family: str  # whose prompt and parser it is asked with
     endpoint: str  # the address
+    words: str = "ours"  # whose words ask it: "ours", "yours" (a file), or "published, repository@commit"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 from agent.core.actions import Action
 from agent.core.changes import Change
 from agent.core.geometry import Counted, Grid, GridPoint, NamedPoint, Size
+from agent.families.published import Published
 from agent.model.endpoint import Api
 from agent.model.request import ChatRequest, Sampling
 from agent.screen.encode import EncodedImage, ImageFormat
@@ -233,6 +234,7 @@ class Family(ABC):
     def __init__(self, name: str) -> None:
         self.facts = FamilyFacts.of(name)
         self.data: Mapping[str, Any] = family_data(name)
+        self.published: Published | None = None
         self.texts = _texts(self.shared_texts, family_folder(name) / "prompt.toml")
 
     def counting(self, grid: Grid) -> Self:
@@ -242,6 +244,29 @@ class Family(ABC):
         same = copy(self)
         same.facts = replace(facts, navigation=facts.navigation if fractions else grid, grounding=grid)
         return same
+
+    def wording(
+        self, published: Published | None, options: Mapping[str, Any], tools: Sequence[Mapping[str, Any]] = ()
+    ) -> Self:
+        """Return a copy of the family that asks with the publisher's words, where they suit the options and tools."""
+        same = copy(self)
+        reference = PromptRequest("", (), options=options).reference
+        same.published = published and published.fitting(reference=reference, tools=bool(tools))
+        return same
+
+    def words(self, prompt: PromptRequest, part: str = "system", **values: str) -> str | None:
+        """Return the text that replaces ours in a part of a request: the user's, or the publisher's; None for ours.
+
+        `values` are what the request fills in, besides what every request has.
+        """
+        if prompt.system_prompt is not None:
+            return prompt.system_prompt if part == "system" else None
+        if self.published is None:
+            return None
+        size, language = prompt.size, str(prompt.options.get("language", "English"))
+        known = {"instruction": prompt.instruction, "language": language}
+        known |= {"width": str(size.width), "height": str(size.height)}
+        return self.published.fill(part, known | values)
 
     @abstractmethod
     def request(self, prompt: PromptRequest) -> ChatRequest:

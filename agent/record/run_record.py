@@ -8,12 +8,13 @@ from agent.record.records import Record, Text, TokensRecord, ViewportRecord
 
 
 class ModelRecord(Record):
-    """A model that a run used: what served it, its name there, whose format it was asked in, and where."""
+    """A model that a run used: what served it, its name there, whose format and words it was asked in, and where."""
 
     engine: Text | None = None
     model: Text | None = None
     family: Text | None = None
     endpoint: Text | None = None
+    words: Text | None = None
 
 
 class ChangeRecord(Record):

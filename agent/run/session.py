@@ -17,6 +17,7 @@ from agent.desktop.guard.desktop import GuardedDesktop
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, OpenDesktop
 from agent.events.run_events import RunFinished, RunStarted, Warned
 from agent.events.sink import Emit
+from agent.families.published import Published
 from agent.model.asking import Patience
 from agent.model.engines import Engine
 from agent.run.budgets import pixel_budget
@@ -58,6 +59,8 @@ class Request:
     sandbox: bool = False  # whether the desktop is disposable
     #: the replacement for a family's system prompt, by family name; None to keep the family's own
     system_prompt: Callable[[str], str | None] = lambda _: None
+    #: the words of a family's publisher, by family name; None to ask in ours
+    published: Callable[[str], Published | None] = lambda _: None
     #: the user's values for a family's own options, by family name
     family_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     bundle: str = ""  # folder of the run's record
@@ -89,6 +92,7 @@ async def run(
         registered = Registered(Path(request.bundle).name, request.title or request.settings.instruction)
         opened.callback(registered.close)
         models, without = await _models(request, opened, race)
+        models = {role: _worded(request, model) for role, model in models.items()}
         actor = models["actor"]
         chosen = request.family_options.get(actor.family.facts.name, {})
         settings = replace(request.settings, options={**request.settings.options, **chosen})
@@ -118,7 +122,10 @@ async def run(
         emit(
             RunStarted(
                 instruction=settings.instruction,
-                models={role: model.in_use() for role, model in models.items()},
+                models={
+                    role: model.in_use(role, own_prompt=_has_own(request, role, model))
+                    for role, model in models.items()
+                },
                 style=str(settings.options.get("style", "")),
                 dry_run=settings.dry_run,
                 approve=request.policy.mode,
@@ -161,6 +168,17 @@ async def _models(request: Request, opened: AsyncExitStack, race: Race) -> tuple
                 race.check()
                 remark = f"No other model can take over if this one is stuck: {error}"
     return models, remark
+
+
+def _worded(request: Request, model: ServedModel) -> ServedModel:
+    """Return a model that is asked in its publisher's words, where they were fetched and fit the run."""
+    name = model.family.facts.name
+    options = {**request.settings.options, **request.family_options.get(name, {})}
+    return replace(model, family=model.family.wording(request.published(name), options, request.settings.tools))
+
+
+def _has_own(request: Request, role: Role, model: ServedModel) -> bool:
+    return role != "grounder" and request.system_prompt(model.family.facts.name) is not None
 
 
 async def _aimed(

@@ -29,7 +29,9 @@ def test_a_start_names_every_model_by_its_role_and_the_one_that_acts_beside_them
         "planner": ModelInUse("endpoint", "Large", "other", "http://127.0.0.1:2/v1"),
     }
     told = to_json(started(models=models))
-    assert [told[name] for name in ("engine", "model", "family", "endpoint")] == list(told["models"]["actor"].values())
+    assert [told[name] for name in ("engine", "model", "family", "endpoint", "words")] == list(
+        told["models"]["actor"].values()
+    )
     assert told["models"]["planner"]["model"] == "Large"
 
 

@@ -11,6 +11,7 @@ from typing_extensions import override
 from agent.core.geometry import Grid, Size
 from agent.families.base import Call, Decision, ParseFailure, PromptRequest
 from agent.families.mai_ui.prompt import is_reference, is_thinking, navigation_messages, written
+from agent.families.published import GROUNDING
 from agent.families.shared.answer_parts import THINKING, AnswerParts, calls_in, take_apart
 from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.json_calls import as_text
@@ -29,11 +30,12 @@ class MaiUi(TextFamily):
 
     @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        return ChatRequest(navigation_messages(prompt), self.facts.sampling)
+        return ChatRequest(navigation_messages(prompt, self.words(prompt)), self.facts.sampling)
 
     @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        return self.asking(TextPart(instruction + "\n"), ImagePart(image), system=self.texts["grounding"])
+        system = self.words(PromptRequest(instruction, (image,)), GROUNDING) or self.texts["grounding"]
+        return self.asking(TextPart(instruction + "\n"), ImagePart(image), system=system)
 
     @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:

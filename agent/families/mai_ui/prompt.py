@@ -33,9 +33,9 @@ def is_thinking(options: Mapping[str, Any]) -> bool:
     return bool(options.get("thinking", True))
 
 
-def navigation_messages(prompt: PromptRequest) -> list[Message]:
-    """Return the messages of a navigation request, in the chosen style."""
-    system = prompt.system_prompt if prompt.system_prompt is not None else _system_text(prompt)
+def navigation_messages(prompt: PromptRequest, system: str | None = None) -> list[Message]:
+    """Return the messages of a navigation request, in the chosen style. `system` replaces the system prompt."""
+    system = _system_text(prompt) if system is None else system
     opening = [Message.text("system", system), Message.text("user", prompt.instruction)]
     reference = prompt.reference
     if prompt.skipped and not reference:

@@ -75,8 +75,8 @@ class QwenComputerUse(TextFamily):
         return in_turn(self.system(prompt), replace(prompt, steps=window), self.replay, show)
 
     def system(self, prompt: PromptRequest) -> list[Message]:
-        """Return the system prompt, or the user's replacement."""
-        own = prompt.system_prompt
+        """Return the system prompt, or its replacement."""
+        own = self.words(prompt)
         return [Message.text("system", self.instructions.system(prompt) if own is None else own)]
 
     def window(self, prompt: PromptRequest) -> tuple[Sequence[PastStep], Sequence[PastStep]]:
@@ -94,6 +94,8 @@ class QwenComputerUse(TextFamily):
         if prompt.skipped:
             lines.insert(0, fill(self.texts["skipped"], number=str(prompt.skipped)))
         previous = "\n".join(lines) or self.texts["nothing_previous"]
+        if (published := self.words(prompt, "asked", previous=previous)) is not None:
+            return TextPart(published)
         text = fill(self.texts["asked"], instruction=prompt.instruction, previous=previous)
         return TextPart(f"\n{text}" if self.image_first else text)
 

@@ -38,14 +38,14 @@ class Fara(QwenComputerUse):
         if after is None:
             return [Message("user", (*shown, TextPart(prompt.instruction)))]
         if shown:
-            return [Message("user", (*shown, TextPart(self._told(after))))]
+            return [Message("user", (*shown, TextPart(self._told(prompt, after))))]
         kept = [after.user_reply] if prompt.reference else after.replies
         return [Message.text("user", text) for text in ["\n".join(text for text in kept if text)] if text]
 
-    def _told(self, after: PastStep) -> str:
+    def _told(self, prompt: PromptRequest, after: PastStep) -> str:
         """Return the text next to the screenshot after a step. A person's reply replaces the usual words."""
         came_back = "\n".join(text for text in (after.tool_result, after.note) if text)
-        words = after.user_reply or str(self.texts["next_screenshot"])
+        words = after.user_reply or self.words(prompt, "next_screenshot") or str(self.texts["next_screenshot"])
         return f"{_shortened(came_back)}\n{words}" if came_back else words
 
     def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:

@@ -79,8 +79,8 @@ class GuiOwl(QwenComputerUse):
 
     def system(self, prompt: PromptRequest) -> list[Message]:
         """Return the system prompt in two parts: the role, and the function."""
-        if prompt.system_prompt is not None:
-            return [Message.text("system", prompt.system_prompt)]
+        if (own := self.words(prompt)) is not None:
+            return [Message.text("system", own)]
         parts = (TextPart(self.texts["helper"]), TextPart("\n\n" + self.instructions.system(prompt)))
         return [Message("system", parts)]
 

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from agent.core.geometry import Grid
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.families.published import GROUNDING
 from agent.families.shared.answer_parts import AnswerParts
 from agent.families.shared.named_calls import as_named, thought_and_calls
 from agent.families.shared.own_names import OwnNames, named, unrepeated
@@ -32,11 +33,12 @@ class UiTars(TextFamily):
 
     @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        text = self._prompt(prompt) if prompt.system_prompt is None else prompt.system_prompt
-        opening = [
-            *([Message.text("system", self.texts["system"])] if self.texts["system"] else []),
-            Message.text("user", text + self.texts["task"].format(instruction=prompt.instruction)),
-        ]
+        whole = self.words(prompt, "prompt")
+        if whole is None:
+            text = self._prompt(prompt) if prompt.system_prompt is None else prompt.system_prompt
+            whole = text + self.texts["task"].format(instruction=prompt.instruction)
+        system = self.texts["system"]
+        opening = [*([Message.text("system", system)] if system else []), Message.text("user", whole)]
         if prompt.skipped and not prompt.reference:
             opening.append(Message.text("user", f"({prompt.skipped} earlier steps are left out here.)"))
         return ChatRequest(in_turn(opening, prompt, self._replay), self.facts.sampling)
@@ -77,7 +79,9 @@ class UiTars(TextFamily):
 
     @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        text = self.texts["grounding"].format(actions=self.texts["grounding_action"], instruction=instruction)
+        text = self.words(PromptRequest(instruction, (image,)), GROUNDING)
+        if text is None:
+            text = self.texts["grounding"].format(actions=self.texts["grounding_action"], instruction=instruction)
         return self.asking(TextPart(text), ImagePart(image), system=self.texts["system"])
 
     def constraint(self, options: Mapping[str, Any]) -> str | None:

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from agent.core.actions import shorten
 from agent.events.run_events import ModelInUse
 from agent.families.base import Family
+from agent.families.published import words_of
 from agent.families.registry import DEFAULT_FAMILY, detect_family, detect_folder, get_family
 from agent.model.asking import ModelClient, Patience
 from agent.model.clients import client_of
@@ -31,9 +32,11 @@ class ServedModel:
     client: ModelClient  # sends the requests; the caller of `open_model` closes it
     remarks: tuple[str, ...] = ()  # messages for the person
 
-    def in_use(self) -> ModelInUse:
-        """Return the model as the run's record names it."""
-        return ModelInUse(self.engine.name, self.endpoint.model or "", self.family.facts.name, self.endpoint.base_url)
+    def in_use(self, role: Role = "actor", *, own_prompt: bool = False) -> ModelInUse:
+        """Return the model as the run's record names it. `own_prompt`: the user replaced its system prompt."""
+        words = "yours" if own_prompt else words_of(self.family.published, points=role == "grounder")
+        name = self.family.facts.name
+        return ModelInUse(self.engine.name, self.endpoint.model or "", name, self.endpoint.base_url, words)
 
 
 async def open_model(

@@ -1,0 +1,72 @@
+"""The words of a family's publisher, as values: texts with marks for what a request fills in.
+
+They are no part of this program: `agent.prompts` reads them from files that the person downloaded.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+#: A place in a text that a request fills. It survives JSON encoding and `str.format`.
+_MARK = re.compile(r"%%mai-agent:([a-z_]+)%%")
+#: What a family's request can fill in.
+HOLES = frozenset(
+    {
+        "action",
+        "actions",
+        "apps",
+        "height",
+        "instruction",
+        "language",
+        "memory",
+        "number",
+        "previous",
+        "thought",
+        "width",
+    }
+)
+
+
+#: The part that asks for one point.
+GROUNDING = "grounding"
+
+
+def mark(hole: str) -> str:
+    """Return the mark of a hole."""
+    return f"%%mai-agent:{hole}%%"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A family's published texts by the part of a request, and where they are from."""
+
+    source: str  # "repository@commit"
+    parts: Mapping[str, str]  # texts with marks
+    phone: Sequence[str] = ()  # parts that describe a phone
+
+    def fitting(self, *, reference: bool, tools: bool) -> "Published":
+        """Return the parts that suit requests in this style. None suit tools: these texts have no place for them."""
+        if reference and not tools:
+            return self
+        return replace(self, parts={part: text for part, text in self.parts.items() if self._fits(part, tools=tools)})
+
+    def _fits(self, part: str, *, tools: bool) -> bool:
+        return part == GROUNDING or not (tools or part in self.phone)
+
+    def speaks(self, *, points: bool) -> bool:
+        """Return whether there are texts of requests for points, or else of requests for actions."""
+        return bool(self.parts.keys() & {GROUNDING} if points else self.parts.keys() - {GROUNDING})
+
+    def fill(self, part: str, values: Mapping[str, str]) -> str | None:
+        """Return the text of a part with its marks filled; None if the publisher's words have no such part."""
+        text = self.parts.get(part)
+        return None if text is None else _MARK.sub(lambda found: values[found[1]], text)
+
+
+#: The record's name for this program's own words.
+OURS = "ours"
+
+
+def words_of(published: Published | None, *, points: bool = False) -> str:
+    """Return whose words requests for actions (or points) use, as records and lists say it."""
+    return OURS if published is None or not published.speaks(points=points) else f"published, {published.source}"

@@ -1,0 +1,242 @@
+"""Takes texts out of Python source by parsing. Nothing of the source is ever run.
+
+An expression is worked out only from constants, names, and a fixed list of harmless operations on them. Everything
+else is an error.
+"""
+
+import ast
+import json
+import string
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+#: More steps than any published prompt takes; a broken file ends here.
+_MOST_STEPS = 20_000
+_Names: TypeAlias = "dict[str, _Late | _Function | None]"
+
+
+class SourceError(ValueError):
+    """A text cannot be taken out of the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """An assigned value, worked out when it is needed, with the names as they were at the assignment."""
+
+    value: ast.expr
+    names: _Names
+    added_to: "_Late | None" = None  # of `name += value`
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    node: ast.FunctionDef
+    names: _Names
+
+
+@dataclass(slots=True)
+class Source:
+    """The names that one or several source files define.
+
+    Args:
+        texts: the files' texts. A name that several files define is the first one's.
+        given: values of expressions that only a running program knows, by the expression as `ast.unparse` writes it.
+    """
+
+    texts: Sequence[str]
+    given: Mapping[str, str] = field(default_factory=dict)
+    _names: _Names = field(default_factory=dict)
+    _steps: int = 0
+
+    def __post_init__(self) -> None:
+        for text in reversed(self.texts):
+            try:
+                module = ast.parse(text)
+            except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+                raise SourceError(f"the file is not Python: {error}") from error
+            own: _Names = {}
+            self._bind(module.body, own)
+            self._names |= own
+
+    def text(self, expression: str, within: str = "") -> str:
+        """Return the text that an expression stands for, among the names of the module or of a function in it.
+
+        Raises SourceError.
+        """
+        self._steps = 0
+        names = self._names
+        try:
+            if within:
+                function = names.get(within)
+                if not isinstance(function, _Function):
+                    raise SourceError(f"there is no function {within!r}")
+                names = {**names, **dict.fromkeys(_parameters(function.node))}
+                self._bind(function.node.body, names)
+            value = self._value(ast.parse(expression, mode="eval").body, names)
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError, SyntaxError, RecursionError) as error:
+            raise SourceError(str(error) or type(error).__name__) from error
+        if not isinstance(value, str):
+            raise SourceError(f"{expression!r} is no text")
+        return value
+
+    def _bind(self, body: Iterable[ast.stmt], names: _Names, prefix: str = "") -> ast.expr | None:
+        """Note what the statements assign. Return the value of a `return`, if one is reached."""
+        for statement in body:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    names[prefix + name] = _Late(value, dict(names))
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                    names[prefix + name] = _Late(value, dict(names))
+                case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
+                    before = names.get(prefix + name)
+                    names[prefix + name] = _Late(value, dict(names), before) if isinstance(before, _Late) else None
+                case ast.FunctionDef(name=name):
+                    names[prefix + name] = _Function(statement, names)
+                case ast.ClassDef(name=name, body=inner):
+                    self._bind(inner, names, f"{prefix}{name}.")
+                case ast.Return(value=value):
+                    return value or ast.Constant(None)
+                case ast.If(test=test, body=then, orelse=otherwise):
+                    try:
+                        chosen = then if self._value(test, names) else otherwise
+                    except (SourceError, TypeError, ValueError, KeyError, IndexError, AttributeError):
+                        self._forget(statement, names, prefix)
+                    else:
+                        if (returned := self._bind(chosen, names, prefix)) is not None:
+                            return returned
+                case _:
+                    self._forget(statement, names, prefix)
+        return None
+
+    def _forget(self, statement: ast.stmt, names: _Names, prefix: str) -> None:
+        """Mark the names as unknown that a statement may assign in a way that is not followed."""
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names[prefix + node.id] = None
+
+    def _value(self, node: ast.expr, names: _Names) -> Any:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise SourceError("the expression is too long")
+        written = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript) else ""
+        if written in self.given:
+            return self.given[written]
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Name() | ast.Attribute():
+                return self._named(written, names)
+            case ast.JoinedStr(values=pieces):
+                return "".join(str(self._value(piece, names)) for piece in pieces)
+            case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
+                return self._value(value, names)
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                return [self._value(item, names) for item in items]
+            case ast.Dict(keys=keys, values=values):
+                pairs = zip(keys, values, strict=True)
+                return {self._value(key, names): self._value(value, names) for key, value in pairs if key is not None}
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return self._value(left, names) + self._value(right, names)
+            case ast.Subscript(value=value, slice=index):
+                return self._value(value, names)[self._value(index, names)]
+            case ast.IfExp(test=test, body=then, orelse=otherwise):
+                return self._value(then if self._value(test, names) else otherwise, names)
+            case ast.UnaryOp(op=ast.Not(), operand=value):
+                return not self._value(value, names)
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
+                return bool(self._value(left, names) == self._value(right, names))
+            case ast.Compare(left=left, ops=[ast.NotEq() | ast.IsNot()], comparators=[right]):
+                return bool(self._value(left, names) != self._value(right, names))
+            case ast.Call():
+                return self._called(node, names)
+        raise SourceError(f"{ast.unparse(node)[:60]!r} is not plain text")
+
+    def _named(self, name: str, names: _Names) -> Any:
+        match names.get(name):
+            case _Late(value, then, added_to):
+                late = self._value(value, then)
+                return late if added_to is None else self._late(added_to) + late
+            case _Function() as function:  # a property
+                return self._returned(function, names)
+        raise SourceError(f"what {name!r} is cannot be told from the source")
+
+    def _late(self, late: _Late) -> Any:
+        value = self._value(late.value, late.names)
+        return value if late.added_to is None else self._late(late.added_to) + value
+
+    def _called(self, node: ast.Call, names: _Names) -> Any:
+        arguments = [self._value(argument, names) for argument in node.args]
+        by_name = {one.arg: self._value(one.value, names) for one in node.keywords if one.arg is not None}
+        called = ast.unparse(node.func)
+        function = names.get(called)
+        if isinstance(function, _Function):
+            return self._returned(function, names, arguments, by_name)
+        if called in _FUNCTIONS:
+            return _FUNCTIONS[called](*arguments, **by_name)
+        if isinstance(node.func, ast.Attribute):
+            text = self._value(node.func.value, names)
+            if isinstance(text, str) and node.func.attr in _METHODS:
+                return _METHODS[node.func.attr](text, *arguments, **by_name)
+        raise SourceError(f"{called!r} is not among the operations on texts")
+
+    def _returned(
+        self,
+        function: _Function,
+        names: _Names,
+        arguments: Sequence[Any] = (),
+        by_name: Mapping[str, Any] | None = None,
+    ) -> Any:
+        parameters = _parameters(function.node)
+        given = dict(zip((name for name in parameters if name != "self"), arguments, strict=False)) | dict(
+            by_name or {}
+        )
+        own = {**names, **dict.fromkeys(parameters)}
+        for name, value in given.items():
+            own[name] = _Late(_literal(value), {})
+        returned = self._bind(function.node.body, own)
+        if returned is None:
+            raise SourceError(f"what {function.node.name!r} returns cannot be told from the source")
+        return self._value(returned, own)
+
+
+def _parameters(function: ast.FunctionDef) -> list[str]:
+    return [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
+
+
+def _literal(value: Any) -> ast.expr:
+    return ast.parse(repr(value), mode="eval").body
+
+
+class _PlainFields(string.Formatter):
+    """`str.format` that fills names and numbers only, never attributes."""
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if "." in field_name or "[" in field_name:
+            raise SourceError(f"the field {field_name!r} is not plain")
+        return super().get_field(field_name, args, kwargs)
+
+
+def _formatted(text: str, *arguments: Any, **by_name: Any) -> str:
+    return _PlainFields().vformat(text, arguments, by_name)
+
+
+def _replaced(text: str, old: str, new: str) -> str:
+    return text.replace(old, new)
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "json.dumps": json.dumps,
+    "textwrap.dedent": textwrap.dedent,
+    "dedent": textwrap.dedent,
+    "str": str,
+}
+_METHODS: dict[str, Callable[..., Any]] = {
+    "strip": str.strip,
+    "lstrip": str.lstrip,
+    "rstrip": str.rstrip,
+    "join": str.join,
+    "format": _formatted,
+    "replace": _replaced,
+}
