@@ -103,3 +103,12 @@ def state_folder() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_state_dir("mai-agent", appauthor=False))
+
+
+def data_folder() -> Path:
+    """Return the folder in MAI_AGENT_DATA, or the user's data folder. It may not exist yet."""
+    if named := os.environ.get("MAI_AGENT_DATA"):
+        return Path(named).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("mai-agent", appauthor=False))

@@ -16,6 +16,7 @@ from agent.events.run_events import Event
 from agent.literal.client import goals_engine
 from agent.literal.goals import Choose, Click, Close, Goal, Open, Press, SetValue, Target, Toggle, Type
 from agent.options import RunOptions
+from agent.recipes.files import load_recipe
 from agent.run.control.worker import Worker
 from agent.run.loop.context import Person
 from agent.run.observing.eye import Eye
@@ -97,6 +98,11 @@ class AsyncDesktop:
     async def do(self, instruction: str) -> Result:
         """Do what a sentence says, with the chosen engine. Raises MaiError if the run cannot begin."""
         return await self._run(instruction, None)
+
+    async def repeat(self, name: str, /, **values: str) -> Result:
+        """Do a recipe again with these values of its parameters. Raises UsageError: there is none, or it is wrong."""
+        instruction, goal = load_recipe(name).with_values(values)
+        return await self._run(instruction, [goal])
 
     async def look(self) -> Look:
         """Return the screen now. Raises EnvironmentLacksError."""

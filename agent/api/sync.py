@@ -51,6 +51,10 @@ class Desktop:
         """Do what a sentence says, with the chosen engine. Raises MaiError if the run cannot begin."""
         return self._wait(self._desktop.do(instruction))
 
+    def repeat(self, name: str, /, **values: str) -> Result:
+        """Do a recipe again with these values of its parameters. Raises UsageError: there is none, or it is wrong."""
+        return self._wait(self._desktop.repeat(name, **values))
+
     def look(self) -> Look:
         """Return the screen now. Raises EnvironmentLacksError."""
         return self._wait(self._desktop.look())

@@ -3,6 +3,9 @@
 #: Subcommands, and what they do in a few words.
 COMMANDS = {
     "run": "do what the instruction says (also without the word run)",
+    "save": "make a recipe of a recorded run",
+    "do": "do a recipe again, without a model",
+    "recipes": "list, show, check or remove recipes",
     "calibrate": "find out where a model clicks, before it clicks",
     "act": "one screenshot, one decision, printed",
     "look": "print the elements of the screen now, with a marked picture",
@@ -25,6 +28,8 @@ COMMANDS = {
 
 #: Where a subcommand is if it is not the `main` of the module with its name.
 ELSEWHERE = {
+    "save": "recipes:save_main",
+    "do": "recipes:do_main",
     "show": "runs:show_main",
     "undo": "runs:undo_main",
     "fit": "families:fit_main",

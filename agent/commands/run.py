@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from foundation.printing import ask_for, close_output, is_terminal
 if TYPE_CHECKING:
     from agent.events.run_events import Event
     from agent.events.sink import Emit
+    from agent.model.engines import Engine
     from agent.options import RunOptions
 
 _EPILOG = """\
@@ -45,17 +46,22 @@ def _parser() -> Parser:
     parser.add_argument(
         "instruction", nargs="?", metavar="INSTRUCTION", type=plain_text, help="what to do, in a sentence"
     )
+    add_run_options(parser)
+    version = f"mai-agent {agent.__version__}"
+    parser.add_argument("--version", action="version", version=version, help="print the version")
+    return parser
+
+
+def add_run_options(parser: Parser) -> None:
+    """The options of anything that is a run."""
     parser.add_argument("--dry-run", action="store_true", help="decide everything, touch nothing")
     add_options(parser, "policy", titled=False)
     parser.add_argument("--no-tui", action="store_true", help="print plain lines instead of the terminal application")
     parser.add_argument("--json", action="store_true", help="print one event per line as JSON")
     add_options(parser, "desktop", titled=False)
-    version = f"mai-agent {agent.__version__}"
-    parser.add_argument("--version", action="version", version=version, help="print the version")
     add_options(parser, "runs", titled=False)
     for group in ("engine", "two models", "sandbox", "limits and history"):
         add_options(parser, group)
-    return parser
 
 
 def _wants_tui(options: argparse.Namespace) -> bool:
@@ -83,9 +89,14 @@ def _given(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run it. With --json, a run that could not begin has its event, too."""
+    """Run it."""
+    return with_event(_main, argv)
+
+
+def with_event(command: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
+    """Do a command that is a run. With --json, a run that could not begin has its event, too."""
     try:
-        return _main(argv)
+        return command(argv)
     except MaiError as error:
         if "--json" in argv:
             from agent.console.printers import JsonPrinter
@@ -108,8 +119,8 @@ def _main(argv: Sequence[str]) -> int:
     return execute(options, as_json=given.json)
 
 
-def execute(options: "RunOptions", *, as_json: bool) -> int:
-    """Run it and print its events as they come; the exit status."""
+def execute(options: "RunOptions", *, as_json: bool, engine: "Callable[[], Engine] | None" = None) -> int:
+    """Run it and print its events as they come; the exit status. `engine` opens what decides instead."""
     import asyncio
 
     from agent.console.printers import JsonPrinter, PlainPrinter
@@ -121,7 +132,7 @@ def execute(options: "RunOptions", *, as_json: bool) -> int:
     instruction = _instruction(options.instruction)
     stop = StopSwitch()
     with stray_output_kept(), stop_signals(stop), Workplace(options, say, terminal_ask()) as workplace:
-        job = workplace.job(instruction, stop)
+        job = workplace.job(instruction, stop, None if engine is None else engine())
         with closing(job.recorder):
             console, redactor = Console(stop), job.recorder.redactor
             asked_here = console.interactive and is_terminal("output") and not options.dry_run

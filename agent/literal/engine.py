@@ -20,7 +20,7 @@ from agent.literal.do.proof import leads, shown_by_sum, shown_late
 from agent.literal.do.pursue import pursue
 from agent.literal.find.reader import Reader
 from agent.literal.find.scene import Scene
-from agent.literal.goals import ArrangeWindow, Click, Close, Goal, Open, Press, Reading, Type, Wait
+from agent.literal.goals import ArrangeWindow, Click, Close, Goal, Open, Press, Reading, Repeat, Type, Wait
 from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.language.wording import UNDERSTOOD, describe_goal
@@ -221,7 +221,8 @@ class _Run:
     def _look_once_more(self) -> Steps[None]:
         """Wait for what shows the goals that nothing shows yet: settings, files and the clipboard are told late."""
         kept = [goal for at, goal in enumerate(self._goals) if at not in self._skipped]
-        for left in () if self._dry else (1, 0):
+        recipe = any(isinstance(goal, Repeat) for goal in kept)  # it has waited for what it expects
+        for left in () if self._dry or recipe else (1, 0):
             unproven = self._unverified(kept)
             for at, goal in enumerate(kept):
                 if self._reached[at] in unproven and (
@@ -312,7 +313,7 @@ class _Run:
         if verified:
             done = "; ".join(map(describe_goal, kept))
             self._said.append(f"{'All other parts' if self._skipped else 'All parts'} are done: {done}.")
-        else:
+        elif not any(isinstance(goal, Repeat) for goal in kept):
             self._said.append("I did what was asked, but nothing shows that it took effect.")
         return _end("success", " ".join(self._said), self._reached, verified=verified)
 

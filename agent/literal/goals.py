@@ -194,10 +194,42 @@ class Calculate:
     calculator: str = ""  # the application; "" for the desktop's default
 
 
-Goal: TypeAlias = (
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A change that a recipe's steps make, as receipts tell it."""
+
+    kind: Literal["setting", "file"]
+    what: str  # as `Change.what` names it
+    becomes: str  # a setting's value; "written" or "gone" for a file
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One step of a recipe. Its target has exactly this name and role; `Target.inside` names its window.
+
+    Args:
+        goal: what to do; `Toggle` clicks only what does not stand so already.
+        window: the window that gets it: a title, where "*" stands for any text, or an application; "" for the front.
+    """
+
+    goal: "Open | Press | Click | Toggle | Type | Scroll | Wait | Close"
+    window: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Do the steps of a recipe, and check what they were to change."""
+
+    parts: tuple[Part, ...]
+    expected: tuple[Expected, ...] = ()
+
+
+#: What an instruction can mean.
+Sayable: TypeAlias = (
     Open | Press | Click | Toggle | Choose | SetValue | Type | Scroll | Wait | Close | CloseOthers | ArrangeWindow
     | MakeFolder | Rename | Trash | Transfer | ReplaceText | WriteFile | SaveAs | Calculate
 )  # fmt: skip
+Goal: TypeAlias = Sayable | Repeat
 
 
 @dataclass(frozen=True, slots=True)

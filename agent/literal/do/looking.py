@@ -103,7 +103,7 @@ class Search:
         if now.finder.doubted(target) is not None and self._waits < MOST_DOUBTS:
             return self._wait(f"{describe_target(target)} does not answer yet: wait and look again.")
         for way in (
-            self._to_its_place, self._to_what_it_is_in, self._later, self.to_offscreen, self._further_down,
+            self._to_its_place, self._to_what_it_is_in, self._later, self.to_offscreen, self.further_down,
             self._behind_a_tab, self._in_a_menu,
         ):  # fmt: skip
             if (step := way()) is not None:
@@ -114,10 +114,14 @@ class Search:
         return self._not_found()
 
     def to_offscreen(self, target: Target | None = None) -> Step | None:
-        """Return a scroll towards an element that is outside the visible part of a list or page."""
+        """Return a scroll towards a matching element that is outside the visible part of a list or page."""
+        hidden = self._now.finder.hidden(target or self.target)
+        return self.scroll_to(hidden) if hidden is not None else None
+
+    def scroll_to(self, hidden: Element) -> Step | None:
+        """Return a scroll towards an element; None if that was tried often enough, or nothing there scrolls."""
         now = self._now
-        hidden = now.finder.hidden(target or self.target) if self._scrolls < _MOST_SCROLLS else None
-        if hidden is None:
+        if self._scrolls >= _MOST_SCROLLS:
             return None
         if self._last == "scroll" and self.latest is not None and not moved(now, self.latest):
             self._late_scrolls += 1
@@ -219,7 +223,7 @@ class Search:
             return self._wait("It may not be shown yet: wait.")
         return None
 
-    def _further_down(self) -> Step | None:
+    def further_down(self) -> Step | None:
         """Return a scroll down while something moves; never with the wheel over a slider."""
         now = self._now
         still = self._last == "scroll" and self.latest is not None and not moved(now, self.latest)

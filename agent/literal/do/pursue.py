@@ -1,6 +1,6 @@
 """Dispatches each kind of goal to the function that pursues it."""
 
-from agent.literal.do import amounts, choosing, clicking, files, folders, keys, sums, toggling, windows
+from agent.literal.do import amounts, choosing, clicking, files, folders, keys, repeating, sums, toggling, windows
 from agent.literal.do import type_text as text
 from agent.literal.do import write_document as texts
 from agent.literal.do.known_places import known_place, page_named
@@ -17,6 +17,7 @@ from agent.literal.goals import (
     Open,
     Press,
     Rename,
+    Repeat,
     ReplaceText,
     SaveAs,
     Scroll,
@@ -87,6 +88,8 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
             return texts.save_as(now, goal)
         case Calculate():
             return sums.calculate(now, goal)
+        case Repeat():
+            return repeating.repeat(now, goal)
 
 
 def _then(now: Now, steps: "choosing.OrGoal") -> Pursuit:

@@ -47,7 +47,7 @@ def close_others(now: Now, goal: CloseOthers) -> Pursuit:
         return Stuck(f"I see no window called “{missing[0]}”.")
     closed: list[str] = []
     while other := next((one for one in now.scene.windows if _key(one) not in map(_key, kept)), None):
-        window = yield from _raise(now, other)
+        window = yield from raise_window(now, other)
         end = window if isinstance(window, Stuck) else (yield from _close_front(now, window))
         if isinstance(end, Stuck):
             return end
@@ -107,16 +107,16 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
 def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool = False) -> Steps[ShownWindow | Stuck]:
     """Bring a window to the front. `of_application`: accept another window of the application that is in front."""
     if (picked := (yield from _one_of_several(now, name))) is not None:
-        return (yield from _raise(now, picked))
+        return (yield from raise_window(now, picked))
     if (window := _window(now, name)) is None:
         return Stuck(missing)
     front = now.scene.front
     if of_application and front and any(fit_of(text, name) >= WHOLE for text in (front.title, front.app)):
         return front
-    return (yield from _raise(now, window))
+    return (yield from raise_window(now, window))
 
 
-def _raise(now: Now, window: ShownWindow) -> Steps[ShownWindow | Stuck]:
+def raise_window(now: Now, window: ShownWindow) -> Steps[ShownWindow | Stuck]:
     """Bring this window to the front."""
     for _ in range(max(3, len(now.scene.windows) + 1)):
         if (shown := _again(now, window)) is None:
@@ -175,7 +175,7 @@ def open_it(now: Now, goal: Open) -> Pursuit:
     step = _in_open_menu(now, goal) or (yield from _visible_in_front(now, goal))
     running = now.scene.window_of_program(name)
     if step is None and running is not None and not goal.anew and not goal.inside:
-        front = yield from _raise(now, running)
+        front = yield from raise_window(now, running)
         return front if isinstance(front, Stuck) else Done(f"{name} is open: “{front.title}” is in front")
     spoken = f"{name} settings" if goal.kind == "settings" and "setting" not in name.casefold() else name
     attempt = yield step or start(f"Open “{name}”.", spoken, main=True)

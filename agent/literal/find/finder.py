@@ -271,7 +271,7 @@ class Finder:
             fit, text = max(fits, default=(0.0, ""))
             if fit >= least and self.believes(element):
                 found.append(Found(element, fit, text))
-        return self._ranked(_without_twins(found))
+        return self._ranked(without_twins(found))
 
     def _titles_of(self, element: Element) -> list[str]:
         """Return an element's possible names, also with its group's name first: "Double Click", "Time:"."""
@@ -379,7 +379,7 @@ def _is_at(one: Element, other: Element) -> bool:
     return abs(y - top) <= _SAME_PLACE and (cells or abs(x - left) <= _SAME_PLACE)
 
 
-def _without_twins(found: list[Found]) -> list[Found]:
+def without_twins(found: list[Found]) -> list[Found]:
     """Keep one of several matches in the same place, such as a word and its button, or a button in a button."""
     kept: list[Found] = []
     for one in sorted(found, key=lambda item: (item.element.role in TEXTS, item.element.role not in CLICKABLE)):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Union, get_args, 
 from typing_extensions import TypedDict
 
 from agent.core.keys import UnknownKeyError, chord
-from agent.literal.goals import QUOTED, SAID, Goal, Press, Target
+from agent.literal.goals import QUOTED, SAID, Goal, Press, Sayable, Target
 from agent.literal.vocabulary.quotes import hide_quotes
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ def _chord(goal: Press) -> tuple[str, ...]:
 def _reading_form() -> "TypeAdapter[Any]":
     from pydantic import Field, TypeAdapter
 
-    named: Any = Union[tuple(_form(f"To{goal.__name__}", {goal.__name__: _form_of(goal)}) for goal in get_args(Goal))]  # noqa: UP007
+    forms = tuple(_form(f"To{goal.__name__}", {goal.__name__: _form_of(goal)}) for goal in get_args(Sayable))
+    named: Any = Union[forms]  # noqa: UP007
     return TypeAdapter(_form("Reading", {"goals": Annotated[list[named], Field(max_length=_MOST)]}))
 
 
@@ -150,7 +151,7 @@ def _nested(hint: Any) -> Any:
 
 def _made(kind: str, told: dict[str, Any]) -> Any:
     """Return the dataclass of that name."""
-    kinds: dict[str, Any] = {one.__name__: one for one in (*get_args(Goal), Target)}
+    kinds: dict[str, Any] = {one.__name__: one for one in (*get_args(Sayable), Target)}
     return kinds[kind](
         **{name: _made("Target", value) if isinstance(value, dict) else value for name, value in told.items()}
     )

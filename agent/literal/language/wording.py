@@ -13,6 +13,7 @@ from agent.literal.goals import (
     Open,
     Press,
     Rename,
+    Repeat,
     ReplaceText,
     SaveAs,
     Scroll,
@@ -82,6 +83,8 @@ def describe_goal(goal: Goal) -> str:
             return f"save as “{name}”" if name else "save"
         case Calculate(expression):
             return f"calculate {expression}"
+        case Repeat(parts):
+            return "; ".join(describe_goal(part.goal) for part in parts)
 
 
 def describe_target(target: Target) -> str:

@@ -1,0 +1,145 @@
+"""`mai-agent save`, `do` and `recipes`: a recorded run kept as a recipe, and done again without a model."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from agent.commands.arguments import add_recorded_run, check_sandbox, recorded_run
+from foundation.command_line import Parser, plain_text
+from foundation.errors import UsageError
+from foundation.foreign_text import on_one_line
+from foundation.printing import put, put_json, put_text
+
+if TYPE_CHECKING:
+    from agent.recipes.recipe import Recipe
+
+
+def save_main(argv: Sequence[str]) -> int:
+    """Make a recipe of a recorded run."""
+    parser = Parser(prog="mai-agent save", description="Make a recipe of a recorded run: a file that you can change.")
+    add_recorded_run(parser)
+    parser.add_argument("name", metavar="NAME", type=plain_text, help="what to call it")
+    parser.add_argument("--param", metavar="NAME=TEXT", type=plain_text, action="append", default=[],
+                        help="make a text that was typed a parameter; may be repeated")  # fmt: skip
+    parser.add_argument("--replace", action="store_true", help="replace a recipe of that name")
+    parser.add_argument("--json", action="store_true", help="the recipe as one JSON object")
+    options = parser.parse_args(argv)
+    from agent.recipes.files import keep_recipe
+    from agent.recipes.saving import recipe_of
+
+    recipe = recipe_of(recorded_run(options), pairs(options.param))
+    path = keep_recipe(recipe, options.name, replace=options.replace)
+    if options.json:
+        put_json({"name": options.name, "path": str(path), "recipe": _as_json(recipe)})
+        return 0
+    put_text(recipe.text)
+    put(f"saved as {path}", f"do it again: mai-agent do {options.name}{_asked(recipe)}")
+    return 0
+
+
+def do_main(argv: Sequence[str]) -> int:
+    """Do a recipe again."""
+    from agent.commands.run import with_event
+
+    return with_event(_do, argv)
+
+
+def _do(argv: Sequence[str]) -> int:
+    from agent.commands.run import add_run_options, execute
+
+    parser = Parser(prog="mai-agent do", description="Do the steps of a recipe, without a model.")
+    parser.add_argument("name", metavar="NAME", type=plain_text, help="a recipe's name, or its file")
+    parser.add_argument("values", metavar="NAME=VALUE", nargs="*", type=plain_text, help="values of its parameters")
+    add_run_options(parser)
+    given, rest = parser.parse_known_args(argv)
+    if wrong := [word for word in rest if word.startswith("-") or "=" not in word]:
+        parser.unrecognized(wrong)
+    check_sandbox(given)
+    from agent.literal.client import goals_engine
+    from agent.options import RunOptions
+    from agent.recipes.files import load_recipe
+    from agent.settings import load_settings
+
+    given.instruction, goal = load_recipe(given.name).with_values(pairs([*given.values, *rest]))
+    options = RunOptions.of(given, load_settings())
+    return execute(options, as_json=given.json, engine=partial(goals_engine, [goal]))
+
+
+def main(argv: Sequence[str]) -> int:
+    """List recipes; show, check or remove one."""
+    parser = Parser(prog="mai-agent recipes", description="List your recipes; show, check or remove one.")
+    parser.add_argument("what", nargs="?", choices=("show", "check", "remove"), help="what to do with a recipe")
+    parser.add_argument("name", nargs="?", metavar="NAME", type=plain_text, help="a recipe's name, or its file")
+    parser.add_argument("--json", action="store_true", help="JSON: one object per recipe")
+    options = parser.parse_args(argv)
+    if options.what is not None and options.name is None:
+        raise UsageError(f"No recipe is named to {options.what}.", "`mai-agent recipes` lists them.")
+    match options.what:
+        case None:
+            return _list(as_json=options.json)
+        case "remove":
+            return _remove(options.name, as_json=options.json)
+    from agent.recipes.files import load_recipe, path_of
+
+    recipe, path = load_recipe(options.name), path_of(options.name)
+    if options.json:
+        put_json({"name": options.name, "path": str(path), "recipe": _as_json(recipe)})
+    elif options.what == "show":
+        put_text(recipe.text)
+    else:
+        put(f"{path} is a recipe of {len(recipe.steps)} steps: mai-agent do {options.name}{_asked(recipe)}")
+    return 0
+
+
+def _list(*, as_json: bool) -> int:
+    from agent.recipes.files import load_recipe, recipe_names, recipes_folder
+
+    names = recipe_names()
+    for name in names:
+        try:
+            recipe = load_recipe(name)
+        except UsageError as error:
+            put_json({"name": name, "error": str(error)}) if as_json else put(f"{name:24} {on_one_line(str(error))}")
+            continue
+        if as_json:
+            put_json({"name": name, "instruction": recipe.instruction, "parameters": [*recipe.parameters],
+                      "steps": len(recipe.steps)})  # fmt: skip
+        else:
+            put(f"{name:24} {len(recipe.steps):2} steps  {on_one_line(recipe.instruction[:70])}")
+    if not names and not as_json:
+        put(f"There are no recipes in {recipes_folder()}. `mai-agent save last NAME` makes one.")
+    return 0
+
+
+def _remove(name: str, *, as_json: bool) -> int:
+    from agent.recipes.files import path_of
+
+    path = path_of(name)
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        raise UsageError(f"There is no recipe {name!r}.", "`mai-agent recipes` lists them.") from None
+    put_json({"name": name, "removed": str(path)}) if as_json else put(f"removed {path}")
+    return 0
+
+
+def pairs(given: Sequence[str]) -> dict[str, str]:
+    """Return the values of NAME=VALUE arguments by their names. Raises UsageError."""
+    values: dict[str, str] = {}
+    for one in given:
+        name, sign, value = one.partition("=")
+        if not sign or name in values:
+            raise UsageError(
+                f"{one[:60]!r} is no value of a parameter of its own.", "Write NAME=VALUE, each name once."
+            )
+        values[name] = value
+    return values
+
+
+def _asked(recipe: "Recipe") -> str:
+    """Return the parameters as arguments for a command line."""
+    return "".join(f" {name}=…" for name in recipe.parameters)
+
+
+def _as_json(recipe: "Recipe") -> dict[str, Any]:
+    return recipe.model_dump(by_alias=True, exclude_defaults=True)

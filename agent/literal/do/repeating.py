@@ -1,0 +1,275 @@
+"""Does the steps of a recipe: each target has exactly the recorded name and role, in the recorded window.
+
+What is missing is waited for and scrolled into view. Nothing else is tried, and nothing that is only alike is touched:
+a step that cannot be done ends the run with its number.
+"""
+
+import re
+from collections.abc import Sequence
+
+from agent.core.changes import Change
+from agent.literal.do.looking import Search, safe_spot
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, start, until, wait
+from agent.literal.do.type_text import type_text
+from agent.literal.do.windows import raise_window
+from agent.literal.find.effects import is_on, state_of
+from agent.literal.find.finder import Found, without_twins
+from agent.literal.find.scene import CLICKABLE, FIELDS, TEXTS
+from agent.literal.goals import Click, Close, Expected, Open, Part, Press, Repeat, Scroll, Target, Toggle, Type, Wait
+from agent.literal.language.wording import describe_goal, describe_target
+from agent.screen.outline import Element, ShownWindow
+
+#: Waits for a target or a window that is not there yet, and seconds of each.
+_MOST_WAITS, _WAIT = 5, 0.8
+#: Waits for expected changes: 3 s in all.
+_LATE_WAITS, _LATE = 4, 0.75
+_CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
+#: Roles of targets whose own role is not recorded, because only the words there were read.
+_ANY = CLICKABLE | TEXTS | {"image", "panel", "table column header", "tree table", "paragraph"}
+
+
+def repeat(now: Now, goal: Repeat) -> Pursuit:
+    """Do all steps, then check the expected changes."""
+    known = now.changes
+    verdict: Verdict = Stuck("there are no steps")
+    for number, part in enumerate(goal.parts, 1):
+        now.begun = len(now.moves)
+        verdict = yield from _do(now, part, last=number == len(goal.parts) and not goal.expected)
+        if isinstance(verdict, Stuck):
+            words = f"{verdict.words[:1].lower()}{verdict.words[1:]}" if verdict.words[:2] != "I " else verdict.words
+            return Stuck(f"Step {number} of {len(goal.parts)}, {describe_goal(part.goal)}: {words}")
+    return (yield from _check(now, goal.expected, known)) if goal.expected else verdict
+
+
+def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change]) -> Pursuit:
+    """Wait for the expected changes."""
+    before = {(change.kind, change.what, change.after) for change in known}
+
+    def shown() -> dict[Expected, Change]:
+        new = [one for one in now.changes if (one.kind, one.what, one.after) not in before]
+        return {one: change for one in expected for change in new if _is_as_expected(change, one)}
+
+    yield from until(
+        lambda: len(shown()) == len(expected), "The changes are not to be seen yet: wait.", _LATE_WAITS, _LATE
+    )
+    found = shown()
+    if missing := [one for one in expected if one not in found]:
+        told = "; ".join(f"{one.kind} {one.what} -> {one.becomes}" for one in missing)
+        return Done(f"all steps are done, but nothing shows what they were to change (unless it was so before): {told}",
+                    verified=False)  # fmt: skip
+    changes = [str(change) for change in found.values()]
+    return Done(changes[0] if len(changes) == 1 else f"as expected: {'; '.join(changes)}")
+
+
+def _is_as_expected(change: Change, expected: Expected) -> bool:
+    if (change.kind, change.what) != (expected.kind, expected.what):
+        return False
+    if expected.kind == "setting":
+        return (change.after or "") == expected.becomes
+    return expected.becomes == ("gone" if change.after is None else "written")
+
+
+def _do(now: Now, part: Part, *, last: bool) -> Pursuit:
+    """Do one step. `last`: nothing after it shows whether it had an effect."""
+    match part.goal:
+        case Open(name):
+            attempt = yield start(f"Open “{name}”.", name, main=True)
+            return Stuck(attempt.failure) if attempt.failure is not None else (yield from _shown(now, attempt, last))
+        case Wait(seconds):
+            yield Step(f"Wait {seconds:g} s.", {"action": "wait", "seconds": seconds}, main=True)
+            return Done(f"I waited {seconds:g} s", verified=False)
+        case Click():
+            return (yield from _click(now, part.goal, last=last))
+        case Toggle():
+            return (yield from _toggle(now, part.goal))
+        case Type(into=Target()):
+            return (yield from _type_into(now, part.goal))
+    window = yield from _in_front(now, part.window)
+    if isinstance(window, Stuck):
+        return window
+    match part.goal:
+        case Type():
+            return (yield from type_text(now, part.goal))
+        case Press(keys):
+            attempt = yield press(f"Press {'+'.join(keys)}.", "+".join(keys), main=True)
+            return (yield from _shown(now, attempt, last))
+        case Scroll(direction, notches):
+            call: dict[str, object] = {"action": "scroll", "direction": direction, "amount": notches}
+            if (spot := safe_spot(now.scene)) is not None:
+                call["coordinate"] = now.point(*spot)
+            yield Step(f"Scroll {direction}.", call, main=True)
+            return Done(f"I scrolled {direction}", verified=False)
+        case Close():
+            attempt = yield press("Close the window.", "alt+f4", main=True)
+            return (yield from _shown(now, attempt, True))
+
+
+def _shown(now: Now, attempt: Move, last: bool) -> Pursuit:
+    """Return what an action led to. Wait for it only after the last step: the next one waits for what it needs."""
+    if attempt.failure is not None:
+        return Stuck(attempt.failure)
+    if last:
+        yield from until(lambda: now.effects_of(attempt), "No effect is to be seen yet: wait.", 2, 0.7)
+    effects = now.effects_of(attempt)
+    return (
+        Done(effects.words, verified=True)
+        if effects
+        else Done("all steps are done, but nothing shows that they took effect", verified=False)
+    )
+
+
+def _click(now: Now, goal: Click, *, last: bool) -> Pursuit:
+    found = yield from _find(now, goal.target)
+    if isinstance(found, Stuck):
+        return found
+    action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
+    words = f"{describe_target(goal.target)} is there: {action.replace('_', ' ')} it."
+    attempt = yield now.click(words, found, action)
+    return (yield from _shown(now, attempt, last))
+
+
+def _toggle(now: Now, goal: Toggle) -> Pursuit:
+    """Click a switch unless it stands as wanted; check that it does."""
+    found = yield from _find(now, goal.target)
+    if isinstance(found, Stuck):
+        return found
+    if is_on(found) is goal.on:
+        return Done(f"{state_of(found)} already")
+    attempt = yield now.click(f"{state_of(found)}: click it.", found)
+
+    def switched() -> Done | None:
+        there = [one for one in _matching(now, goal.target) if is_on(one) is goal.on]
+        return Done(state_of(there[0])) if there else None
+
+    done = yield from until(switched, "It stands as before: wait.", 3, 0.5)
+    if done is None and attempt.failure is None and not _matching(now, goal.target):
+        return Done("it went when it was clicked, as items of menus do", verified=False)
+    return done or Stuck(attempt.failure or "it does not change when it is clicked")
+
+
+def _type_into(now: Now, goal: Type) -> Pursuit:
+    """Focus a field unless it has the focus, and type into it."""
+    assert goal.into is not None
+    found = yield from _find(now, goal.into, FIELDS | {"spin button", "combo box"})
+    if isinstance(found, Stuck):
+        return found
+    if "focused" not in found.states:
+        yield now.click(f"Focus {describe_target(goal.into)}: click it.", found, main=False)
+    return (yield from type_text(now, Type(goal.text, None, goal.replace)))
+
+
+def _find(now: Now, target: Target, roles: frozenset[str] = frozenset()) -> Steps[Element | Stuck]:
+    """Return the element that a target means, after waiting for it and scrolling to it."""
+    search = Search(now, target)
+    waited, raised = 0, False
+    while True:
+        there = _matching(now, target, roles)
+        shown = [one for one in there if "offscreen" not in one.states]
+        sure = _apart([one for one in shown if now.finder.believes(one)])
+        if len(sure) == 1 and "disabled" not in sure[0].states:
+            return sure[0]
+        step: Step | None = None
+        if waited >= 1 and not sure and not raised and (window := _covered(now, target.inside)) is not None:
+            raised = True
+            if isinstance(stuck := (yield from raise_window(now, window)), Stuck):
+                return stuck
+            continue
+        if there and not shown:
+            step = search.scroll_to(there[0])
+        elif waited < _MOST_WAITS:
+            waited += 1
+            step = wait(f"{describe_target(target)} is not ready to be used: wait.", _WAIT)
+        elif not there:
+            step = search.further_down()
+        if step is None:
+            return Stuck(_why_not(now, target, there, sure))
+        search.latest = yield step
+
+
+def _why_not(now: Now, target: Target, there: Sequence[Element], sure: Sequence[Element]) -> str:
+    named = describe_target(target)
+    if len(sure) > 1:
+        return f"{len(sure)} things are {named}, and nothing tells which is meant"
+    if any("disabled" in one.states for one in sure):
+        return f"{named} is greyed out"
+    if there:
+        return f"{named} is there, but cannot be reached"
+    if target.inside and not [one for one in now.scene.windows if _is_named(now, one.title, one.app, target.inside)]:
+        return f"there is no window “{target.inside}”{_in_front_words(now)}"
+    others = [one.role for one in now.scene.elements if _is_same(one.name, target.name) and now.scene.in_front(one)]
+    kinds = f"; what has this name is a {others[0]}" if others and target.role and others[0] else ""
+    kind = f"{target.role} " if target.role and target.name else ""
+    return f"there is no {kind}{named}{kinds}{_in_front_words(now)}"
+
+
+def _in_front_words(now: Now) -> str:
+    front = now.scene.front
+    return f"; in front is “{front.title or front.app}”" if front is not None else ""
+
+
+def _matching(now: Now, target: Target, roles: frozenset[str] = frozenset()) -> list[Element]:
+    """Return the elements of exactly a target's name and role in its window, visible or not."""
+    wanted = frozenset({target.role}) if target.role else roles or _ANY
+    inside = [one for one in now.scene.elements if one.role in wanted and _is_in(now, one, target.inside)]
+    if target.name:
+        names = now.names.of(target.name)
+        return [one for one in inside if any(_is_same(text, name) for text in _texts(one) for name in names)]
+    nameless = [one for one in inside if not one.name.strip() and ("editable" in one.states or one.role not in FIELDS)]
+    return [one for one in nameless if "focused" in one.states] or nameless
+
+
+def _texts(element: Element) -> tuple[str, ...]:
+    return (element.name, element.label)
+
+
+def _apart(elements: Sequence[Element]) -> list[Element]:
+    return [found.element for found in without_twins([Found(one, 1.0, one.name) for one in elements])]
+
+
+def _is_in(now: Now, element: Element, window: str) -> bool:
+    """Return whether an element is in the window of that name: in the one in front, if that has the name."""
+    front = now.scene.front
+    if not window or (front is not None and _is_named(now, front.title, front.app, window)):
+        return now.scene.in_front(element)
+    if element.window or element.app:
+        return _is_named(now, element.window, element.app, window)
+    return any(now.scene.in_window(element, one) for one in _windows(now, window))
+
+
+def _is_named(now: Now, title: str, app: str, wanted: str) -> bool:
+    return _is_same(app, wanted) or any(_is_same(title, name) for name in now.names.of(wanted))
+
+
+def _is_same(text: str, wanted: str) -> bool:
+    """Return whether two names are the same but for spaces and capitals; "*" stands for any text in a longer name."""
+    have, want = (" ".join(one.split()).casefold() for one in (text, wanted))
+    if "*" in want and any(map(str.isalnum, want)):
+        return re.fullmatch(".*".join(map(re.escape, want.split("*"))), have) is not None
+    return bool(have) and have == want
+
+
+def _windows(now: Now, name: str) -> list[ShownWindow]:
+    return [one for one in now.scene.windows if _is_named(now, one.title, one.app, name)]
+
+
+def _covered(now: Now, name: str) -> ShownWindow | None:
+    """Return the only window of that name if it is not in front; None for no or several such windows."""
+    windows = _windows(now, name) if name else []
+    return windows[0] if len(windows) == 1 and windows[0] is not now.scene.front else None
+
+
+def _in_front(now: Now, name: str) -> Steps[Stuck | None]:
+    """Wait for a window, and bring it to the front."""
+    if not name:
+        return None
+    for waited in range(_MOST_WAITS + 1):
+        front = now.scene.front
+        if front is not None and _is_named(now, front.title, front.app, name):
+            return None
+        if waited and (window := _covered(now, name)) is not None:
+            raised = yield from raise_window(now, window)
+            return raised if isinstance(raised, Stuck) else None
+        if waited < _MOST_WAITS:
+            yield wait(f"“{name}” is not in front yet: wait.", _WAIT)
+    several = f"{len(windows)} windows are called “{name}”" if len(windows := _windows(now, name)) > 1 else ""
+    return Stuck(several or f"there is no window “{name}”{_in_front_words(now)}")

@@ -1,0 +1,157 @@
+"""Recipes as YAML files that a person can read and change. They are checked strictly, and errors name their line."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from agent.recipes.recipe import (
+    ClickStep,
+    CloseStep,
+    Expectation,
+    Parameter,
+    PressStep,
+    Recipe,
+    ScrollStep,
+    Step,
+    Thing,
+    TypeStep,
+)
+from foundation.command_line import meant_by
+from foundation.configs import data_folder
+from foundation.errors import UsageError
+from foundation.files import cannot_write, write_atomically
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.IGNORECASE)
+#: A longer file is no recipe.
+_MOST_CHARS = 200_000
+
+
+def recipes_folder() -> Path:
+    """Return the folder of the person's recipes. It may not exist yet."""
+    return data_folder() / "recipes"
+
+
+def path_of(name: str) -> Path:
+    """Return the file of a recipe by its name, or by its path. Raises UsageError for a name that cannot be one."""
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        return Path(name)
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"A recipe cannot be called {name!r}.", "Use letters, digits, -, _ and dots.")
+    return recipes_folder() / f"{name}.yaml"
+
+
+def recipe_names() -> list[str]:
+    """Return the names of the person's recipes, sorted."""
+    return sorted(path.stem for path in recipes_folder().glob("*.yaml"))
+
+
+def load_recipe(name: str) -> Recipe:
+    """Read a recipe by its name or path. Raises UsageError: there is none, or it is wrong."""
+    path = path_of(name)
+    try:
+        text = path.read_bytes()[: _MOST_CHARS + 1].decode("utf-8")
+    except FileNotFoundError:
+        meant = meant_by(name, recipe_names())
+        hint = f"Did you mean {meant}?" if meant else "`mai-agent recipes` lists them."
+        raise UsageError(f"There is no recipe {name!r}.", hint) from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}.", "Is it a recipe?") from error
+    return read_recipe(text, str(path))
+
+
+def keep_recipe(recipe: Recipe, name: str, *, replace: bool = False) -> Path:
+    """Write a recipe to its file, and return that. Raises UsageError if there is one and `replace` is not set."""
+    path = path_of(name)
+    if path.exists() and not replace:
+        raise UsageError(f"There is a recipe {name!r} already.", "Choose another name, or add --replace.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_atomically(path, recipe.text)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    return path
+
+
+def read_recipe(text: str, where: str) -> Recipe:
+    """Read a recipe's text. Raises UsageError naming the line and the step that is wrong."""
+    if len(text) > _MOST_CHARS:
+        raise UsageError(f"{where} is too long for a recipe.", f"At most {_MOST_CHARS} characters are read.")
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if node is None:
+            raise UsageError(f"{where} is empty.", "docs/recipes.md shows a recipe.")
+        return Recipe.model_validate(_plain(node, set()))
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
+        raise UsageError(f"{where}{line}: {error.problem}.", "docs/recipes.md shows a recipe.") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UsageError(f"{where} is no YAML: {' '.join(str(error).split())}.", "Mend it.") from error
+    except ValidationError as error:
+        raise _wrong(error, node, where) from error  # type: ignore[arg-type]  # a document, as it was read
+
+
+def _plain(node: yaml.Node, seen: set[int]) -> Any:
+    """Return a node's value; every scalar is text, so that `on`, `no` and `1.10` mean what they look like."""
+    if id(node) in seen:
+        raise yaml.MarkedYAMLError(problem="an alias (*name) is not read", problem_mark=node.start_mark)
+    seen.add(id(node))
+    match node:
+        case yaml.MappingNode():
+            table: dict[str, Any] = {}
+            for key, value in node.value:
+                if not isinstance(key, yaml.ScalarNode) or key.value in table:
+                    what = f"{key.value!r} stands there twice" if isinstance(key, yaml.ScalarNode) else "no plain name"
+                    raise yaml.MarkedYAMLError(problem=what, problem_mark=key.start_mark)
+                table[str(key.value)] = _plain(value, seen)
+            return table
+        case yaml.SequenceNode():
+            return [_plain(one, seen) for one in node.value]
+    return str(node.value)
+
+
+def _wrong(failed: ValidationError, root: yaml.Node, where: str) -> UsageError:
+    """Return the first mistake as an error with its line and its step."""
+    error = failed.errors()[0]
+    names = [part for part in error["loc"] if not str(part).startswith("function-")]
+    step = f", step {int(names[1]) + 1}" if len(names) > 1 and names[0] == "steps" else ""
+    said = str(error["msg"]).removeprefix("Value error, ")
+    match error["type"]:
+        case "extra_forbidden":
+            known = ", ".join(_keys_at(names[:-1]))
+            said = f"there is no {names[-1]!r} here" + (f"; there are {known}" if known else "")
+        case "missing":
+            said = f"{names[-1]!r} is missing"
+        case "value_error":
+            pass
+        case _:
+            what = names[-1] if names else "the file"
+            said = f"{what} cannot be {str(error['input'])[:60]!r}: {said[:1].lower()}{said[1:]}"
+    return UsageError(f"{where}, line {_line_of(root, names)}{step}: {said}.", "docs/recipes.md shows a recipe.")
+
+
+def _keys_at(names: list[int | str]) -> list[str]:
+    """Return what may stand in the table at a path."""
+    kinds: dict[str, type[BaseModel]] = {
+        "click": ClickStep, "type": TypeStep, "press": PressStep, "scroll": ScrollStep, "close": CloseStep,
+        "into": Thing, "steps": Step, "expect": Expectation, "parameters": Parameter,
+    }  # fmt: skip
+    kind = next((kinds[str(name)] for name in reversed(names) if name in kinds), Recipe)
+    return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+def _line_of(node: yaml.Node, names: list[int | str]) -> int:
+    """Return the line of the innermost node on a path that is there."""
+    line = node.start_mark.line
+    for name in names:
+        if isinstance(node, yaml.MappingNode):
+            pair = next(((key, value) for key, value in node.value if key.value == name), None)
+            if pair is None:
+                break
+            line, node = pair[0].start_mark.line, pair[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(name, int) and name < len(node.value):
+            node = node.value[name]
+            line = node.start_mark.line
+    return int(line) + 1

@@ -1,0 +1,245 @@
+"""Makes a recipe of a recorded run: what it did, without the waits, and with names in place of coordinates.
+
+What was typed can become a parameter. A step whose target has no name cannot be found again, so it is an error.
+Secrets are masked in records: a masked text becomes a parameter that is asked for each time.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent.core.actions import Action, Click, OpenApp, PressKeys, Scroll, TypeText, Wait
+from agent.core.geometry import DesktopPoint, Region
+from agent.core.roles import role_group
+from agent.literal.vocabulary.lexicon import letters_of
+from agent.recipes.recipe import VERSION, Recipe
+from agent.record.read import Bundle
+from agent.record.redactor import MASK, Redactor
+from agent.record.step_record import ActionRecord, ElementRecord
+from foundation.errors import UsageError
+
+_CONTAINERS = role_group("containers")
+_SWITCHES = frozenset({"check box", "switch", "toggle switch", "check menu item"})
+#: Roles that take text, as hit tests tell them.
+_FIELDS = frozenset(
+    {"text", "entry", "password text", "terminal", "document text", "paragraph", "editbar", "spin button"}
+)
+#: Settings that follow from others, or only remember where a window was, are told by receipts; these are not expected.
+_MOST_EXPECTED = 12
+#: A title's part before its last dash, and after its first one: a document's name.
+_LAST, _FIRST = re.compile(r"^.+(?= [-–—] )", re.DOTALL), re.compile(r"(?<= [-–—] ).+$", re.DOTALL)
+_Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Deed:
+    """One action that the run carried out."""
+
+    number: int  # of its step in the run
+    action: Action[DesktopPoint]
+    record: ActionRecord
+
+    @property
+    def element(self) -> ElementRecord | None:
+        """What it hit."""
+        return next(reversed(self.record.elements), None)
+
+    @property
+    def window(self) -> str:
+        """Its window, as recipes name it."""
+        title = (self.element.window if self.element is not None else "") or self.record.aim.window
+        return window_name(title, self.record.aim.app)
+
+
+def recipe_of(bundle: Bundle, parameters: Mapping[str, str]) -> Recipe:
+    """Return the recipe of a recorded run.
+
+    Args:
+        bundle: the run. It must have ended well, and on a real desktop.
+        parameters: texts that become parameters, by the parameters' names.
+
+    Raises UsageError: it cannot be done again, or a parameter's text was not typed.
+    """
+    run = bundle.run
+    if run.dry_run:
+        raise UsageError("That was a dry run: it did nothing that could be done again.", "Save a run that was done.")
+    if bundle.outcome not in ("done", "unverified"):
+        raise UsageError(f"That run was not done (it is {bundle.outcome}).", "Save a run that reached its end.")
+    steps = [_step(deed) for deed in _joined(_kept(list(_deeds(bundle))))]
+    if not steps:
+        raise UsageError("That run did nothing on the desktop.", "There is nothing to do again.")
+    data = {"instruction": run.instruction, "steps": steps, "expect": _expected(bundle)}
+    data = _with_parameters(Redactor().data(data), parameters)
+    return Recipe.model_validate({"version": VERSION, **data})
+
+
+def window_name(title: str, app: str) -> str:
+    """Return how a recipe names a window: its title without a document's name, or its application if it has none."""
+    application = letters_of(app)
+    for pattern, name in (
+        (_LAST.sub("*", title), _LAST.sub("", title)),
+        (_FIRST.sub("*", title), _FIRST.sub("", title)),
+    ):
+        letters = letters_of(name)
+        if name != title and letters and application and (letters in application or application in letters):
+            return pattern
+    return title.removeprefix("*") or app
+
+
+def _deeds(bundle: Bundle) -> Iterable[_Deed]:
+    """Return what the run carried out, in order. Raises UsageError for what no recipe can say."""
+    for step in bundle.steps:
+        for record in step.actions:
+            action = record.final_action
+            if not record.executed or record.error is not None or action is None or isinstance(action, Wait):
+                continue
+            if not isinstance(action, Click | OpenApp | PressKeys | Scroll | TypeText):
+                raise _cannot(step.step or 0, record, "is no step of a recipe")
+            if isinstance(action, Click) and (action.count > 2 or action.held or action.point is None):
+                raise _cannot(step.step or 0, record, "is no step of a recipe")
+            yield _Deed(step.step or 0, action, record)
+
+
+def _cannot(number: int, record: ActionRecord, why: str) -> UsageError:
+    return UsageError(f"Step {number} of the run cannot be saved: it {why} ({record.words}).",
+                      "Do the task another way, for example by keys or by what has a name.")  # fmt: skip
+
+
+def _kept(deeds: list[_Deed]) -> list[_Deed]:
+    """Leave out scrolling to something that is clicked: a recipe scrolls to its targets by itself."""
+    clicks = [at for at, deed in enumerate(deeds) if isinstance(deed.action, Click)]
+    return [
+        deed for at, deed in enumerate(deeds) if not isinstance(deed.action, Scroll) or at > max(clicks, default=-1)
+    ]
+
+
+def _joined(deeds: list[_Deed]) -> list[list[_Deed]]:
+    """Join a click into a field, the selection of its text, and typing there, which are one step."""
+    joined: list[list[_Deed]] = []
+    for deed in deeds:
+        if isinstance(deed.action, TypeText):
+            before: list[_Deed] = []
+            if joined and _is_select_all(joined[-1]):
+                before = joined.pop()
+            if joined and _focuses(joined[-1], deed):
+                before = joined.pop() + before
+            joined.append([*before, deed])
+        else:
+            joined.append([deed])
+    return joined
+
+
+def _is_select_all(deeds: list[_Deed]) -> bool:
+    return len(deeds) == 1 and isinstance(deeds[0].action, PressKeys) and [*deeds[0].action.keys] == ["ctrl", "a"]
+
+
+def _focuses(deeds: list[_Deed], typed: _Deed) -> bool:
+    """Return whether a click gave the focus to the field that then got the text."""
+    clicked = deeds[0].action
+    if len(deeds) != 1 or not isinstance(clicked, Click) or clicked.point is None or clicked.button != "left":
+        return False
+    boxes: list[Region] = [typed.record.aim.field.region] if typed.record.aim.field is not None else []
+    if typed.element is not None and typed.element.box is not None and typed.element.role in _FIELDS:
+        boxes.append(typed.element.box.region)
+    return any(box.contains(clicked.point) for box in boxes)
+
+
+def _step(deeds: list[_Deed]) -> _Json:
+    """Return a step of a recipe as JSON. Raises UsageError for a target without a name."""
+    deed, window = deeds[-1], deeds[-1].window
+    match deed.action:
+        case OpenApp(name):
+            return {"open": name}
+        case TypeText(text):
+            return {"type": {"text": text, **_field(deed), **({"replace": True} if _replaces(deeds) else {})}}
+        case PressKeys(keys):
+            return {"press": {"keys": "+".join(keys), **_in(window)}}
+        case Scroll(_, dx, dy):
+            way = "down" if dy > 0 else "up" if dy < 0 else "right" if dx > 0 else "left"
+            return {"scroll": {"direction": way, "notches": max(1, round(abs(dy or dx))), **_in(window)}}
+        case Click(_, button, count):
+            return {"click": _thing(deed) | ({"button": button} if button != "left" else {})
+                    | ({"count": count} if count > 1 else {}) | _wanted_state(deed)}  # fmt: skip
+    raise _cannot(deed.number, deed.record, "is no step of a recipe")
+
+
+def _replaces(deeds: list[_Deed]) -> bool:
+    return any(_is_select_all([deed]) for deed in deeds)
+
+
+def _in(window: str) -> _Json:
+    return {"in": window} if window else {}
+
+
+def _field(deed: _Deed) -> _Json:
+    """Return where a text goes: the field, or only the window if the field is not known."""
+    element = deed.element
+    if element is None or element.role not in _FIELDS:
+        return _in(deed.window)
+    return {"into": _named(deed, element)}
+
+
+def _named(deed: _Deed, element: ElementRecord) -> _Json:
+    name = {"name": element.name} if element.name else {}
+    return {**name, "role": element.role, **_in(deed.window)}
+
+
+def _thing(deed: _Deed) -> _Json:
+    """Return the target of a click. Raises UsageError if it has no name."""
+    element = deed.element
+    if element is not None and element.role in _FIELDS:
+        return _named(deed, element)
+    if element is not None and element.role not in _CONTAINERS and element.name:
+        return _named(deed, element)
+    read = next(iter(deed.record.aim.names), "")
+    if not (found := re.fullmatch(r"“([^“”]+)”", read)):
+        raise _cannot(deed.number, deed.record, "clicks something without a name")
+    return {"name": re.sub(r"…$", "*", found[1]), **_in(deed.window)}
+
+
+def _wanted_state(deed: _Deed) -> _Json:
+    """Return how a switch stands after the click, so that a switch that stands so already is left alone."""
+    element = deed.element
+    plain = isinstance(deed.action, Click) and (deed.action.button, deed.action.count) == ("left", 1)
+    if not plain or element is None or element.role not in _SWITCHES:
+        return {}
+    return {"to": "off" if {"checked", "pressed"} & set(element.states) else "on"}
+
+
+def _expected(bundle: Bundle) -> list[_Json]:
+    """Return the settings and files that the run changed."""
+    told: list[_Json] = []
+    for change in bundle.run.receipt.receipt.changes if bundle.run.receipt is not None else ():
+        if change.kind == "setting" and change.after is not None:
+            told.append({"setting": change.what, "becomes": change.after})
+        elif change.kind == "file":
+            told.append({"file": change.what, "becomes": "gone" if change.after is None else "written"})
+    return told[:_MOST_EXPECTED]
+
+
+def _with_parameters(data: _Json, parameters: Mapping[str, str]) -> _Json:
+    """Put parameters in place of their texts, the longest text first, and of masked texts."""
+    kept: _Json = {name: {"default": text} for name, text in parameters.items()}
+    typed = [step["type"] for step in data["steps"] if "type" in step]
+    for name, text in sorted(parameters.items(), key=lambda one: -len(one[1])):
+        if not text or not any(text in step["text"] for step in typed):
+            raise UsageError(f"The run typed no {text!r}, which is to become {{{name}}}.", "Write what it typed.")
+        data = _each_text(data, text, f"{{{name}}}")
+    secrets = [step["type"] for step in data["steps"] if "type" in step and MASK.search(step["type"]["text"])]
+    for number, step in enumerate(secrets, 1):
+        name = "secret" if len(secrets) == 1 else f"secret_{number}"
+        step["text"] = f"{{{name}}}"
+        kept[name] = {"secret": True}
+    return {**data, "parameters": kept}
+
+
+def _each_text(value: Any, text: str, instead: str) -> Any:
+    match value:
+        case str():
+            return value.replace(text, instead)
+        case dict():
+            return {name: _each_text(one, text, instead) for name, one in value.items()}
+        case list():
+            return [_each_text(one, text, instead) for one in value]
+    return value

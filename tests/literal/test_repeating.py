@@ -1,0 +1,179 @@
+"""A recipe's steps on made-up screens: only exactly what was recorded is touched, and a step that fails says which."""
+
+import pytest
+
+from agent.core.geometry import Region
+from agent.literal.engine import Engine
+from agent.literal.goals import Click, Expected, Open, Part, Press, Reading, Repeat, Target, Toggle, Type
+from agent.screen.outline import ShownWindow
+from tests.literal import made_up
+from tests.literal.made_up import WINDOW, call_of, element, ending, outline, screen, setting, words
+
+THEME = Expected("setting", "xfconf xsettings /Net/ThemeName", "Dark")
+SAVE = Part(Click(Target("Save", "push button", inside="Settings")))
+OTHER = ShownWindow("Notes", "notes", Region(0, 0, 300, 300), active=True)
+BEHIND = ShownWindow("Settings", "settings", Region(100, 100, 600, 500))
+
+
+def follow(*screens, parts=(SAVE,), expected=(), **more):
+    goal = Repeat(tuple(parts), tuple(expected))
+    engine = Engine(lambda _: outline(), lambda _: Reading([goal]))
+    return made_up.follow("do it again", *screens, engine=engine, **more)
+
+
+def said(replies):
+    return replies[-1].arguments["text"]
+
+
+def actions(replies):
+    return [reply.arguments["action"] for reply in replies]
+
+
+def save(**values):
+    return element("push button", "Save", **values)
+
+
+def test_the_same_button_is_clicked_wherever_it_is():
+    first, last = follow(screen(save(x=500, y=300)), screen(element("push button", "Saved")))
+    assert call_of(first) == {"action": "click", "coordinate": [550, 310]}
+    assert ending(last) == ("success", True)
+
+
+@pytest.mark.parametrize(
+    ("there", "why"),
+    [
+        ([element("push button", "Save As")], "there is no push button “Save” in “Settings”; in front is “Settings”"),
+        ([element("push button", "Safe")], "there is no push button “Save”"),
+        ([element("menu item", "Save")], "push button “Save” in “Settings”; what has this name is a menu item"),
+        ([save(states={"disabled"})], "“Save” in “Settings” is greyed out"),
+        ([save(), save(y=400)], "2 things are “Save” in “Settings”, and nothing tells which is meant"),
+        ([save(trusted=False, source="tree")], "“Save” in “Settings” is there, but cannot be reached"),
+        ([], "there is no push button “Save”"),
+    ],
+)  # fmt: skip
+def test_what_is_not_the_same_is_never_clicked(there, why):
+    replies = follow(screen(*there, element("label", "Title")), stays=True)
+    assert set(actions(replies)) <= {"wait", "terminate"}
+    assert ending(replies[-1])[0] == "fail"
+    assert said(replies).startswith("Step 1 of 1, click “Save” in “Settings”: ")
+    assert why in said(replies)
+
+
+def test_a_button_of_another_window_is_not_it():
+    other = element("push button", "Save", window="Notes", app="notes", x=20, y=20)
+    replies = follow(screen(other, windows=[OTHER]), stays=True)
+    assert set(actions(replies)) <= {"wait", "terminate"}
+    assert "there is no window “Settings”; in front is “Notes”" in said(replies)
+
+
+def test_what_another_window_covers_is_brought_to_the_front():
+    covered = screen(save(trusted=False, source="tree"), windows=[OTHER, BEHIND])
+    replies = follow(covered, covered, screen(save()), screen(element("push button", "Saved")))
+    assert actions(replies) == ["wait", "click", "click", "terminate"]
+    assert "to the front" in replies[1].thought
+    assert call_of(replies[2])["coordinate"] == [250, 210]
+
+
+def test_of_two_windows_of_that_name_the_one_in_front_is_meant():
+    one = ShownWindow("a.txt - Mousepad", "Mousepad", Region(0, 0, 500, 500), active=True)
+    two = ShownWindow("b.txt - Mousepad", "Mousepad", Region(500, 0, 500, 500))
+    both = [
+        element("push button", "Save", x=x, window=window.title, app="Mousepad")
+        for x, window in ((20, one), (520, two))
+    ]
+    part = Part(Click(Target("Save", "push button", inside="* - Mousepad")))
+    first = follow(screen(*both, windows=[one, two]), stays=True, parts=[part])[0]
+    assert call_of(first)["coordinate"] == [70, 210]
+
+
+def test_what_is_off_screen_is_scrolled_into_view():
+    pane = element("scroll pane", x=100, y=100, w=600, h=500, id=9)
+    hidden = screen(pane, save(y=900, states={"offscreen"}, parent=9))
+    shown = screen(pane, save(y=400, parent=9))
+    replies = follow(hidden, shown, screen(pane, element("push button", "Saved")))
+    assert actions(replies) == ["scroll", "click", "terminate"]
+
+
+def test_a_late_target_is_waited_for():
+    empty = screen(element("label", "Loading"))
+    replies = follow(empty, empty, screen(save()), screen(element("push button", "Saved")))
+    assert actions(replies) == ["wait", "wait", "click", "terminate"]
+
+
+def test_expected_changes_show_that_it_is_done():
+    done = screen(save(), changes=[setting(THEME.what, "Light", "Dark")])
+    replies = follow(screen(save()), screen(save()), done, expected=[THEME])
+    assert actions(replies) == ["click", "wait", "terminate"]
+    assert ending(replies[-1]) == ("success", True)
+    assert replies[-1].arguments["evidence"] == [f"setting {THEME.what}: Light -> Dark"]
+
+
+@pytest.mark.parametrize("became", [[], [setting(THEME.what, "Light", "Blue")], [setting("dconf /a", "1", "Dark")]])
+def test_without_the_expected_changes_it_is_not_called_done(became):
+    replies = follow(screen(save()), screen(save(), changes=became), expected=[THEME], stays=True)
+    assert actions(replies).count("click") == 1
+    assert ending(replies[-1]) == ("success", False)
+
+
+@pytest.mark.parametrize(("on", "clicks"), [(True, 0), (False, 1)])
+def test_a_switch_is_clicked_only_if_it_does_not_stand_so(on, clicks):
+    def box(*, on):
+        return screen(element("check box", "Dark", states={"checked"} if on else ()))
+
+    part = Part(Toggle(Target("Dark", "check box", inside="Settings"), on=True))
+    replies = follow(box(on=on), box(on=True), parts=[part])
+    assert actions(replies).count("click") == clicks
+    assert ending(replies[-1]) == ("success", True)
+
+
+def test_a_failing_step_is_named_by_its_number():
+    parts = [Part(Open("settings")), SAVE, Part(Press(("enter",)), "Settings")]
+    replies = follow(screen(element("label", "x")), stays=True, parts=parts)
+    assert call_of(replies[0]) == {"action": "open", "text": "settings"}
+    assert said(replies).startswith("Step 2 of 3, click “Save” in “Settings”: there is no")
+
+
+def test_keys_go_only_to_their_window():
+    replies = follow(screen(windows=[OTHER]), stays=True, parts=[Part(Press(("enter",)), "Settings")])
+    assert "key" not in actions(replies)
+    assert "Step 1 of 1, press enter: there is no window “Settings”" in said(replies)
+
+
+def test_a_text_goes_into_its_field():
+    def form(value, *states):
+        title = element("text", "Title", y=200, value=value, states={"editable", *states})
+        return screen(element("text", "Search", y=100, value="", states={"editable"}), title)
+
+    part = Part(Type("Bread", Target("Title", "text", inside="Settings")))
+    replies = follow(form(""), form("", "focused"), form("Bread", "focused"), parts=[part])
+    assert [call_of(reply) for reply in replies[:2]] == [
+        {"action": "click", "coordinate": [250, 210]},
+        {"action": "type", "text": "Bread"},
+    ]
+    assert ending(replies[-1]) == ("success", True)
+    assert actions(follow(form("", "focused"), form("Bread", "focused"), parts=[part]))[0] == "type"
+
+
+def test_a_field_without_a_name_is_the_one_with_the_focus():
+    def form(*states):
+        return screen(*(element("text", y=y, states={"editable", *more}) for y, more in ((100, ()), (200, states))))
+
+    part = Part(Type("Bread", Target(role="text", inside="Settings")))
+    assert actions(follow(form("focused"), parts=[part]))[0] == "type"
+    assert "2 things are the text in “Settings”" in said(follow(form(), parts=[part], stays=True))
+
+
+def test_words_alone_are_found_by_their_exact_letters():
+    part = Part(Click(Target("Adwaita-dark", inside="Settings")))
+    there = screen(words("Adwaita-dark-legacy", y=300), words("Adwaita-dark", y=350), words("Adwaita", y=400))
+    assert call_of(follow(there, stays=True, parts=[part])[0])["coordinate"][1] == 357
+    near = screen(words("Adwaita-darк", y=350))
+    assert "click" not in actions(follow(near, stays=True, parts=[part]))
+
+
+def test_a_dry_run_tells_the_steps_and_ends_where_nothing_more_can_be_known():
+    from agent.core.notes import Note
+
+    replies = follow(screen(save()), stays=True, notes=[Note("dry_run")])
+    assert replies[-1].arguments["action"] == "answer"
+    assert WINDOW.title in replies[0].thought

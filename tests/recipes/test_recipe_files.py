@@ -1,0 +1,137 @@
+"""Recipes as files: what is read, what is refused and where, and what values come to."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agent.literal.goals import Click, Close, Expected, Open, Part, Press, Repeat, Scroll, Target, Toggle, Type, Wait
+from agent.recipes.files import keep_recipe, load_recipe, read_recipe, recipe_names
+from foundation.errors import UsageError
+
+PAGE = Path(__file__).parents[2] / "docs/recipes.md"
+NOTE = """\
+version: 1
+instruction: write {title}
+parameters:
+  title: Bread
+steps:
+- open: mousepad
+- type: {text: "{title} {brackets}", into: {role: text, in: "* - Mousepad"}, replace: true}
+- press: {keys: ctrl+s, in: "* - Mousepad"}
+- type: "{title}.txt"
+- press: enter
+- click: {name: Save, role: push button, in: Save As}
+- click: {name: No, role: check box, to: on}
+- click: Files
+- scroll: down
+- wait: 1.5
+- close: Save As
+expect:
+- {file: "~/{title}.txt", becomes: written}
+- {setting: xfconf xsettings /Net/ThemeName, becomes: no}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("MAI_AGENT_DATA", str(tmp_path))
+    return tmp_path / "recipes"
+
+
+def test_every_kind_of_step_becomes_a_goal():
+    instruction, goal = read_recipe(NOTE, "note").with_values({"title": "Milk"})
+    assert instruction == "write Milk"
+    assert goal == Repeat(
+        (
+            Part(Open("mousepad")),
+            Part(Type("Milk {brackets}", Target(role="text", inside="* - Mousepad"), replace=True)),
+            Part(Press(("ctrl", "s")), "* - Mousepad"),
+            Part(Type("Milk.txt")),
+            Part(Press(("enter",))),
+            Part(Click(Target("Save", "push button", inside="Save As"))),
+            Part(Toggle(Target("No", "check box"), on=True)),
+            Part(Click(Target("Files"))),
+            Part(Scroll("down")),
+            Part(Wait(1.5)),
+            Part(Close("Save As"), "Save As"),
+        ),
+        (
+            Expected("file", "~/Milk.txt", "written"),
+            Expected("setting", "xfconf xsettings /Net/ThemeName", "no"),
+        ),
+    )
+
+
+def test_what_is_written_reads_the_same():
+    recipe = read_recipe(NOTE, "note")
+    assert read_recipe(recipe.text, "again") == recipe
+    assert "\n- press: enter\n" in recipe.text
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "words"),
+    [
+        ("version: 1", "version: 2", "line 1: version cannot be '2'"),
+        ("- press: enter", "- pres: enter", r"line 10, step 5: there is no 'pres' here; there are open, click, type"),
+        ("- press: enter", "- press: entr", r"line 10, step 5: 'entr' is not a key"),
+        ("- press: enter", "- {press: enter, wait: 1}", "line 10, step 5: a step is exactly one of open, click"),
+        ("role: push button, in", "rule: push button, in", r"line 11, step 6: there is no 'rule' here; there are name"),
+        ("name: Save, role: push button, ", "", "line 11, step 6: a target needs a name"),
+        ("wait: 1.5", "wait: long", "line 15, step 10: wait cannot be 'long'"),
+        ("becomes: written", "becomes: new", "line 18: a file becomes written or gone"),
+        ("- open: mousepad\n", "- open: mousepad\n  open: thunar\n", "line 7: 'open' stands there twice"),
+        ("  title: Bread", "  title: Bread\n  other: x", r"line 1: no step uses the parameter {other}"),
+        ("  title: Bread", "  title: {secret: true, default: x}", "line 4: a secret has no default"),
+        ("instruction: write {title}\n", "", "line 1: 'instruction' is missing"),
+        ("- press: enter", "- press: [", "line 1[0-9]: "),
+        ("- press: enter", "- press: &a enter\n- press: *a", "line 10: an alias"),
+        (NOTE, "", "is empty"),
+        (NOTE, "- 1\n", "line 1: "),
+        (NOTE, "\0", "is no YAML"),
+        (NOTE, "x" * 300_000, "too long"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_and_step(was, now, words):
+    assert was in NOTE
+    with pytest.raises(UsageError, match=words.replace("{", r"\{")):
+        read_recipe(NOTE.replace(was, now, 1), "note")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"titel": "x"}, "no parameter 'titel'"),
+        ({}, "needs a value for 'title'"),
+    ],
+)
+def test_wrong_values_are_refused(values, words):
+    recipe = read_recipe(NOTE.replace("title: Bread", "title:"), "note")
+    with pytest.raises(UsageError, match=words):
+        recipe.with_values(values)
+
+
+def test_a_value_is_never_read_as_part_of_the_file():
+    _, goal = read_recipe(NOTE, "note").with_values({"title": '"}, {in: x'})
+    assert goal.parts[3].goal == Type('"}, {in: x.txt')
+
+
+def test_recipes_are_kept_by_their_names(folder):
+    recipe = read_recipe(NOTE, "note")
+    path = keep_recipe(recipe, "note")
+    assert path == folder / "note.yaml"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert load_recipe("note") == load_recipe(str(path)) == recipe
+    assert recipe_names() == ["note"]
+    with pytest.raises(UsageError, match="There is a recipe 'note' already"):
+        keep_recipe(recipe, "note")
+    keep_recipe(recipe, "note", replace=True)
+    with pytest.raises(UsageError, match=r"There is no recipe 'nota'.*Did you mean note"):
+        load_recipe("nota")
+    with pytest.raises(UsageError, match="cannot be called"):
+        keep_recipe(recipe, "..")
+
+
+def test_the_example_of_the_page_is_a_recipe():
+    [example] = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert len(read_recipe(example, "example").steps) == 5

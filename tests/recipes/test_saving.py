@@ -1,0 +1,163 @@
+"""Recorded runs become recipes: what is kept, joined, left out and refused."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.recipes.saving import recipe_of, window_name
+from agent.record.read import Bundle
+from agent.record.run_record import RunRecord
+from agent.record.step_record import StepRecord
+from foundation.errors import UsageError
+
+FIELD = {"left": 100, "top": 50, "width": 200, "height": 30}
+
+
+def element(role, name="", window="Notes", states=(), box=FIELD):
+    return {"role": role, "name": name, "window": window, "states": list(states), "box": box, "words": role}
+
+
+def act(target, *elements, names=(), window="Notes", app="Notes.py", field=None, **more):
+    aim = {"names": list(names), "window": window, "app": app, "field": field}
+    return {"target": target, "elements": list(elements), "aim": aim, "executed": True, "fate": "done"} | more
+
+
+def click(*elements, point=(200, 60), **more):
+    return act({"type": "click", "point": list(point), "button": "left", "count": 1}, *elements, **more)
+
+
+def typing(text, *elements, **more):
+    return act({"type": "type", "text": text}, *elements, **more)
+
+
+def key(*keys, **more):
+    return act({"type": "key", "keys": list(keys)}, **more)
+
+
+def bundle(*actions, outcome="done", changes=(), **more):
+    run = {"instruction": "do it", "outcome": outcome, "receipt": {"changes": list(changes), "watched": True}} | more
+    steps = [StepRecord.read({"step": number, "actions": [one]}) for number, one in enumerate(actions, 1)]
+    return Bundle(Path("run"), RunRecord.read(run), tuple(steps))
+
+
+def steps_of(*actions, parameters=None):
+    recipe = recipe_of(bundle(*actions), parameters or {})
+    return recipe.model_dump(by_alias=True, exclude_unset=True)["steps"]
+
+
+DRAG = {"type": "drag", "start": [1, 1], "point": [2, 2], "seconds": 0.5, "button": "left"}
+BUTTON = element("push button", "Add")
+INTO = {"role": "text", "in": "Notes"}
+
+
+@pytest.mark.parametrize(
+    ("actions", "steps"),
+    [
+        ([act({"type": "open", "name": "mousepad"})], [{"open": "mousepad"}]),
+        ([click(BUTTON)], [{"click": {"name": "Add", "role": "push button", "in": "Notes"}}]),
+        # Only the words there are known: in a list, and where no tree tells anything.
+        ([click(element("tree"), names=["“Adwaita-dark”"])], [{"click": {"name": "Adwaita-dark", "in": "Notes"}}]),
+        ([click(names=["“A long na…”"])], [{"click": {"name": "A long na*", "in": "Notes"}}]),
+        (
+            [click(element("check box", "Dark", states=["focusable"]))],
+            [{"click": {"name": "Dark", "role": "check box", "in": "Notes", "to": "on"}}],
+        ),
+        (
+            [click(element("check box", "Dark", states=["checked"]))],
+            [{"click": {"name": "Dark", "role": "check box", "in": "Notes", "to": "off"}}],
+        ),
+        # A click into a field has no name of its own; the typing after it tells which field it was.
+        (
+            [click(names=[""]), typing("Bread", element("text", "Title"), field=FIELD)],
+            [{"type": {"text": "Bread", "into": {"name": "Title", **INTO}}}],
+        ),
+        ([click(names=[""]), typing("Bread", field=FIELD, names=[""])], [{"type": {"text": "Bread", "in": "Notes"}}]),
+        (
+            [click(element("text", "Title")), key("ctrl", "a"), typing("Bread", element("text", "Title"))],
+            [{"type": {"text": "Bread", "into": {"name": "Title", **INTO}, "replace": True}}],
+        ),
+        # A click elsewhere stays a step of its own.
+        (
+            [click(BUTTON, point=(900, 60)), typing("Bread", element("text", "Title"))],
+            [
+                {"click": {"name": "Add", "role": "push button", "in": "Notes"}},
+                {"type": {"text": "Bread", "into": {"name": "Title", **INTO}}},
+            ],
+        ),
+        # Waiting and scrolling to what is clicked are left out; a scroll at the end is not.
+        (
+            [
+                act({"type": "wait", "seconds": 1.0}),
+                act({"type": "scroll", "point": None, "dx": 0, "dy": 5}),
+                click(BUTTON),
+                act({"type": "scroll", "point": None, "dx": 0, "dy": -3}),
+            ],
+            [
+                {"click": {"name": "Add", "role": "push button", "in": "Notes"}},
+                {"scroll": {"direction": "up", "notches": 3, "in": "Notes"}},
+            ],
+        ),
+        ([key("enter"), click(BUTTON, executed=False)], [{"press": {"keys": "enter", "in": "Notes"}}]),
+    ],
+)
+def test_what_was_done_becomes_steps(actions, steps):
+    assert steps_of(*actions) == steps
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (bundle(click(names=[""])), "Step 1 of the run cannot be saved: it clicks something without a name"),
+        (bundle(click(element("panel", "x"))), "Step 1 .* clicks something without a name"),
+        (bundle(key("enter"), act(DRAG)), "Step 2 .* is no step of a recipe"),
+        (bundle(key("enter"), outcome="gave_up"), "was not done"),
+        (bundle(key("enter"), dry_run=True), "dry run"),
+        (bundle(), "did nothing"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_again_is_refused(run, words):
+    with pytest.raises(UsageError, match=words):
+        recipe_of(run, {})
+
+
+def test_typed_texts_become_parameters_everywhere():
+    changes = [
+        {"kind": "file", "what": "~/Bread.txt", "before": None, "after": "5 bytes"},
+        {"kind": "setting", "what": "dconf /a", "before": "1", "after": "2"},
+        {"kind": "window", "what": "Notes", "before": None, "after": "Notes"},
+    ]
+    run = bundle(typing("Bread"), click(element("list item", "Bread")), changes=changes, instruction="add 'Bread'")
+    recipe = recipe_of(run, {"title": "Bread"})
+    assert recipe.instruction == "add '{title}'"
+    assert recipe.parameters["title"].default == "Bread"
+    assert recipe.steps[1].click is not None
+    assert recipe.steps[1].click.name == "{title}"
+    assert [one.expected.what for one in recipe.expect] == ["~/{title}.txt", "dconf /a"]
+    with pytest.raises(UsageError, match="typed no 'Milk'"):
+        recipe_of(run, {"title": "Milk"})
+
+
+def test_a_masked_text_is_asked_for_each_time():
+    recipe = recipe_of(bundle(typing("[redacted 9 chars]", element("password text", "Password"))), {})
+    assert recipe.steps[0].type is not None
+    assert recipe.steps[0].type.text == "{secret}"
+    assert recipe.parameters["secret"].secret
+    assert "redacted" not in recipe.text
+    with pytest.raises(UsageError, match="needs a value for 'secret'"):
+        recipe.with_values({})
+
+
+@pytest.mark.parametrize(
+    ("title", "app", "name"),
+    [
+        ("Untitled 1 - Mousepad", "Mousepad", "* - Mousepad"),
+        ("*~/a - b.txt - Mousepad", "Mousepad", "* - Mousepad"),
+        ("Terminal - root@x: ~", "Xfce4-terminal", "Terminal - *"),
+        ("Page — Chromium", "chromium", "* — Chromium"),
+        ("Appearance", "Xfce4-appearance-settings", "Appearance"),
+        ("one - two", "Other", "one - two"),
+        ("", "App", "App"),
+    ],
+)
+def test_a_window_is_named_without_its_document(title, app, name):
+    assert window_name(title, app) == name
