@@ -45,10 +45,13 @@ _KEYS: dict[str, frozenset[str] | None] = {
          "parts", "resolution", "see"}
     ),
     "question": frozenset({"absent", "asked_with", "system", "text", "which"}),
-    "scroll": frozenset({"from_middle", "notches", "pixels_per_notch", "usual_magnitude", "usual_pixels"}),
+    "scroll": frozenset(
+        {"from_middle", "notches", "pixels_per_notch", "pixels_per_side_notch", "usual_magnitude", "usual_pixels"}
+    ),
     "localisation": frozenset({"action", "text"}),
     "ask_user": frozenset({"question"}),
     "terminate": frozenset({"status"}),
+    "typing": frozenset({"enters", "replaces", "unescapes"}),
     "wait": frozenset({"seconds"}),
     **dict.fromkeys(
         ("arguments", "buttons", "calls", "chords", "names", "native", "newer", "older", "preview", "request", "scores",

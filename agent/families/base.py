@@ -240,9 +240,9 @@ class Family(ABC):
     def counting(self, grid: Grid) -> Self:
         """Return a copy of the family with another grid, for a model or server that was found to use it."""
         facts = self.facts
-        fractions = facts.navigation == 1 != facts.grounding  # then the two grids are unrelated
+        unrelated = isinstance(facts.navigation, str) != isinstance(facts.grounding, str)
         same = copy(self)
-        same.facts = replace(facts, navigation=facts.navigation if fractions else grid, grounding=grid)
+        same.facts = replace(facts, navigation=facts.navigation if unrelated else grid, grounding=grid)
         return same
 
     def wording(

@@ -91,7 +91,7 @@ def test_what_came_back_stands_before_the_next_screenshot_and_the_task_after_it(
     ]
     request = get_family("opencua").request(PromptRequest("Do it.", (None,), steps))
     told = [[getattr(part, "text", "IMAGE") for part in message.parts] for message in request.messages[1:]]
-    assert told[0] == ["# Step 1:\n## Thought:\na\n\n## Action:\npyautogui.press(keys='a')\n"]
+    assert told[0] == ["# Step 1:\n## Action:\npyautogui.press(keys='a')\n"]
     assert told[1] == ["IMAGE", "Not yet."]
     assert told[3][:2] == ["IMAGE", "Nothing changed."]
     assert told[3][2].startswith("# Task Instruction:\nDo it.\n")

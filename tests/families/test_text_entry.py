@@ -17,8 +17,8 @@ WORDS = Vocabulary(GRID)
 CLICK, ALL, TEXT, ENTER = Click(GridPoint(5, 6, GRID)), PressKeys(("ctrl", "a")), TypeText("a"), PressKeys(("enter",))
 
 
-def typed(arguments: dict[str, Any], *, enter: bool = False) -> Any:
-    return read_typing(Call("computer_use", {"action": "type", "text": "a", **arguments}), WORDS, enter=enter)
+def typed(arguments: dict[str, Any], words: Vocabulary = WORDS) -> Any:
+    return read_typing(Call("computer_use", {"action": "type", "text": "a", **arguments}), words)
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,11 @@ def test_typing_is_done_step_by_step(arguments: dict[str, Any], done: list[Any])
     assert typed(arguments) == done
 
 
-def test_whether_enter_follows_unless_the_call_says_is_the_familys() -> None:
-    assert typed({}, enter=True) == [TEXT, ENTER]
-    assert typed({"press_enter": False}, enter=True) == [TEXT]
+def test_what_typing_does_unless_the_call_says_is_the_familys() -> None:
+    words = Vocabulary(GRID, enters=True, replaces=True)
+    assert typed({}, words) == [ALL, TEXT, ENTER]
+    assert typed({"press_enter": False, "clear": 0}, words) == [TEXT]
+    assert typed({"text": "a\n"}, words) == [ALL, TypeText("a\n")], "it is sent once"
     unnamed = Call("computer_use", {"action": "type", "text_value": "a"})
     assert read_typing(unnamed, WORDS) == [TEXT]
 
@@ -98,6 +100,23 @@ def test_a_click_is_at_the_pointer_only_if_nothing_in_the_call_may_be_a_point() 
             read_action({"action": "left_click", **wrong}, words)
     with pytest.raises(ArgumentError, match="missing"):
         read_action({"action": "left_click"}, WORDS)
+
+
+@pytest.mark.parametrize(
+    ("written", "typed"),
+    [
+        (r"a\nb", "a\nb"),
+        (r"say \"hi\"", 'say "hi"'),
+        (r"C:\\new", r"C:\new"),
+        (r"C:\Users\new", r"C:\Users\new"),  # no escape sequence is a backslash and a U
+        ("a\\", "a\\"),
+        ("世界\n", "世界\n"),
+    ],
+)
+def test_escape_sequences_mean_characters_where_the_familys_client_decodes_them(written: str, typed: str) -> None:
+    call = {"action": "type", "text": written}
+    assert read_action(call, Vocabulary(GRID, unescapes=True)) == TypeText(typed)
+    assert read_action(call, WORDS) == TypeText(written)
 
 
 def test_a_task_ends_as_the_family_says_where_the_call_does_not() -> None:

@@ -45,7 +45,7 @@ async def test_a_family_clicks_is_corrected_types_and_ends(name: str) -> None:
     texts = calls_for(name, "type")
     script = [
         say(family.written("First the button.", clicks[:1])),
-        say("I do not know."),
+        say("Action: I do not know."),
         say(family.written("Now I type.", texts[:1])),
         say(family.written("Done.", ends[:1])) if ends else say(family.written("", calls_for(name, "answer")[:1])),
     ]

@@ -146,10 +146,13 @@ def _flat(call: Call) -> dict[str, Any]:
 
 
 def _actions(call: Call, words: Vocabulary, names: Mapping[str, str]) -> list[Action[GridPoint]]:
-    """Return the actions of a call. Writing presses Enter, as in the published client. Raises ArgumentError."""
+    """Return the actions of a call. Raises ArgumentError.
+
+    Writing replaces the old text and presses Enter, as in the published client (hcompai/surfer-h-cli, surferh.py).
+    """
     whole = _flat(call)
     name = str(whole.pop("action"))
     tool = names.get(name.lower(), name)
     if tool == "write_at":
-        whole = {"overwrite": False, "press_enter": True, **whole}
+        whole = {"overwrite": True, "press_enter": True, **whole}
     return tools.read_tool(Call(tool, whole), words)

@@ -108,8 +108,8 @@ class CodeFamily(TextFamily):
         fractions = replace(words, grid=Grid.relative(1)) if self.data.get("fractions") else None
 
         def read(call: Call) -> list[Action[GridPoint]]:
-            point = [call.arguments.get(axis) for axis in "xy"]
-            return read_code_call(call, fractions if fractions is not None and _are_fractions(point) else words)
+            x, y = (call.arguments.get(axis) for axis in "xy")
+            return read_code_call(call, fractions if fractions is not None and _are_fractions(x, y) else words)
 
         return read
 
@@ -140,6 +140,9 @@ def _in_words(call: Call) -> str:
     return as_code([named(call)]).split("\n")[1]
 
 
-def _are_fractions(point: Sequence[Any]) -> bool:
-    numbers = [value for value in point if isinstance(value, int | float) and not isinstance(value, bool)]
-    return len(numbers) == 2 and all(0 <= value <= 1 for value in numbers) and any(value % 1 for value in numbers)
+def _are_fractions(x: Any, y: Any) -> bool:
+    """Whether a point is written as fractions: none above 1, and not both as whole numbers."""
+    pair = [str(value).strip() for value in (x if isinstance(x, list) and y is None else (x, y))]
+    if len(pair) != 2 or not all(re.fullmatch(r"[01]?\.[0-9]+|[01]", value) for value in pair):
+        return False
+    return all(float(value) <= 1 for value in pair) and any("." in value for value in pair)

@@ -8,7 +8,6 @@ from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, Decision, PastStep, PromptRequest
 from agent.families.qwen.family import QwenComputerUse
 from agent.families.shared.computer_use import FUNCTIONS, Vocabulary
-from agent.families.shared.text_entry import read_typing
 from agent.model.request import ImagePart, Message, TextPart
 
 #: Maximum characters of a result. The published client cuts the middle out of longer ones (max_observation_chars).
@@ -69,10 +68,6 @@ def _shortened(text: str) -> str:
 
 class Fara7(Fara):
     """Fara-7B."""
-
-    def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
-        """Return the actions of a call. Enter follows a text unless the call says otherwise."""
-        return read_typing(call, words, enter=True)
 
     def finished(self, decision: Decision) -> Decision:
         """Use the thought of the last step as the final message."""

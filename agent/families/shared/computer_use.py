@@ -60,12 +60,16 @@ class Vocabulary:
         status: the status of a `terminate` without one; "" if it is required.
         wait_seconds: the duration of a wait without one.
         question: the question of a call without one; "" if it is required.
+        replaces: whether typing replaces the old text if the call does not say.
+        enters: whether typing presses Enter afterwards if the call does not say.
+        unescapes: whether typed text contains escape sequences, such as a backslash and an n for a newline.
         names: the family's own names for actions, before the shared ones.
     """
 
     grid: Grid
     system_buttons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     pixels_per_notch: float = _WORDS["pixels_per_notch"]
+    pixels_per_side_notch: float = 0  # sideways, where that differs; 0 if it does not
     notches: int = 0
     from_middle: bool = False
     at_pointer: bool = False
@@ -73,20 +77,24 @@ class Vocabulary:
     status: str = ""
     wait_seconds: float = 1.0
     question: str = ""
+    replaces: bool = False
+    enters: bool = False
+    unescapes: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Mapping[str, Any], grid: Grid) -> "Vocabulary":
         """Read the vocabulary from a `family.toml`, with defaults for missing values.
 
-        It uses the tables `system_button` and `names`, and keys of the tables `call`, `scroll`, `terminate`, `wait` and
-        `ask_user`.
+        It uses the tables `system_button` and `names`, and keys of the tables `call`, `scroll`, `typing`, `terminate`,
+        `wait` and `ask_user`.
         """
-        scroll, call = data.get("scroll", {}), data.get("call", {})
+        scroll, call, typing = data.get("scroll", {}), data.get("call", {}), data.get("typing", {})
         return cls(
             grid,
             {name: tuple(keys) for name, keys in data.get("system_button", {}).items()},
             scroll.get("pixels_per_notch", _WORDS["pixels_per_notch"]),
+            scroll.get("pixels_per_side_notch", 0),
             scroll.get("notches", 0),
             scroll.get("from_middle", False),
             call.get("at_pointer", False),
@@ -94,6 +102,9 @@ class Vocabulary:
             data.get("terminate", {}).get("status", ""),
             data.get("wait", {}).get("seconds", 1.0),
             data.get("ask_user", {}).get("question", ""),
+            typing.get("replaces", False),
+            typing.get("enters", False),
+            typing.get("unescapes", False),
             data.get("names", {}),
         )
 
@@ -285,7 +296,9 @@ def _wheel(call: _Arguments, ways: tuple[str, ...], positive: Literal["up", "rig
 
 
 def _pixels_in_notches(call: _Arguments, pixels: float) -> float:
-    return call.words.notches or abs(pixels) / call.words.pixels_per_notch
+    words = call.words
+    sideways = call.action == "hscroll" or call.word("direction") in ("left", "right")
+    return words.notches or abs(pixels) / ((sideways and words.pixels_per_side_notch) or words.pixels_per_notch)
 
 
 def _notches(amount: float) -> int:
@@ -302,15 +315,22 @@ def _turned(call: _Arguments, direction: str, notches: int, *, from_middle: bool
 
 def _visit(call: _Arguments) -> Action[GridPoint]:
     address = call.text("url", "address")
-    if len(address) > _MAX_ADDRESS or any(char.isspace() for char in address):
-        raise ArgumentError("bad_argument", "a web address is one line without spaces: for other words, use web_search")
+    if len(address) > _MAX_ADDRESS:
+        raise ArgumentError("bad_argument", f"a web address has at most {_MAX_ADDRESS} characters")
+    if any(char.isspace() for char in address):
+        if _SCHEME.match(address) or not address.isprintable():
+            raise ArgumentError("bad_argument", "a web address is one line without spaces: in it, a space is %20")
+        return _search(address)
     if not _SCHEME.match(address):
         address = ("http://" if _LOCAL.match(address) else "https://") + address
     return actions.VisitPage(address)
 
 
 def _web_search(call: _Arguments) -> Action[GridPoint]:
-    query = call.text("query")
+    return _search(call.text("query"))
+
+
+def _search(query: str) -> Action[GridPoint]:
     if len(query) > _MAX_ADDRESS // 10:
         raise ArgumentError("bad_argument", "a web search is a few words")
     return actions.VisitPage(load_config("web.toml")["search_address"] + quote_plus(query))
@@ -336,13 +356,24 @@ def _system_button(call: _Arguments) -> Action[GridPoint]:
     return actions.PressKeys(call.words.system_buttons[button])
 
 
+#: Escape sequences of texts that are typed. A text with any other backslash means it literally.
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\n", "\\": "\\", "'": "'", '"': '"'}
+
+
+def _type(call: _Arguments) -> Action[GridPoint]:
+    text = call.text(strip=False)
+    if call.words.unescapes and not re.search(r"\\(?:[^ntr\\'\"]|$)", re.sub(r"\\\\", "", text)):
+        text = re.sub(r"\\(.)", lambda found: _ESCAPES[found[1]], text)
+    return actions.TypeText(text)
+
+
 _ACTIONS: dict[str, Callable[[_Arguments], Action[GridPoint]]] = {
     "long_press": lambda call: actions.LongPress(call.point(), call.seconds()),
     "move": lambda call: actions.Move(call.point()),
     "drag": _drag,
     "swipe": _swipe,
     "scroll": _scroll,
-    "type": lambda call: actions.TypeText(call.text(strip=False)),
+    "type": _type,
     "hscroll": _hscroll,
     "key": lambda call: actions.PressKeys(call.keys()),
     "key_down": lambda call: actions.KeyDown(call.keys()),

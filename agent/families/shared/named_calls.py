@@ -14,6 +14,8 @@ _KEY = re.compile(r"([A-Za-z_]\w{0,79})\s*=\s*", re.ASCII)
 _QUOTE_END = {
     quote: re.compile(rf"(?<!\\)((?:\\\\)*){quote}\s*(?=,\s*[A-Za-z_]\w*\s*=|\)+\s*(?:\n|$))") for quote in "'\""
 }
+#: A comment after a call, as published prompts write it.
+_COMMENT = re.compile(r"^(.*\))[ \t]*#.*$", re.MULTILINE)
 #: Models sometimes write surplus closing brackets.
 _CALL_END = re.compile(r"\)+[^\S\n]*(?:\n|$)")
 #: Escape sequences. Before any other character, a backslash is literal, as in Python.
@@ -24,7 +26,16 @@ _QUOTED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def named_calls(text: str) -> list[Call] | ParseFailure:
-    """Return the calls in a text that contains nothing else. Values are texts; unnamed ones are called "0", "1", ..."""
+    """Return the calls in a text that contains nothing else. Values are texts; unnamed ones are called "0", "1", ...
+
+    A comment after a call is ignored, if the text is no call with it: "#" may also be a part of a value.
+    """
+    calls = _calls(text)
+    plain = _COMMENT.sub(r"\1", text)
+    return _calls(plain) if isinstance(calls, ParseFailure) and plain != text else calls
+
+
+def _calls(text: str) -> list[Call] | ParseFailure:
     text = clean_text(text)
     calls: list[Call] = []
     position = 0
@@ -102,12 +113,13 @@ def _written(name: str, value: Any, brackets: str, bare: bool) -> str:
 
 
 #: The mark before a call. Before anything else, it is a word of the thought.
-_ACTION = re.compile(r"\bAction\s*[:：][\s*`]*(?=[A-Za-z_][\w.]{0,79}\s*\()", re.IGNORECASE)
+_ACTION = re.compile(r"\bAction\s*[:：](?:[\s*`]|</?\w{1,30}>)*(?=[A-Za-z_][\w.]{0,79}\s*\()", re.IGNORECASE)
 _ACTION_WORD = re.compile(r"^[\s*#]*Action\s*[:：]", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(r"^[\s*#]*(?:Thought|Reflection|Action_Summary)\s*[:：][ \t*]*", re.IGNORECASE | re.MULTILINE)
 _CALL = re.compile(r"[A-Za-z_]\w{0,79}\s*\(")
 _BARE = re.compile(r"^[ \t`]*[A-Za-z_]\w{0,79}\s*\(", re.MULTILINE)
-_ENDS = re.compile(r"(?:\s|```|<\|(?:im_end|endoftext|eot_id)\|>|\[EOS\])+$")
+#: What may follow the last call: fences, tokens of the chat template, and tags around the answer.
+_ENDS = re.compile(r"(?:\s|```|<\|(?:im_end|endoftext|eot_id)\|>|\[EOS\]|</?\w{1,30}>)+$")
 
 
 def thought_and_calls(text: str) -> tuple[str, Sequence[Call] | ParseFailure, int]:

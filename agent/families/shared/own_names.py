@@ -5,6 +5,7 @@ arguments: the "action", and defaults. The table `arguments` maps an argument's 
 single call, this is under "arguments" in `calls`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,16 +26,31 @@ class OwnNames:
     calls: Mapping[str, Mapping[str, Any]]
     arguments: Mapping[str, str]
     words: Vocabulary
+    prompt: str = ""  # what tells the models the calls; if empty, they know all arguments
 
     @classmethod
-    def of(cls, data: Mapping[str, Any], grid: Grid) -> "OwnNames":
+    def of(cls, data: Mapping[str, Any], grid: Grid, prompt: str = "") -> "OwnNames":
         """Read the tables `calls` and `arguments` of a file, and what `Vocabulary.of` reads."""
         calls = {name.lower(): means for name, means in data["calls"].items()}
-        return cls(calls, data.get("arguments", {}), Vocabulary.of(data, grid))
+        return cls(calls, data.get("arguments", {}), Vocabulary.of(data, grid), prompt)
 
     def read(self, call: Call) -> Action[GridPoint]:
-        """Return the action of a call. Raises ArgumentError: there is no such call, or an argument is invalid."""
-        return read_action(self.said(call), self.words)
+        """Return the action of a call. Raises ArgumentError: there is no such call, or an argument is invalid.
+
+        Errors go back to the model, so they name arguments as the model knows them.
+        """
+        try:
+            return read_action(self.said(call), self.words)
+        except ArgumentError as error:
+            raise ArgumentError(error.kind, self._in_own_words(named(call), str(error))) from error
+
+    def _in_own_words(self, call: Call, error: str) -> str:
+        means = self.calls.get(call.name.strip().lower(), {})
+        names = {**means.get("arguments", {}), **self.arguments}
+        known = {own: shared for own, shared in names.items() if own in self.prompt or not self.prompt}
+        own_names = {shared: own for own, shared in reversed(known.items())}
+        error = re.sub(r'"(\w+)"', lambda found: f'"{own_names.get(found[1], found[1])}"', error)
+        return re.sub(f"^{means['action']} needs", f"{call.name} needs", error) if means else error
 
     def said(self, call: Call) -> dict[str, Any]:
         """Translate a call's arguments to computer use. Raises ArgumentError: there is no such call."""

@@ -12,11 +12,8 @@ _SWITCH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.
 _TYPING = ("type", "input_text")
 
 
-def read_typing(call: Call, words: Vocabulary, *, enter: bool = False) -> Action[GridPoint] | list[Action[GridPoint]]:
-    """Return the action of a call; for typing, all its actions in order. Raises ArgumentError.
-
-    `enter`: whether to press Enter if the call does not say.
-    """
+def read_typing(call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
+    """Return the action of a call; for typing, all its actions in order. Raises ArgumentError."""
     arguments = call.arguments
     name = str(arguments.get("action", "")).strip().lower()
     if call.name not in FUNCTIONS or words.names.get(name, name) not in _TYPING:
@@ -24,11 +21,12 @@ def read_typing(call: Call, words: Vocabulary, *, enter: bool = False) -> Action
     done: list[Action[GridPoint]] = []
     if arguments.get("coordinate") not in (None, [], ""):
         done.append(read_action({"action": "left_click", "coordinate": arguments["coordinate"]}, words))
-    if any(_is_set(arguments.get(key)) for key in _REPLACE):
+    said = [arguments[key] for key in _REPLACE if key in arguments]
+    if any(map(_is_set, said)) if said else words.replaces:
         done.append(PressKeys(("ctrl", "a")))
     done.append(read_action({"action": "type", "text": arguments.get("text", arguments.get("text_value"))}, words))
     said = [arguments[key] for key in _ENTER if key in arguments]
-    if _is_set(said[0]) if said else enter:
+    if _is_set(said[0]) if said else words.enters and not str(arguments.get("text")).endswith("\n"):
         done.append(PressKeys(("enter",)))
     return done
 

@@ -43,11 +43,11 @@ def xml_calls(text: str, texts: Collection[str] = (), *, whole: bool = True) -> 
 def _value(written: str, is_text: bool) -> object:
     """Return a parameter's value, without its closing tag and the layout.
 
-    A text loses one newline on either side, any other value all surrounding white space.
+    A text on lines of its own loses the newlines around it, any other value all surrounding white space.
     """
     body = written.partition(_CLOSE)[0]
     if is_text:
-        return body.removeprefix("\n").removesuffix("\n")
+        return body[1:].removesuffix("\n") if body.startswith("\n") else body
     text = body.strip()
     if text[:1] in ("{", "["):
         found = first_object('{"value": ' + text + "}", closed=True)

@@ -69,7 +69,7 @@ class UiTars(TextFamily):
 
     def reader(self, grid: Grid) -> ReadCall:
         """Return the parser of calls."""
-        return OwnNames.of(CALLS, grid).read
+        return OwnNames.of(CALLS, grid, self.texts["actions"]).read
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse a thought, then one or more calls."""

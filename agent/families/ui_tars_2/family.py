@@ -27,6 +27,9 @@ _ENUMS = {"direction": ["up", "down", "left", "right"], "button": ["left", "righ
 #: The rest of a call with one point, after a server removed the tags. The vendor's parser accepts it, too.
 _COMPACT = re.compile(r"\s*([a-z_]{2,40})>([a-z_]{2,40})>(?:point>)?\s*([0-9]{1,4})\s+([0-9]{1,4})\s*")
 
+#: Signs of a call that cannot be read. Any other text without a call is the model's last word.
+_CALL_LIKE = re.compile(r"\bAction\s*[:：]|[A-Za-z_]\w{0,40}\s*\(|<\w*(?:function|parameter|tool)", re.IGNORECASE)
+
 
 class UiTars2(TextFamily):
     """The UI-TARS-2 family. Its option: "style" (`reference` or `desktop`)."""
@@ -60,7 +63,7 @@ class UiTars2(TextFamily):
 
     @override
     def reader(self, grid: Grid) -> ReadCall:
-        names = OwnNames.of(CALLS, grid)
+        names = OwnNames.of(CALLS, grid, str(self.texts["functions"]))
 
         def read(call: Call) -> Action[GridPoint]:
             call = named(call)
@@ -83,6 +86,8 @@ class UiTars2(TextFamily):
             spoken = re.split(r"<function|<seed:tool_call", text, maxsplit=1)[0].strip()
         else:
             spoken, calls, counted = thought_and_calls(text)
+            if isinstance(calls, ParseFailure) and calls.kind == "no_action" and not _CALL_LIKE.search(text):
+                return parts.thought, [Call("finished", {"content": text.strip()})], None  # as in its client
         most = None if isinstance(calls, ParseFailure) else min(counted, unrepeated(calls))
         return joined(parts.thought, spoken), calls, most
 

@@ -17,6 +17,7 @@ from agent.families.shared.named_calls import as_named, named_calls
 from agent.families.shared.own_names import OwnNames, named
 from agent.families.shared.point_answers import NOWHERE
 from agent.families.shared.points import PointError, read_pair
+from agent.families.shared.text_entry import read_typing
 from agent.families.shared.text_family import Read, ReadCall, TextFamily, all_calls, joined
 from agent.model.request import ChatRequest, ImagePart, TextPart
 from agent.screen.encode import EncodedImage
@@ -44,7 +45,7 @@ class UiVenus(TextFamily):
         told = {"task": prompt.instruction, "previous": "\n".join(past)}
         if prompt.system_prompt is not None:
             return str(self.texts["own_prompt"].format(own=prompt.system_prompt, **told))
-        actions, notes = [self.texts["actions"]], list(self.texts["notes"])
+        actions, notes = [self.texts["actions"]], [*self.texts["notes"], *self.texts.get("more_notes", ())]
         if not prompt.reference:
             notes += self.texts["desktop_notes"]
             if prompt.apps:
@@ -69,7 +70,7 @@ class UiVenus(TextFamily):
 
     @override
     def reader(self, grid: Grid) -> ReadCall:
-        names = OwnNames.of(_CALLS, grid)
+        names = OwnNames.of({**_CALLS, **self.data}, grid)
         return lambda call: self._read(call, names)
 
     def read_text(self, parts: AnswerParts) -> Read:
@@ -84,7 +85,7 @@ class UiVenus(TextFamily):
         thought = joined(parts.thought, parts.text[: marks[0].start()].strip() if marks else "")
         return thought, all_calls(map(named_calls, written)), 1
 
-    def _read(self, call: Call, names: OwnNames) -> Action[GridPoint]:
+    def _read(self, call: Call, names: OwnNames) -> Action[GridPoint] | list[Action[GridPoint]]:
         if _is_nowhere(call.arguments.get("box")):
             return Absent()
         arguments = names.said(call)
@@ -93,7 +94,7 @@ class UiVenus(TextFamily):
             return read_action({"action": "swipe", **ends}, names.words)
         if arguments["action"] == "open" and arguments.get("url"):
             return read_action({"action": "visit_url", "url": arguments["url"]}, names.words)
-        return read_action(arguments, names.words)
+        return read_typing(Call("computer_use", arguments), names.words)
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
         """Return the grounding request: the screenshot, then the text."""
