@@ -154,6 +154,7 @@ class Workplace:
         from agent.desktop.protocol.desktop import DEFAULT_CHORD
         from agent.families.registry import DEFAULT_FAMILY
         from agent.prompts.store import published_words
+        from agent.recipes.files import offer
         from agent.record.bundle import Recorder
         from agent.record.redactor import Redactor
         from agent.run.session import Request
@@ -165,6 +166,8 @@ class Workplace:
         options.settings.system_prompt(options.family or DEFAULT_FAMILY, options.system_prompt)
         title = Redactor().instruction(instruction)
         with closing(Registered(f"starting-{os.getpid()}", title)):  # a server's start takes minutes
+            if engine is None and (told := offer(instruction)):
+                self._tell(told)
             engines, desk = self._open(stop, engine)
         families = self._families if engine is None else {}
         recorder = Recorder(options.runs, instruction)

@@ -92,21 +92,18 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _list(*, as_json: bool) -> int:
-    from agent.recipes.files import load_recipe, recipe_names, recipes_folder
+    from agent.recipes.files import all_recipes, recipes_folder
 
-    names = recipe_names()
-    for name in names:
-        try:
-            recipe = load_recipe(name)
-        except UsageError as error:
-            put_json({"name": name, "error": str(error)}) if as_json else put(f"{name:24} {on_one_line(str(error))}")
-            continue
-        if as_json:
-            put_json({"name": name, "instruction": recipe.instruction, "parameters": [*recipe.parameters],
-                      "steps": len(recipe.steps)})  # fmt: skip
+    found = list(all_recipes())
+    for name, one in found:
+        if isinstance(one, UsageError):
+            put_json({"name": name, "error": str(one)}) if as_json else put(f"{name:24} {on_one_line(str(one))}")
+        elif as_json:
+            told = {"name": name, "instruction": one.instruction, "parameters": [*one.parameters]}
+            put_json({**told, "steps": len(one.steps)})
         else:
-            put(f"{name:24} {len(recipe.steps):2} steps  {on_one_line(recipe.instruction[:70])}")
-    if not names and not as_json:
+            put(f"{name:24} {len(one.steps):2} steps  {on_one_line(one.instruction[:70])}")
+    if not found and not as_json:
         put(f"There are no recipes in {recipes_folder()}. `mai-agent save last NAME` makes one.")
     return 0
 

@@ -24,11 +24,13 @@ from agent.api.results import Look, NotDoneError, Result
 from agent.events.run_events import Acted, Decided, Event
 from agent.mcp.approvals import HostPerson
 from agent.mcp.calls import Call, Calls
+from agent.recipes.files import all_recipes, recipe_names
+from agent.recipes.recipe import Recipe
 from agent.record.read import find_bundle, list_bundles
 from agent.record.undo_run import RunUndo
 from agent.safety.stop import StopSwitch
 from foundation.configs import configs_dir
-from foundation.errors import MaiError
+from foundation.errors import MaiError, UsageError
 from foundation.foreign_text import printable
 
 #: Runs in the list of runs, and elements in a look.
@@ -66,6 +68,26 @@ class DesktopTools:
         async def work(call: Call) -> dict[str, Any]:
             async with self._turn(call) as desktop:
                 return _told(await desktop.do(instruction))
+
+        return await self._calls.run(context, work)
+
+    async def recipes(self) -> str:
+        """Return the person's recipes: tasks that `repeat` does again without a model, with their parameters."""
+        try:
+            listed = [
+                {"name": name, "instruction": one.instruction, "parameters": {key: value.default for key, value in
+                 one.parameters.items()}} for name, one in all_recipes() if isinstance(one, Recipe)
+            ]  # fmt: skip
+        except MaiError as error:
+            raise ToolError(str(error)) from error
+        return json.dumps(listed, ensure_ascii=False, indent=1)
+
+    async def repeat(self, name: str, context: "Context[Any, Any]", values: dict[str, str] | None = None) -> Any:
+        """Do a recipe again, without a model and within seconds. `values` are those of its parameters."""
+
+        async def work(call: Call) -> dict[str, Any]:
+            async with self._turn(call) as desktop:
+                return _told(await desktop.repeat(_own(name), **(values or {})))
 
         return await self._calls.run(context, work)
 
@@ -188,6 +210,13 @@ class DesktopTools:
             asyncio.run_coroutine_threadsafe(call.context.report_progress(step, None, told), loop)
 
 
+def _own(name: str) -> str:
+    """Return the name of a recipe of the person's own. Raises UsageError for a path: a host's file is not theirs."""
+    if name not in recipe_names():
+        raise UsageError(f"There is no recipe {name!r}.", "The tool `recipes` lists them.")
+    return name
+
+
 async def _act(desktop: AsyncDesktop, action: str, target: str, role: str, window: str, text: str) -> Result:
     match action:
         case "type":
@@ -241,7 +270,8 @@ def build_server(tools: DesktopTools) -> MCPServer[Any]:
         "mai-agent", version=agent.__version__, instructions=skill_text(), lifespan=lifespan, log_level="ERROR"
     )
     for function, annotations in (
-        (tools.do, _ACTS), (tools.act, _ACTS), (tools.look, _LOOKS), (tools.ask, _LOOKS), (tools.undo, _ACTS)
+        (tools.do, _ACTS), (tools.repeat, _ACTS), (tools.recipes, _LOOKS), (tools.act, _ACTS), (tools.look, _LOOKS),
+        (tools.ask, _LOOKS), (tools.undo, _ACTS),
     ):  # fmt: skip
         server.add_tool(function, annotations=annotations, structured_output=False)
     server.resource("mai-agent://runs", mime_type="application/json")(tools.runs)

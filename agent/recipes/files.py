@@ -1,6 +1,8 @@
 """Recipes as YAML files that a person can read and change. They are checked strictly, and errors name their line."""
 
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,24 @@ def path_of(name: str) -> Path:
 def recipe_names() -> list[str]:
     """Return the names of the person's recipes, sorted."""
     return sorted(path.stem for path in recipes_folder().glob("*.yaml"))
+
+
+def all_recipes() -> Iterator[tuple[str, Recipe | UsageError]]:
+    """Yield the person's recipes by name, and what is wrong with those that cannot be read."""
+    for name in recipe_names():
+        try:
+            yield name, load_recipe(name)
+        except UsageError as error:
+            yield name, error
+
+
+def offer(instruction: str) -> str:
+    """Return a sentence that names the recipe of an instruction and its values; "" if there is none."""
+    for name, recipe in all_recipes():
+        if isinstance(recipe, Recipe) and (values := recipe.values_in(instruction)) is not None:
+            words = ["mai-agent", "do", name, *(f"{key}={value}" for key, value in values.items())]
+            return f"A recipe does this without a model: {shlex.join(words)}"
+    return ""
 
 
 def load_recipe(name: str) -> Recipe:

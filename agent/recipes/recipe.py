@@ -200,6 +200,18 @@ class Recipe(_Model):
         parts = tuple(step.part for step in filled.steps)
         return filled.instruction, Repeat(parts, tuple(one.expected for one in filled.expect))
 
+    def values_in(self, instruction: str) -> dict[str, str] | None:
+        """Return the values of parameters with which this is the recipe's instruction; None if it is another one."""
+        pattern = "".join(
+            f"(?P<{part}>.+?)" if at % 2 and part in self.parameters else re.escape(f"{{{part}}}" if at % 2 else part)
+            for at, part in enumerate(re.split(r"\{(\w+)\}", " ".join(self.instruction.split())))
+        )
+        try:
+            found = re.fullmatch(pattern, " ".join(instruction.split()), re.IGNORECASE)
+        except re.error:  # a parameter stands in it twice
+            return None
+        return found.groupdict() if found else None
+
     @property
     def text(self) -> str:
         """The file's text."""

@@ -19,16 +19,19 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from agent.recipes.files import keep_recipe
+from agent.recipes.recipe import Recipe
 from agent.record.read import list_bundles
 from agent.sandbox.desktop import find_sandboxes
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(240)]
+PASSED = ("PATH", "HOME", "TMPDIR", "MAI_AGENT_CONFIG", "MAI_AGENT_DATA")
 ELICIT = "elicitation_callback"
 
 
 def environ() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "MAI_AGENT_CONFIG") if name in os.environ}
+    kept = {name: os.environ[name] for name in PASSED if name in os.environ}
     return kept | {"PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
 
 
@@ -56,6 +59,27 @@ def told(result: types.CallToolResult) -> dict[str, Any]:
     return answer
 
 
+def test_a_recipe_is_listed_and_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAI_AGENT_DATA", str(tmp_path / "data"))
+    steps = [{"open": "mousepad"}, {"type": {"text": "{text}", "in": "* - Mousepad"}}]
+    data = {"version": 1, "instruction": "write {text}", "parameters": {"text": "hello"}, "steps": steps}
+    keep_recipe(Recipe.model_validate(data), "write")
+
+    async def main() -> None:
+        async with a_client(tmp_path / "runs") as client:
+            listed = (await client.call_tool("recipes", {})).content[0].text
+            assert json.loads(listed) == [
+                {"name": "write", "instruction": "write {text}", "parameters": {"text": "hello"}}
+            ]
+            done = told(await client.call_tool("repeat", {"name": "write", "values": {"text": "good morning"}}))
+            assert done["done"], done
+            assert "good morning" in done["message"]
+            path = await client.call_tool("repeat", {"name": str(tmp_path / "data/recipes/write.yaml")})
+            assert path.is_error
+
+    asyncio.run(main())
+
+
 def test_a_task_is_done_with_progress_and_its_record_can_be_read(tmp_path: Path) -> None:
     steps: list[str] = []
 
@@ -65,7 +89,7 @@ def test_a_task_is_done_with_progress_and_its_record_can_be_read(tmp_path: Path)
     async def main() -> None:
         async with a_client(tmp_path) as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            assert set(tools) == {"do", "act", "look", "ask", "undo"}
+            assert set(tools) == {"do", "repeat", "recipes", "act", "look", "ask", "undo"}
             assert tools["do"].annotations.destructive_hint
             assert tools["look"].annotations.read_only_hint
             call = client.call_tool(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.literal.goals import Click, Close, Expected, Open, Part, Press, Repeat, Scroll, Target, Toggle, Type, Wait
-from agent.recipes.files import keep_recipe, load_recipe, read_recipe, recipe_names
+from agent.recipes.files import keep_recipe, load_recipe, offer, read_recipe, recipe_names
 from foundation.errors import UsageError
 
 PAGE = Path(__file__).parents[2] / "docs/recipes.md"
@@ -135,3 +135,18 @@ def test_recipes_are_kept_by_their_names(folder):
 def test_the_example_of_the_page_is_a_recipe():
     [example] = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(read_recipe(example, "example").steps) == 5
+
+
+@pytest.mark.parametrize(
+    ("instruction", "told"),
+    [
+        ("write Milk", "mai-agent do note title=Milk"),
+        ("Write  two words", "mai-agent do note 'title=two words'"),
+        ("write", ""),
+        ("do not write Milk", ""),
+    ],
+)
+def test_a_recipe_is_offered_for_its_instruction(folder, instruction, told):
+    keep_recipe(read_recipe(NOTE, "note"), "note")
+    (folder / "broken.yaml").write_text("version: 3")
+    assert offer(instruction).removeprefix("A recipe does this without a model: ") == told
