@@ -18,7 +18,7 @@ from serverctl.hardware.facts import Hardware
 from serverctl.models.model import SPOKEN
 from serverctl.plan.goal import Plan
 from serverctl.plan.show import limits_json
-from serverctl.plan.speed import Range, Speed, SpeedTable, measured_speed, speed_of
+from serverctl.plan.speed import Range, Speed, measured_speed, speed_of
 from serverctl.planning import load_presets, speed_table
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def compare(options: argparse.Namespace, flags: list[str]) -> list[Row]:
         except EnvironmentLacksError as error:
             rows.append(Row(machine, model or "", preset, None, error.what, None, price))
             continue
-        speed = _with_measured(speed_of(plan, table, screen), plan, machine, measured, table)
+        speed = _with_measured(speed_of(plan, table, screen), plan, machine, measured)
         rows.append(Row(machine, plan.model.name, preset, plan, "", speed, price))
     return rows
 
@@ -221,9 +221,7 @@ def _of_report(card: str, file: str, report: Mapping[str, Any]) -> Mapping[str, 
     }
 
 
-def _with_measured(
-    speed: Speed, plan: Plan, machine: Machine, measured: Sequence[Mapping[str, Any]], table: SpeedTable
-) -> Speed:
+def _with_measured(speed: Speed, plan: Plan, machine: Machine, measured: Sequence[Mapping[str, Any]]) -> Speed:
     """The latest measurement of this model and preset on this single card; else the estimate."""
     fitting = [
         entry
@@ -233,7 +231,7 @@ def _with_measured(
         and entry.get("preset") in (None, plan.preset)
         and entry["model"].rsplit("/", 1)[-1].casefold() == plan.model.name.casefold()
     ]
-    return measured_speed(speed, fitting[-1], table) if fitting else speed
+    return measured_speed(speed, fitting[-1]) if fitting else speed
 
 
 def rows_json(rows: Sequence[Row]) -> list[dict[str, Any]]:

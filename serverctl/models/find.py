@@ -13,7 +13,7 @@ from typing import Any
 from foundation.configs import config_names, load_config
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.models.defects import Place, read_object
-from serverctl.models.model import Model, Quantized
+from serverctl.models.model import SHORT_ANSWER, Model, Quantized
 from serverctl.models.safetensors import BrokenFileError
 from serverctl.models.shape import read_shape
 
@@ -35,6 +35,7 @@ class Known:
     reasoning_parser: str | None = None
     quantized: tuple[Quantized, ...] = ()
     mtp_layers: int = 0
+    answer_tokens: tuple[int, int] = SHORT_ANSWER
 
 
 @cache
@@ -45,8 +46,11 @@ def known_models() -> tuple[Known, ...]:
 
 
 def _known_model(entry: dict[str, Any], file: dict[str, Any]) -> Known:
-    shared: dict[str, Any] = {name: file[name] for name in ("family", "history_images", "mtp_layers") if name in file}
-    return Known(**{**shared, **entry, "quantized": tuple(Quantized(**one) for one in entry.get("quantized", ()))})
+    names = ("family", "history_images", "mtp_layers", "answer_tokens")
+    values: dict[str, Any] = {**{name: file[name] for name in names if name in file}, **entry}
+    usual, most = values.get("answer_tokens", SHORT_ANSWER)
+    quantized = tuple(Quantized(**one) for one in entry.get("quantized", ()))
+    return Known(**{**values, "quantized": quantized, "answer_tokens": (usual, most)})
 
 
 def find_model(name: str, allow_network: bool = True) -> Model:
@@ -212,6 +216,7 @@ def _assemble(
         checkpoint_bytes=_index_bytes(files.get(_INDEX)) or _single_file_bytes(local),
         mtp_layers=_mtp_layers(files["config.json"]) or (known.mtp_layers if known else 0),
         reasoning_parser=known.reasoning_parser if known else None,
+        answer_tokens=known.answer_tokens if known else SHORT_ANSWER,
         quantized=known.quantized if known and name is None else (),
         local=local,
     )

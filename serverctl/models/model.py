@@ -19,6 +19,12 @@ SPOKEN: Mapping[Precision, str] = {"16-bit": "16-bit", "fp8": "8-bit", "w4": "4-
 _BYTES = {"16-bit": 2.0, "fp8": 1.0, "w4": 0.53125}
 
 
+#: Tokens of an answer that does not think: what is usual, and the limit that GUI models' clients set.
+SHORT_ANSWER = (128, 2048)
+#: Tokens of an answer with thoughts, for models that think and have no entry of their own: Qwen3-VL-Thinking's.
+LONG_ANSWER = (10_000, 32_768)
+
+
 @dataclass(frozen=True, slots=True)
 class Quantized:
     """A published checkpoint of the same model with smaller weights."""
@@ -43,9 +49,15 @@ class Model:
     checkpoint_bytes: int | None = None
     mtp_layers: int = 0  # layers of the model's head for multi-token prediction (MTP)
     reasoning_parser: str | None = None  # vLLM's reasoning parser; None if the model needs none
+    answer_tokens: tuple[int, int] = SHORT_ANSWER  # tokens of an answer with its thoughts: usual, and at most
     quantized: tuple[Quantized, ...] = ()  # published checkpoints with smaller weights
     local: Path | None = None  # its folder on this machine; None if it must be downloaded
     only_experts: bool = False  # whether quantisation while loading leaves everything but the experts in 16 bits
+
+    @property
+    def thinks(self) -> bool:
+        """Whether its answers need more room than those of a model that does not think."""
+        return self.answer_tokens[1] > SHORT_ANSWER[1]
 
     @property
     def factor(self) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from serverctl.hardware.facts import GIB, Gpu
 from serverctl.hardware.supported import WAYS_OUT, CannotPlanError
 from serverctl.models.model import SPOKEN, Model
-from serverctl.plan.draft import LEAST_TEXT_TOKENS, WITH_DRAFT_MODEL, Candidate, too_long
+from serverctl.plan.draft import ANSWER_TOKENS, LEAST_TEXT_TOKENS, TEXT_TOKENS, WITH_DRAFT_MODEL, Candidate, too_long
 from serverctl.plan.goal import Goal
 from serverctl.plan.group import Group
 from serverctl.plan.settings import Settings
@@ -82,11 +82,45 @@ def warnings_for(found: Candidate, group: Group, others: Collection[str] | None,
         yield f"Other programs use the card: only {share:.0%} of its memory is asked for."
     elif share is not None and free is not None and share > free:
         yield f"Your {share:.0%} of the card is more than is free now ({free:.0%}): vLLM will refuse to start."
+    yield from _slots(found)
+    yield from _thoughts(found, tokens)
     text = found.context - (settings.images or 0) * tokens
     if text < 3 * LEAST_TEXT_TOKENS:
         yield f"A context of {found.context:,} tokens leaves {text:,} for text beside the screenshots."
     yield from speculation_warnings(model, settings)
     yield from _own_values(goal, model, group.sm)
+
+
+def _slots(found: Candidate) -> Iterator[str]:
+    """Hold the user's slots and CUDA graphs against the KV cache."""
+    settings, budget, context = found.settings, found.budget, found.context
+    slots, graphs = settings.max_num_seqs or 0, settings.max_cudagraph_capture_size
+    usual = min(found.needed, context)
+    held = max(1, budget.held(usual)) if usual > 0 else slots
+    reason = found.reasons.get("max_num_seqs")
+    if slots > held and reason is not None and not reason.automatic:
+        each = f"{held} of {usual:,} tokens" if usual < context else "no more"
+        yield (
+            f"{slots} slots are more than the KV cache holds: {budget.concurrency(context):.2f} requests of the whole "
+            f"context ({context:,} tokens), {each}. The others wait or push each other out: --set max_num_seqs={held}."
+        )
+    if graphs is not None and graphs < slots and not settings.enforce_eager:
+        yield (
+            f"CUDA graphs end at batches of {graphs}: more of the {slots} slots at a time decode without them. "
+            "Leave max_cudagraph_capture_size out, and it follows the slots."
+        )
+
+
+def _thoughts(found: Candidate, image_tokens: int) -> Iterator[str]:
+    """Say if a model that thinks has too little room for it, or if one that does not has room for nothing."""
+    model = found.model
+    room = found.context - (found.settings.images or 0) * image_tokens - (TEXT_TOKENS - ANSWER_TOKENS)
+    usual, most = model.answer_tokens
+    if model.thinks and room < max(usual, ANSWER_TOKENS):
+        yield (
+            f"{model.name} thinks first, with {usual:,} to {most:,} tokens an answer: beside its screenshots there is "
+            f"room for {max(0, room):,}, and an answer that is cut off is none."
+        )
 
 
 def speculation_warnings(model: Model, settings: Settings) -> Iterator[str]:
@@ -121,8 +155,10 @@ def _own_values(goal: Goal, model: Model, sm: int | None) -> Iterator[str]:
         yield f"Your attention backend {kernels} needs compute capability 8.0; {card} has less."
 
 
-def notes_for(found: Candidate, group: Group, replicas: tuple[tuple[Gpu, ...], ...], task: Task) -> Iterator[str]:
-    """Yield the notes of a plan: alternatives and expectations."""
+def notes_for(
+    found: Candidate, group: Group, replicas: tuple[tuple[Gpu, ...], ...], task: Task, other: Candidate | None
+) -> Iterator[str]:
+    """Yield the notes of a plan: alternatives and expectations. `other` is the plan in another precision."""
     model, sm, settings = found.model, group.sm, found.settings
     yield f"Dimensions: {model.origin}."
     if sm is not None and task.goal.overrides.get("attention_backend") is None:
@@ -135,7 +171,9 @@ def notes_for(found: Candidate, group: Group, replicas: tuple[tuple[Gpu, ...], .
     yield from several_servers(replicas)
     if found.layout.tensor_parallel > 1 and not found.layout.group.all_nvlink(task.hardware):
         yield "These cards talk over PCIe: measure against one card with 8-bit weights (`mai-server bench --compare`)."
-    if found.precision == "16-bit" and model.weight_bytes("16-bit") > 12 * GIB and sm is not None and sm >= 89:
+    if other is not None:
+        yield _compared(found, other)
+    elif found.precision == "16-bit" and model.weight_bytes("16-bit") > 12 * GIB and sm is not None and sm >= 89:
         yield (
             "--set quantization=fp8_per_channel would shorten the time per token; what it costs in accuracy is not "
             "measured."
@@ -149,6 +187,8 @@ def notes_for(found: Candidate, group: Group, replicas: tuple[tuple[Gpu, ...], .
             f"One request gets {fastest:.0f} tokens/s at the very most: each token reads the weights once, at the "
             f"card's {group.first.bandwidth_gb_s:,.0f} GB/s."
         )
+    if task.preset.answer_tokens and not model.thinks and model.family is not None:
+        yield f"{model.name} does not think first: this preset only gives it a longer context."
     if settings.spec_method is not None:
         yield (
             "Guessing ahead helps some work and slows other: `mai-server bench --replay RUN --compare latency "
@@ -157,6 +197,23 @@ def notes_for(found: Candidate, group: Group, replicas: tuple[tuple[Gpu, ...], .
     if model.local is None:
         size = model.weight_bytes(model.own_precision) / GIB
         yield f"The weights ({size:.1f} GiB) are downloaded at the first start."
+
+
+def _compared(found: Candidate, other: Candidate) -> str:
+    """Say what each precision of the weights gives, and how to ask for the other one."""
+    wish = other.settings.quantization or "none"
+    cards = "" if len(other.layout.group.cards) == len(found.layout.group.cards) else (
+        f" on {len(other.layout.group.cards)} cards"
+    )  # fmt: skip
+    theirs, ours = (
+        f"{way.context:,} tokens with {way.settings.images or 0} screenshots ({way.budget.kv_tokens:,} in the KV cache)"
+        for way in (other, found)
+    )
+    eight = " What 8 bits cost in accuracy is not measured." if found.precision == "16-bit" else ""
+    return (
+        f"{SPOKEN[other.precision]} weights (--set quantization={wish}) fit, too{cards}: a context of {theirs}; "
+        f"{SPOKEN[found.precision]} ones: {ours}.{eight}"
+    )
 
 
 def several_servers(replicas: tuple[tuple[Gpu, ...], ...]) -> Iterator[str]:

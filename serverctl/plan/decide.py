@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from typing import TypeVar
 
 from serverctl.hardware.facts import Hardware
@@ -10,11 +10,11 @@ from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.models.model import Model, Precision
 from serverctl.plan.advice import does_not_fit, notes_for, warnings_for
 from serverctl.plan.cpu_plan import plan_cpu
-from serverctl.plan.draft import Candidate, Layout
+from serverctl.plan.draft import Candidate, Layout, answer_rooms
 from serverctl.plan.env import environment, takes_names
 from serverctl.plan.gaudi_plan import plan_gaudi
 from serverctl.plan.goal import Goal, Plan
-from serverctl.plan.gpu_plan import compose
+from serverctl.plan.gpu_plan import compose, eight_bits
 from serverctl.plan.group import Group, groups
 from serverctl.plan.quantization import check_quantization, wished_ways
 from serverctl.plan.tables import Tables, Task
@@ -130,8 +130,27 @@ def _plan_on(group: Group, kinds: list[Group], model: Model, task: Task) -> Plan
     replicas = group.replicas(found.layout.group, task.preset)
     env = environment(found.settings, task.preset, replicas[0], task.vllm)
     others = {gpu.name for kind in kinds for gpu in kind.cards} - {group.first.name} if len(kinds) > 1 else None
-    warnings, notes = warnings_for(found, group, others, task.goal), notes_for(found, group, replicas, task)
+    warnings = warnings_for(found, group, others, task.goal)
+    notes = notes_for(found, group, replicas, task, _other_precision(found, model, group, task))
     return found.plan(task, replicas, env, [*warnings], [*notes])
+
+
+def _other_precision(found: Candidate, model: Model, group: Group, task: Task) -> Candidate | None:
+    """Return what the other precision of the weights gives where the choice is close: 16 bits, or 8 for more context.
+
+    None if it does not fit, if nothing is gained by it, or if the user chose.
+    """
+    goal = task.goal
+    chosen = "quantization" in goal.overrides or "precision" in goal.adjustments
+    if chosen or model.own_precision != "16-bit" or group.first.vendor != "nvidia":
+        return None
+    if found.precision == "16-bit" and found.whole:
+        return None
+    wish = eight_bits(group.sm) if found.precision == "16-bit" else None
+    other = _search(model, group, replace(task, goal=replace(goal, overrides={**goal.overrides, "quantization": wish})))
+    if other is None or (found.precision == "16-bit" and other.context <= found.context):
+        return None
+    return other
 
 
 def _check_parallel(model: Model, group: Group, goal: Goal) -> None:
@@ -158,21 +177,28 @@ def _search(model: Model, group: Group, task: Task) -> Candidate | None:
     """Return the preferred candidate that fits; None if none fits.
 
     The order: all screenshots before fewer, full precision before quantised, few cards before many. An 8-bit KV cache
-    (SM 8.9 and up) is tried before fewer screenshots.
+    (SM 8.9 and up) is tried before fewer screenshots, and fewer screenshots before thoughts that are cut off.
     """
     most = _wanted_images(model, task)
     fewest = most if _asked_images(task.goal) else 1
-    smaller_cache = replace(task, preset=replace(task.preset, fp8_kv=True))
-    for images in range(most, fewest - 1, -1):
-        for each in (task, smaller_cache):
-            ways = [
-                compose(chosen, precision, layout, images, each)
-                for chosen, precision in _precisions(model, group, each)
-                for layout in _layouts(chosen, group, each)
-            ]
-            if ways := [way for way in ways if way.fits]:
-                return _best(ways, group, task)
+    caches = (task, replace(task, preset=replace(task.preset, fp8_kv=True)))
+    for rooms in answer_rooms(model, task):
+        for images, answer in product(range(most, fewest - 1, -1), rooms):
+            tried = [[way for way in _ways(model, group, each, images, answer) if way.fits] for each in caches]
+            if task.preset.longest_context and any(tried):
+                return _best([way for ways in tried for way in ways], group, task)
+            if found := next((ways for ways in tried if ways), None):
+                return _best(found, group, task)
     return None
+
+
+def _ways(model: Model, group: Group, task: Task, images: int, answer: int) -> list[Candidate]:
+    """Return the candidates for every precision and layout, in order of preference."""
+    return [
+        compose(chosen, precision, layout, images, task, answer)
+        for chosen, precision in _precisions(model, group, task)
+        for layout in _layouts(chosen, group, task)
+    ]
 
 
 def _best(ways: list[Candidate], group: Group, task: Task) -> Candidate:

@@ -7,7 +7,7 @@ from typing import Any
 from foundation.errors import UsageError
 from serverctl.hardware.facts import Gpu
 from serverctl.hardware.supported import CannotPlanError
-from serverctl.models.model import Model, Precision
+from serverctl.models.model import LONG_ANSWER, SHORT_ANSWER, Model, Precision
 from serverctl.plan.goal import Plan, Reason
 from serverctl.plan.group import Group
 from serverctl.plan.memory import Budget
@@ -23,6 +23,8 @@ TEXT_TOKENS = 4096
 SCREENSHOTS_IN_BLOCKS = 4
 #: The fewest text tokens beside the screenshots if the user set the context.
 LEAST_TEXT_TOKENS = 1024
+#: Tokens of the answer that TEXT_TOKENS has room for.
+ANSWER_TOKENS = SHORT_ANSWER[1]
 #: vLLM's default max_num_seqs on a card below 70 GiB; larger cards have more (0.33's arg_utils.py).
 _LEAST_SLOTS_OF_VLLM = 256
 #: With a shorter context than this, smaller weights are preferred over 16 bits. The value is not higher even where 8
@@ -30,6 +32,30 @@ _LEAST_SLOTS_OF_VLLM = 256
 _GOOD_CONTEXT = 16_384
 #: Methods of speculative decoding that need a draft model.
 WITH_DRAFT_MODEL = ("draft_model", "eagle", "eagle3")
+
+
+def answer_rooms(model: Model, task: Task) -> tuple[tuple[int, ...], ...]:
+    """Return the tokens to leave for an answer: groups in order of preference, each with the largest room first.
+
+    A model that thinks cannot answer where its thoughts are cut off, so screenshots are given up before the second
+    group is tried. The preset for reasoning never shortens thoughts.
+    """
+    preset = task.preset
+    usual, most = model.answer_tokens
+    if model.family is None and (preset.answer_tokens or task.goal.overrides.get("reasoning_parser")):
+        usual, most = LONG_ANSWER  # an unknown model, of which the user says that it thinks
+    if most <= ANSWER_TOKENS:
+        return ((ANSWER_TOKENS,),)
+    if preset.answer_tokens:
+        return ((max(most, preset.answer_tokens),),)
+    enough = tuple(room for room in dict.fromkeys((most, usual)) if room > ANSWER_TOKENS)
+    return (enough, (ANSWER_TOKENS,))
+
+
+def _graph_size(slots: int) -> int:
+    """Return the smallest batch of at least `slots` requests that vLLM captures: multiples of 8, from 256 on of 16."""
+    step = 8 if slots <= 256 else 16
+    return min(512, -(-slots // step) * step)
 
 
 class Draft:
@@ -40,6 +66,8 @@ class Draft:
         self.values: dict[str, Any] = {}
         self.reasons: dict[str, Reason] = {}
         goal, preset = task.goal, task.preset
+        #: whether the user brings a reasoning parser of their own
+        self.plugin = any(word.partition("=")[0] == "--reasoning-parser-plugin" for word in goal.extra)
         for name, value in preset.settings.items():
             self.put(name, value, f"preset {preset.name}: {preset.about}", "configs/presets")
         for name, value in goal.adjustments.items():
@@ -47,11 +75,20 @@ class Draft:
                 self.put(name, value, goal.adjusted_because.get(name, "adjusted after an earlier start"), "repair")
         for name, value in goal.overrides.items():
             self.put(name, value, "your own setting", "you", automatic=False)
+        self._cover_slots()
 
     def put(self, name: str, value: Any, text: str, source: str, automatic: bool = True) -> None:
         """Set a value, replacing any earlier one."""
         self.values[name] = value
         self.reasons[name] = Reason(text, source, automatic)
+
+    def _cover_slots(self) -> None:
+        """Raise a preset's limit of CUDA graphs to the slots: larger batches would decode without graphs."""
+        name = "max_cudagraph_capture_size"
+        slots, size = self.values.get("max_num_seqs"), self.values.get(name)
+        if slots and size and slots > size and self.reasons[name].source == "configs/presets":
+            text = f"CUDA graphs for all {slots} slots: a larger batch than the largest graph decodes without one"
+            self.put(name, _graph_size(slots), text, "vllm/config/compilation.py")
 
     def has(self, name: str) -> bool:
         """Return whether a setting already has a value, or the preset leaves it to vLLM."""
@@ -75,8 +112,15 @@ class Draft:
     def decide_model(self, model: Model, speculation: bool = True) -> None:
         """Decide the settings that depend on the model alone: the reasoning parser and speculative decoding.
 
-        Raises UsageError if a draft model is needed and not named.
+        Raises UsageError if a draft model is needed and not named, or a parser for a model that does not think.
         """
+        own = self.values.get("reasoning_parser")
+        if own is not None and model.reasoning_parser is None and model.family is not None and not self.plugin:
+            raise UsageError(
+                f"{model.name} has no thoughts to tell from its answer: with the parser {own} the whole answer would "
+                "be taken for a thought.",
+                "Leave reasoning_parser out, or name a model that thinks (--model Qwen3-VL-8B-Thinking).",
+            )
         if model.reasoning_parser is not None:
             self.drop("reasoning_parser")
             self.decide("reasoning_parser", model.reasoning_parser, f"{model.name} thinks first", "configs/models")
@@ -138,8 +182,9 @@ class Candidate:
     reasons: Mapping[str, Reason]  # by setting
     budget: Budget  # of one card
     context: int  # tokens that every request may have; 0 if nothing fits
-    needed: int  # tokens of a request with the wanted screenshots
+    needed: int  # tokens of a request with the wanted screenshots and the answer
     cap: int = 0  # the longest useful context on this card
+    answer: int = ANSWER_TOKENS  # tokens of `needed` that are for the answer
 
     @property
     def fits(self) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from serverctl.models.model import Model, Precision
 from serverctl.plan.draft import (
+    ANSWER_TOKENS,
     CONTEXT_STEPS,
     LEAST_TEXT_TOKENS,
     SCREENSHOTS_IN_BLOCKS,
@@ -24,8 +25,11 @@ _SOURCE = "vLLM 0.33 by card: docs/serving.md"
 _SLACK = 1.2
 
 
-def compose(model: Model, precision: Precision, layout: Layout, images: int, task: Task) -> Candidate:
-    """Return the candidate for one layout, with room for `images` screenshots in a request if they fit."""
+def compose(
+    model: Model, precision: Precision, layout: Layout, images: int, task: Task, answer: int = ANSWER_TOKENS
+) -> Candidate:
+    """Return the candidate for one layout, with room for `images` screenshots and an answer of `answer` tokens."""
+    thoughts = max(0, answer - ANSWER_TOKENS)  # what an answer takes beyond that of a model that does not think
     preset, tables, smallest = task.preset, task.tables, layout.group.smallest
     limits = tables.limits.limits_for(smallest)
     draft = Draft(task)
@@ -48,18 +52,18 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
         return card_budget(model, precision, settings, smallest.total_bytes, tables.memory.seeds, measured)
 
     budget = budgeted(settings)
-    if draft.bound_slots(budget, tokens + LEAST_TEXT_TOKENS):
+    if draft.bound_slots(budget, tokens + LEAST_TEXT_TOKENS + thoughts):
         budget = budgeted(draft.settings())
-    needed = _needed(draft, images, tokens)
+    needed = _needed(draft, images, tokens, thoughts)
     # At least as long as all wanted screenshots need: hybrid models keep many screenshots in little memory.
     whole = 0 if draft.has("max_model_len") else math.ceil(needed / CUDA_BLOCK) * CUDA_BLOCK
-    cap = max(limits.max_model_len, preset.least_context, whole)
+    cap = max(limits.max_model_len + thoughts, preset.least_context, whole)
     if isinstance(fixed := draft.values.get("max_model_len"), int):
         cap = min(cap, fixed)
-    context = _decide_context(draft, model, budget, cap)
+    context = _decide_context(draft, model, budget, cap, whole)
     if model.shape.vision is not None:
         most = preset.settings.get("images") or SCREENSHOTS_IN_BLOCKS * images
-        _decide_images(draft, model, images, tokens, min(most, (context - TEXT_TOKENS) // max(tokens, 1)))
+        _decide_images(draft, model, images, tokens, min(most, (context - TEXT_TOKENS - thoughts) // max(tokens, 1)))
     draft.decide(
         "max_num_seqs",
         max(1, min(limits.max_num_seqs, budget.held(needed))),
@@ -67,7 +71,12 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
         "size buffers",
         limits.source,
     )
-    return Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed, cap)
+    return Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed, cap, answer)
+
+
+def eight_bits(sm: int | None) -> str:
+    """Return the method that makes 8-bit weights while loading on a card."""
+    return "fp8_per_channel" if sm is None or sm >= 89 else "fp8_per_tensor"
 
 
 def _decide_formats(draft: Draft, precision: Precision, sm: int | None, model: Model) -> None:
@@ -77,8 +86,8 @@ def _decide_formats(draft: Draft, precision: Precision, sm: int | None, model: M
     if precision == "fp8" and model.own_precision == "16-bit":
         native = sm is None or sm >= 89
         how = "this card computes in fp8" if native else "computed in 16 bits (Marlin)"
-        why = f"8-bit weights, quantised while loading: 16 bits do not leave room; {how}"
-        draft.decide("quantization", "fp8_per_channel" if native else "fp8_per_tensor", why, _SOURCE)
+        why = f"8-bit weights, quantised while loading, for a longer context than 16 bits leave; {how}"
+        draft.decide("quantization", eight_bits(sm), why, _SOURCE)
     if draft.preset.fp8_kv and sm is not None and sm >= 89:
         draft.decide("kv_cache_dtype", "fp8", "halves the KV cache of a token (SM 8.9 and up)", _SOURCE)
 
@@ -128,17 +137,17 @@ def _decide_sizes(draft: Draft, model: Model, limits: CardLimits, goal: Goal) ->
     return model.image_tokens(width, height, draft.values["longest_edge"])
 
 
-def _needed(draft: Draft, images: int, tokens: int) -> int:
+def _needed(draft: Draft, images: int, tokens: int, thoughts: int) -> int:
     """Return the tokens of a request. If the user or vLLM set the context, less room for text is acceptable."""
     fixed = "max_model_len" in draft.values and draft.reasons["max_model_len"].source in ("you", "repair")
     wanted = draft.values.get("images") or images
     if fixed and (wanted == 1 or "images" in draft.values):
         return int(wanted * tokens + LEAST_TEXT_TOKENS)
-    return max(wanted * tokens + TEXT_TOKENS, 0 if fixed else draft.preset.least_context)
+    return max(wanted * tokens + TEXT_TOKENS + thoughts, 0 if fixed else draft.preset.least_context)
 
 
-def _decide_context(draft: Draft, model: Model, budget: Budget, cap: int) -> int:
-    """Choose the context, or check the user's. Return 0 if none fits."""
+def _decide_context(draft: Draft, model: Model, budget: Budget, cap: int, whole: int) -> int:
+    """Choose the context, or check the user's. Return 0 if none fits. `whole` holds all wanted screenshots."""
     most, longest = model.shape.text.max_positions, budget.longest_context
     wished = draft.values.get("max_model_len")
     if budget.used + max(0, budget.kv) > budget.total:  # a KV cache of fixed size does not fit on the card
@@ -149,7 +158,7 @@ def _decide_context(draft: Draft, model: Model, budget: Budget, cap: int) -> int
         measured = draft.reasons["max_model_len"].source == "repair"  # vLLM itself reported that this context fits
         return int(wished) if wished <= most and (measured or longest >= wished) else 0
     bound = min(cap, most) // CUDA_BLOCK * CUDA_BLOCK  # the model's own maximum (128,000) is a choice, too
-    within = sorted({step for step in CONTEXT_STEPS if step <= bound} | {bound})
+    within = sorted({step for step in (*CONTEXT_STEPS, whole) if 0 < step <= bound} | {bound})
     steps = [step for step in within if (step + budget.states * budget.block) * _SLACK <= budget.kv_tokens]
     if not steps:
         steps = [step for step in within[:2] if step <= longest]

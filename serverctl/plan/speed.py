@@ -9,7 +9,7 @@ estimate if the bandwidth or the compute rate is unknown.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from serverctl.hardware.facts import Gpu
@@ -58,6 +58,7 @@ class Speed:
     prompt_s: Range | None = None  # seconds until a step's prompt is computed, one request alone
     step_s: Range | None = None  # seconds of one agent's step
     steps_per_hour: Range | None = None  # of all agents that the servers hold
+    answer_tokens: int = 0  # of them the answer's, with its thoughts
     measured: str = ""  # where it was measured; "" for an estimate
 
 
@@ -89,10 +90,11 @@ def speed_of(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> Speed:
     model, settings = plan.model, plan.settings
     image = model.image_tokens(*screen, settings.longest_edge) if model.shape.vision else 0
     kept = min(model.history_images, settings.images or 0)
-    request = kept * image + table.text_tokens + table.answer_tokens
+    written = max(table.answer_tokens, model.answer_tokens[0])
+    request = kept * image + table.text_tokens + written
     sequences = settings.max_num_seqs or left_to_vllm(settings, plan.budget.total)[0]
     held = max(1, min(sequences, plan.budget.held(request)))
-    speed = Speed(request, held * len(plan.replicas))
+    speed = Speed(request, held * len(plan.replicas), answer_tokens=written)
     if not plan.gpus or plan.gpus[0].bandwidth_gb_s is None or settings.spec_method is not None:
         return speed
     layers = model.shape.text.layers
@@ -101,16 +103,19 @@ def speed_of(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> Speed:
     one, everybody = alone.per(1), together.per(held)
     prompt = _prompt_seconds(plan, table, image)
     if prompt is None:
-        return Speed(request, speed.at_once, one, everybody.times(len(plan.replicas)))
-    answer = alone.times(table.answer_tokens)
+        return replace(speed, one=one, all_of_them=everybody.times(len(plan.replicas)))
+    answer = alone.times(written)
     step = Range(prompt.low + answer.low, prompt.high + answer.high)
-    shared = together.times(table.answer_tokens / held)
+    shared = together.times(written / held)
     each = Range(prompt.low + shared.low, prompt.high + shared.high)
     servers = len(plan.replicas)
-    return Speed(request, speed.at_once, one, everybody.times(servers), prompt, step, each.per(3600.0 * servers))
+    hourly = each.per(3600.0 * servers)
+    return replace(
+        speed, one=one, all_of_them=everybody.times(servers), prompt_s=prompt, step_s=step, steps_per_hour=hourly
+    )
 
 
-def measured_speed(speed: Speed, found: Mapping[str, Any], table: SpeedTable) -> Speed:
+def measured_speed(speed: Speed, found: Mapping[str, Any]) -> Speed:
     """Replace estimates by measurements: `tokens_per_s` of one request and, if known, `prompt_s`, `all_tokens_per_s`
     and `steps_per_hour`."""
     one = _exactly(found.get("tokens_per_s")) or speed.one
@@ -118,11 +123,13 @@ def measured_speed(speed: Speed, found: Mapping[str, Any], table: SpeedTable) ->
     prompt = _exactly(found.get("prompt_s")) or speed.prompt_s
     step = None
     if one is not None and prompt is not None:
-        answer = one.per(table.answer_tokens)
+        answer = one.per(speed.answer_tokens)
         step = Range(prompt.low + answer.low, prompt.high + answer.high)
     steps = _exactly(found.get("steps_per_hour")) or speed.steps_per_hour
     source = str(found["source"])
-    return Speed(speed.request_tokens, speed.at_once, one, everybody, prompt, step, steps, source)
+    return replace(
+        speed, one=one, all_of_them=everybody, prompt_s=prompt, step_s=step, steps_per_hour=steps, measured=source
+    )
 
 
 def _exactly(value: float | None) -> Range | None:

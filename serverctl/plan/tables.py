@@ -30,6 +30,7 @@ class Preset:
     fp8_kv: bool = False
     small_weights: bool = False
     least_context: int = 0
+    answer_tokens: int = 0
     longest_context: bool = False
 
 

@@ -125,8 +125,8 @@ class TestDetailsOfTheTable:
 
     @pytest.mark.parametrize(
         ("name", "edge", "batched"),
-        [("t4", 2_097_152, 2048), ("l4", 4_194_304, 4096), ("rtx-4090", 6_553_600, 4096), ("h100", 6_553_600, 8192),
-         ("b200", 6_553_600, 16_384)],
+        [("t4", 2_097_152, 2048), ("l4", 4_194_304, 4096), ("rtx-4090", 6_553_600, 4096), ("h100", 8_388_608, 8192),
+         ("b200", 8_388_608, 16_384)],
     )  # fmt: skip
     def test_pixels_and_prefill_grow_with_memory(self, name: str, edge: int, batched: int) -> None:
         settings = plan(name, "MAI-UI-2B").settings

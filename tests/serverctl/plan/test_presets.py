@@ -117,7 +117,8 @@ def test_long_context_takes_all_that_fits() -> None:
     made = plan("h100", "MAI-UI-8B", "long-context")
     found = flags(made)
     assert found["--max-model-len"] == "auto"
-    assert found["--kv-cache-dtype"] == "fp8", "this card has it"
+    assert "--kv-cache-dtype" not in found, "16 bits hold the whole: 54.9 GiB / 144 KiB = 400,000 tokens"
+    assert plan("l4", "MAI-UI-8B", "long-context").settings.kv_cache_dtype == "fp8", "here they do not"
     assert found["--max-num-seqs"] == "2"
     assert found["--gpu-memory-utilization"] == "0.95", "a high share, not a low one"
     assert made.context == 262_144
@@ -128,7 +129,7 @@ def test_long_context_takes_all_that_fits() -> None:
 
 @pytest.mark.parametrize(("sm", "dtype"), [(80, None), (86, None), (89, "fp8"), (90, "fp8"), (120, "fp8")])
 def test_an_8_bit_kv_cache_is_only_used_where_the_card_has_it(sm: int, dtype: str | None) -> None:
-    assert plan(machine(card(80, sm=sm)), "MAI-UI-8B", "long-context").settings.kv_cache_dtype == dtype
+    assert plan(machine(card(22, sm=sm)), "MAI-UI-8B", "long-context").settings.kv_cache_dtype == dtype
 
 
 def test_no_preset_takes_a_displays_share_of_its_card() -> None:
@@ -188,7 +189,14 @@ def test_reasoning_has_room_for_thoughts_and_only_the_models_own_parser(model: s
 )
 def test_models_known_to_think_have_their_parser_in_any_preset(model: str, parser: str | None) -> None:
     assert plan("h100", model, "latency").settings.reasoning_parser == parser
-    assert plan("h100", model, "latency", overrides={"reasoning_parser": "mine"}).settings.reasoning_parser == "mine"
+    own = {"reasoning_parser": "deepseek_r1"}
+    if parser is not None:
+        assert plan("h100", model, "latency", overrides=own).settings.reasoning_parser == "deepseek_r1"
+        return
+    with pytest.raises(UsageError, match="has no thoughts to tell from its answer"):
+        plan("h100", model, "latency", overrides=own)
+    plugin = ("--reasoning-parser-plugin", "mine.py")
+    assert plan("h100", model, overrides=own, extra=plugin).settings.reasoning_parser == "deepseek_r1"
 
 
 def test_reasoning_that_has_no_room_is_refused_unless_the_person_fixes_the_context() -> None:

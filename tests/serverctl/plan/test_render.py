@@ -66,7 +66,7 @@ def test_what_every_plan_has() -> None:
     assert found["--shutdown-timeout"] == "5"
     assert found["--mm-processor-cache-gb"] == "1"
     assert found["--limit-mm-per-prompt"] == {"image": 12, "video": 0}
-    assert found["--mm-processor-kwargs"] == {"size": {"shortest_edge": 65_536, "longest_edge": 6_553_600}}
+    assert found["--mm-processor-kwargs"] == {"size": {"shortest_edge": 65_536, "longest_edge": 8_388_608}}
     assert found["--port"] == "8000"
     variables = env(plan("h100", "MAI-UI-8B"))
     assert variables["VLLM_NO_USAGE_STATS"] == "1"

@@ -216,7 +216,6 @@ def test_an_unknown_flag_is_refused_when_the_command_is_made(vllm: str) -> None:
     [
         ({"quantization": "fp8_per_chanel"}, (), "Did you mean fp8_per_channel"),
         ({"quantization": "gguf"}, (), "vLLM 0.33.0 has no quantisation 'gguf'"),
-        ({"reasoning_parser": "qwen"}, (), "Did you mean qwen3"),
         ({}, ("--mamba-cache-dtype", "foo"), "It takes: auto, bfloat16, float16, float32"),
         ({"kv_cache_dtype": "foo"}, (), "--kv-cache-dtype of vLLM 0.33.0 cannot be 'foo'. It takes: auto, bfloat16"),
         ({"attention_backend": "FLASH_ATN"}, (), "Did you mean FLASH_ATTN"),
