@@ -2,10 +2,11 @@
 
 import re
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agent.families.published import HOLES
+from agent.families.published import HOLES, mark
 from foundation.configs import check_settings, load_config
 
 if TYPE_CHECKING:
@@ -23,9 +24,13 @@ class Recipe:
     commit: str
     files: dict[str, str]  # SHA-256 by path
     parts: dict[str, str]  # expressions by the part of a request
-    within: str = ""  # the function whose names the expressions use
-    given: dict[str, str] = field(default_factory=dict)  # what only a running program knows; "{name}" for a hole
+    within: str | dict[str, str] = ""  # the function whose names the expressions use; also by part
+    given: dict[str, str | int] = field(default_factory=dict)  # what only a running program knows; "{name}" for a hole
     phone: tuple[str, ...] = ()  # parts that are about a phone: only for `--style reference`
+
+    def function_of(self, part: str) -> str:
+        """Return the function whose names a part's expression uses; "" for the module's."""
+        return self.within if isinstance(self.within, str) else self.within.get(part, "")
 
     @property
     def source(self) -> str:
@@ -48,9 +53,9 @@ def forget() -> None:
     _read.cache_clear()
 
 
-def holes_in(text: str) -> list[tuple[str, str]]:
-    """Return the holes of a given value, each with its form."""
-    return [(found[1], found[2] or "") for found in _HOLE.finditer(text)]
+def holes_in(value: str | int) -> list[str]:
+    """Return the names of the holes in a given value."""
+    return [found[1] for found in _HOLE.finditer(value)] if isinstance(value, str) else []
 
 
 @cache
@@ -75,8 +80,8 @@ def _schema() -> "type[BaseModel]":
         commit: str = Field(pattern=r"^[0-9a-f]{40}$")
         files: dict[str, str] = Field(min_length=1)
         parts: dict[str, str] = Field(min_length=1)
-        within: str = ""
-        given: dict[str, str] = Field(default_factory=dict)
+        within: str | dict[str, str] = ""
+        given: dict[str, str | int] = Field(default_factory=dict)
         phone: list[str] = Field(default_factory=list)
 
         @field_validator("files")
@@ -89,8 +94,8 @@ def _schema() -> "type[BaseModel]":
 
         @field_validator("given")
         @classmethod
-        def _are_holes(cls, given: dict[str, str]) -> dict[str, str]:
-            for name, _ in (hole for value in given.values() for hole in holes_in(value)):
+        def _are_holes(cls, given: dict[str, str | int]) -> dict[str, str | int]:
+            for name in (name for value in given.values() for name in holes_in(value)):
                 if name not in HOLES and name != "date":
                     raise ValueError(f"nothing fills {{{name}}}")
             return given
@@ -104,11 +109,13 @@ def _schema() -> "type[BaseModel]":
     return Prompts
 
 
-def filled_given(recipe: Recipe, date: Any, mark: Any) -> dict[str, str]:
-    """Return what is given, with marks for the holes and the date written out."""
+def given_values(recipe: Recipe, today: date) -> dict[str, str | int]:
+    """Return what is given, with marks for the holes, and the date written out."""
+
+    def filled(hole: re.Match[str]) -> str:
+        return today.strftime(hole[2] or "%Y-%m-%d") if hole[1] == "date" else mark(hole[1])
+
     return {
-        expression: _HOLE.sub(
-            lambda hole: date.strftime(hole[2] or "%Y-%m-%d") if hole[1] == "date" else mark(hole[1]), value
-        )
+        expression: _HOLE.sub(filled, value) if isinstance(value, str) else value
         for expression, value in recipe.given.items()
     }

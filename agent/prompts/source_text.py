@@ -46,7 +46,7 @@ class Source:
     """
 
     texts: Sequence[str]
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str | int] = field(default_factory=dict)
     _names: _Names = field(default_factory=dict)
     _steps: int = 0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agent.families.published import Published
-from agent.prompts.recipes import Recipe, filled_given, recipes, usual_address
+from agent.prompts.recipes import Recipe, given_values, recipes, usual_address
 from agent.prompts.source_text import Source, SourceError
 from foundation.endpoints import is_loopback
 from foundation.errors import EnvironmentLacksError, UsageError
@@ -109,14 +109,12 @@ def remove(recipe: Recipe) -> bool:
 
 def taken(recipe: Recipe, contents: Mapping[str, bytes]) -> Published:
     """Take the texts of a family out of its files. Raises EnvironmentLacksError."""
-    from agent.families.published import mark
-
     try:
         source = Source(
             [contents[path].decode("utf-8") for path in recipe.files],
-            filled_given(recipe, date.today(), mark),  # as the clients do: the machine's date
+            given_values(recipe, date.today()),  # as the clients do: the machine's date
         )
-        parts = {part: source.text(expression, recipe.within) for part, expression in recipe.parts.items()}
+        parts = {part: source.text(expression, recipe.function_of(part)) for part, expression in recipe.parts.items()}
     except (SourceError, UnicodeDecodeError) as error:
         raise EnvironmentLacksError(
             f"The prompt cannot be taken out of {recipe.source}: {error}.", "Please report this."

@@ -51,6 +51,8 @@ class GlmV(TextFamily):
         return self.asking(*parts, skip_special_tokens=False)
 
     def _head(self, prompt: PromptRequest) -> str:
+        if (published := self.words(prompt, "head")) is not None:
+            return published
         if prompt.system_prompt is not None:
             return str(self.texts["own_head"].format(own=prompt.system_prompt, task=prompt.instruction))
         platform = self.texts["platform" if prompt.reference else "desktop_platform"]

@@ -63,7 +63,8 @@ class CodeFamily(TextFamily):
         remarks: list[str] = []
         texts = self._texts_for(prompt)
         for number, step in enumerate(prompt.steps, prompt.skipped + 1):
-            told = texts["step"].format(number=number) + self._past(step, texts["past"])
+            heading = self.words(prompt, "step", number=str(number)) or texts["step"].format(number=number)
+            told = heading + self._past(step, texts["past"])
             if step.shown:
                 messages += [*_joined(older), _seen(step.images, remarks), Message.text("assistant", told)]
                 older, remarks = [], list(step.replies)
@@ -71,7 +72,7 @@ class CodeFamily(TextFamily):
                 older.append(told)
                 # Its client has no place for replies. They are put before the next screenshot.
                 remarks += step.replies
-        task = self.texts["task"].format(instruction=prompt.instruction)
+        task = self.words(prompt, "task") or self.texts["task"].format(instruction=prompt.instruction)
         messages += [*_joined(older), _seen(prompt.images, [*remarks, task])]
         plain = texts is not self.texts
         return ChatRequest(messages, self.facts.sampling, template_arguments={"thinking": False} if plain else {})
@@ -82,8 +83,9 @@ class CodeFamily(TextFamily):
         return {**self.texts, **self.texts["plain"]}
 
     def _system(self, prompt: PromptRequest) -> str:
-        if prompt.system_prompt is not None:
-            return prompt.system_prompt
+        plain = self._texts_for(prompt) is not self.texts and prompt.system_prompt is None
+        if (own := self.words(prompt, "plain_system" if plain else "system")) is not None:
+            return own
         functions = [self.texts["functions"], *([] if prompt.reference else [self.texts["desktop_functions"]])]
         text = str(self._texts_for(prompt)["system"]).replace("{functions}", "\n".join(functions))
         return text if prompt.reference else text + self.texts["desktop_notes"]

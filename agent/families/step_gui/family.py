@@ -31,15 +31,17 @@ class StepGui(TextFamily):
 
     @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        role = self.texts["role"] if prompt.system_prompt is None else prompt.system_prompt
+        role = prompt.system_prompt or self.words(prompt, "role") or self.texts["role"]
         if not prompt.reference and prompt.system_prompt is None:
             role += self.texts["desktop"]
             role += self.texts["desktop_apps"].format(apps=", ".join(prompt.apps)) if prompt.apps else ""
         said = "".join(self._replies(step) for step in prompt.steps)
         history = (_summary(prompt.steps[-1]) if prompt.steps else "") or self.texts["no_history"]
-        task = self.texts["task"].format(task=prompt.instruction + said, history=history)
-        texts = [TextPart(role), TextPart(task)]
-        return self.asking(*texts, *map(ImagePart, prompt.images), TextPart(self.texts["format"]))
+        asked = prompt.instruction + said
+        task = self.words(prompt, "task", instruction=asked, previous=history)
+        texts = [TextPart(role), TextPart(task or self.texts["task"].format(task=asked, history=history))]
+        form = self.words(prompt, "format") or self.texts["format"]
+        return self.asking(*texts, *map(ImagePart, prompt.images), TextPart(form))
 
     def _replies(self, step: PastStep) -> str:
         asked = next((call.arguments.get("value", "") for call in map(named, step.calls) if call.name == "INFO"), None)

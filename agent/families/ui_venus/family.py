@@ -11,6 +11,7 @@ from typing_extensions import override
 from agent.core.actions import Absent, Action
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.families.published import GROUNDING
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import read_action
 from agent.families.shared.named_calls import as_named, named_calls
@@ -43,6 +44,8 @@ class UiVenus(TextFamily):
     def _prompt(self, prompt: PromptRequest) -> str:
         past = [self._past(number, step) for number, step in enumerate(prompt.steps, prompt.skipped)]
         told = {"task": prompt.instruction, "previous": "\n".join(past)}
+        if (published := self.words(prompt, "prompt", previous=told["previous"])) is not None:
+            return published
         if prompt.system_prompt is not None:
             return str(self.texts["own_prompt"].format(own=prompt.system_prompt, **told))
         actions, notes = [self.texts["actions"]], [*self.texts["notes"], *self.texts.get("more_notes", ())]
@@ -98,7 +101,9 @@ class UiVenus(TextFamily):
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
         """Return the grounding request: the screenshot, then the text."""
-        text = self.texts["grounding"].format(instruction=instruction.removesuffix("."))
+        wanted = instruction.removesuffix(".")
+        text = self.words(PromptRequest(wanted, (image,)), GROUNDING)
+        text = self.texts["grounding"].format(instruction=wanted) if text is None else text
         return self.asking(ImagePart(image), TextPart(text))
 
 
