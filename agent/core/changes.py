@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-ChangeKind: TypeAlias = Literal["setting", "file", "window", "app", "clipboard"]
+#: "text" is what was typed, by the window it went into: it is told when a run is undone, and in no receipt.
+ChangeKind: TypeAlias = Literal["setting", "file", "window", "app", "clipboard", "text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +41,8 @@ class Change:
         if self.undo is None:
             del told["undo"]
         return told
+
+
+def is_empty_file(undo: Mapping[str, Any]) -> bool:
+    """Whether a change made a file with nothing in it, so that nothing of it need be kept."""
+    return undo.get("folder") is False and (undo.get("state") or {}).get("size") == 0

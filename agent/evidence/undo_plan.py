@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
-from agent.core.changes import Change
+from agent.core.changes import Change, is_empty_file
 
 #: How a thing stands: as the run left it, as it was before, or otherwise, because somebody changed it since.
 Standing: TypeAlias = Literal["as_left", "as_before", "otherwise"]
@@ -16,6 +16,7 @@ _NEVER = {
     "window": "windows are not opened or closed again",
     "app": "applications are not started or ended again",
     "clipboard": "what the clipboard held is not kept",
+    "text": "text that was typed is not taken out again where it still stands",
 }
 
 
@@ -78,7 +79,7 @@ def _will(change: Change) -> str:
     undo = change.undo or {}
     match undo.get("how"):
         case "made":
-            return "move to the trash"
+            return "delete it, as it is empty" if is_empty_file(undo) else "move to the trash"
         case "moved":
             return f"move back to {change.what}"
         case "gone" if undo.get("folder"):

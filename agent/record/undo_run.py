@@ -1,11 +1,13 @@
 """Undoes a recorded run on the desktop that it was on, and writes into its bundle what was undone."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from typing_extensions import override
 
+from agent.core.actions import TypeText, shorten
+from agent.core.changes import Change
 from agent.evidence.undo import Result, Undo
 from agent.record.read import Bundle
 from agent.record.redactor import Redactor, is_masked
@@ -13,6 +15,9 @@ from agent.record.run_record import UndoneRecord
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import write_atomically
 from foundation.foreign_text import json_text
+
+#: Most characters of a typed text that are shown.
+_LONGEST = 60
 
 
 class RunUndo(Undo):
@@ -36,7 +41,7 @@ class RunUndo(Undo):
         changes = () if run.dry_run else run.receipt.receipt.changes
         environ = _environ_of(run.sandbox_name, thrown_away=run.sandbox) if changes else {}
         undone = {(one.kind, one.what): one.at for one in run.undone if one.done}
-        super().__init__(changes, environ, undone, is_masked)
+        super().__init__((*changes, *_typed(bundle)), environ, undone, is_masked)
 
     @override
     def carry_out(self) -> list[Result]:
@@ -59,6 +64,16 @@ class RunUndo(Undo):
                 f"It was undone, but {self._bundle.path} cannot be written ({error.strerror or error}).",
                 "Make room there, or make it writable.",
             ) from error
+
+
+def _typed(bundle: Bundle) -> Iterator[Change]:
+    """The texts that were typed, by the windows that they went into."""
+    texts: dict[str, list[str]] = {}
+    for action in (action for step in bundle.steps for action in step.actions if action.executed):
+        if isinstance(done := action.final_action, TypeText):
+            texts.setdefault(action.aim.window or action.aim.app or "the window in front", []).append(done.text)
+    for window, typed in texts.items():
+        yield Change("text", window, None, shorten(" ".join(typed), _LONGEST))
 
 
 def _environ_of(sandbox: str, *, thrown_away: bool) -> dict[str, str]:

@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from record.bundles import a_step
 
 from agent.core.geometry import Size
 from agent.desktop.changes.witness import LinuxWitness
 from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.windows import open_windows
+from agent.evidence.undo_plan import leaves_something
 from agent.record.read import Bundle, read_bundle
 from agent.record.run_record import RunRecord
+from agent.record.step_record import StepRecord
 from agent.record.undo_run import RunUndo
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
 from foundation.errors import EnvironmentLacksError
@@ -118,7 +121,7 @@ def test_everything_is_as_it_was(run: Run) -> None:
     assert [result.words for result in results if not result.done] == []
     assert differing(before, run.snapshot()) == []
     trashed = {path.name for path in (run.home / ".local/share/Trash/files").iterdir()}
-    assert "made" in trashed and "trashed" not in trashed
+    assert trashed == {"made"}, "what is empty is deleted"
 
 
 def test_what_a_program_sets_along_with_a_setting_is_as_it_was_too(run: Run) -> None:
@@ -177,6 +180,23 @@ def test_a_file_that_is_gone_for_good_is_said_to_be(run: Run) -> None:
     undoing = RunUndo(run.doing("rm Documents/large"))
     assert [(item.verdict, item.words) for item in undoing.items] == [("cannot", "what it held is not known any more")]
     assert undoing.leaves_something
+
+
+def test_text_that_was_typed_is_named_as_what_is_not_taken_back(tmp_path: Path) -> None:
+    typed = [
+        a_step(number, target={"type": "type", "text": text}, aim={"window": window}, executed=executed)
+        for number, (text, window, executed) in enumerate(
+            [("Dear ", "Letter", True), ("Ada", "Letter", True), ("b", "Find", True), ("no", "Find", False)], 1
+        )
+    ]
+    record = RunRecord.read({"outcome": "done", "receipt": {"changes": [], "watched": True}})
+    steps = tuple(map(StepRecord.read, typed))
+    items = RunUndo(Bundle(tmp_path, record, steps)).items
+    assert [(item.verdict, str(item.change)) for item in items] == [
+        ("cannot", "text Letter: “Dear Ada” (new)"),
+        ("cannot", "text Find: “b” (new)"),
+    ]
+    assert not leaves_something(items[0])
 
 
 def test_a_masked_value_is_not_written_back(run: Run) -> None:

@@ -34,6 +34,10 @@ _TABLE = [
     ("open another terminal", [Open("terminal", anew=True)]),
     ("what's half of 250", [Calculate("250/2")]),
     ("whats 5 times 5", [Calculate("5*5")]),
+    (
+        "type 'one', press Enter and type 'two' in Mousepad, save it as a.txt",
+        [WriteFile("one", editor="Mousepad"), Press(("enter",)), Type("two"), SaveAs("a.txt")],
+    ),
     ("take a note: buy milk", [WriteFile("buy milk")]),
     ("jot down 'buy milk'", [WriteFile("buy milk")]),
     ("open a new text document and write 'hello' in it", [Open("text editor"), WriteFile("hello")]),
@@ -102,6 +106,7 @@ _TABLE = [
     ("quit Mousepad", [Close("Mousepad")]),
     ("exit", [Close()]),
     ("minimize the window", [ArrangeWindow("minimize")]),
+    ("maximise the text editor's window", [ArrangeWindow("maximize", "text editor")]),
     ("maximize Mousepad", [ArrangeWindow("maximize", "Mousepad")]),
     ("restore the window", [ArrangeWindow("unmaximize")]),
     ("bring the file manager to the front", [ArrangeWindow("focus", "file manager")]),

@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from jeepney import DBusAddress
 
+from agent.core.changes import is_empty_file
 from agent.desktop.changes import kde, xfconf
 from agent.desktop.changes.dconf import DconfStore
 from agent.desktop.changes.entries import LARGEST_READ, entry_at, state
@@ -211,6 +212,10 @@ def _holds(path: str, undo: Undo) -> bool:
 def _put_back_file(environ: Mapping[str, str], undo: Undo) -> str:
     path = _path(undo["path"])
     match undo["how"]:
+        case "made" if is_empty_file(undo):
+            with held(environ, path) as place:
+                Path(place).unlink()
+            return "deleted"
         case "made":
             return f"moved to the trash, as {move_to_trash(environ, path)}"
         case "moved":

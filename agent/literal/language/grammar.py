@@ -282,4 +282,14 @@ def _joined(goals: Sequence[Goal]) -> list[Goal]:
             joined[-1] = replace(before, save_as=goal.name)
         else:
             joined.append(goal)
-    return joined
+    return _in_one_text(joined)
+
+
+def _in_one_text(goals: list[Goal]) -> list[Goal]:
+    """Begin in the editor that only the end names: "type A, press Enter and type B in the text editor"."""
+    *before, last = goals or [Press(())]
+    typed = all(isinstance(one, Press) or (isinstance(one, Type) and one.into is None) for one in before)
+    if not (typed and before and isinstance(before[0], Type) and isinstance(last, WriteFile)):
+        return goals
+    saved = [SaveAs(last.save_as)] if last.save_as else []
+    return [WriteFile(before[0].text, editor=last.editor), *before[1:], Type(last.text), *saved]

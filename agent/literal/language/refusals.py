@@ -65,8 +65,9 @@ _WHY = {
     "left": "I do not understand what “{}” adds: leave it out, or say what to do in other words",
 }
 
-#: What stays refused, also if a model reads the instruction.
-_FINAL = frozenset({"condition", "time"})
+#: Conditions that stay refused, also if a model reads the instruction, as times do. "When" and its like are final only
+#: where they begin a part: "focus windows when the mouse enters them" names a setting.
+_FINAL_CONDITION = re.compile(r"if|unless|in case|provided|depending|until|till|as soon as|as long as|whenever", re.I)
 
 
 def check_refusals(text: str, *, final_only: bool = False) -> None:
@@ -81,9 +82,11 @@ def check_refusals(text: str, *, final_only: bool = False) -> None:
         ):
             continue
         kind = match.lastgroup or "condition"
-        if final_only and kind not in _FINAL:
+        depends = kind == "condition" and (match.start() == 0 or bool(_FINAL_CONDITION.fullmatch(match[0])))
+        final = kind == "time" or depends
+        if final_only and not final:
             continue
-        error = FinalRefusalError if kind in _FINAL else NotUnderstoodError
+        error = FinalRefusalError if final else NotUnderstoodError
         why = _WHY[kind].format(match[0])
         raise error(f"{why}. If it is part of a name, put the name in quotation marks.")
 

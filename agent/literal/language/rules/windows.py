@@ -221,6 +221,7 @@ def _window(part: Part, text: str) -> str:
     """Return the name of a window, "" for the front window; "it" is the last opened thing."""
     if not text or _FRONT.fullmatch(text):
         return part.it if part.it_is_open and re.fullmatch(r"it|this|that|", text, re.IGNORECASE) and text else ""
+    text = re.sub(r"['’]s? (?:window|dialog(?:ue)?)$", "", text, flags=re.IGNORECASE)  # "the text editor's window"
     name = re.sub(
         rf" (?:{_APPLICATION}|dialog|dialogue|folder)$",
         "",
