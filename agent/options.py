@@ -36,6 +36,7 @@ class RunOptions:
     words: Literal["published", "ours"] = "published"  # whose words ask the model, where the publisher's were fetched
     approve: str | None = None  # before which actions the person is asked; None for what suits the desktop
     policy: Path | None = None  # file with the rules
+    tools: Path | None = None  # file that lists the MCP servers whose tools the model may call
     accessibility: str | None = None  # ask, on, off: may it be switched on in the person's session while runs last
     monitor: int | None = None  # which one, from 1
     desktop: DesktopKind = "auto"  # by which way it is seen and touched
@@ -67,7 +68,7 @@ class RunOptions:
         for one in fields(cls):
             said = getattr(given, one.name, None)
             values[one.name] = settings.get(one.name) if said is None else said
-        stored = settings.get("policy")
+        stored, tools = settings.get("policy"), settings.get("tools")
         engine = given.engine or settings.get("engine") or "auto"
         url = given.endpoint or settings.get("endpoint")
         values |= {
@@ -83,6 +84,7 @@ class RunOptions:
             **{role: _other(role, given, settings) for role in OTHER_ROLES},
             "thinking": not given.no_thinking,
             "policy": getattr(given, "policy", None) or (Path(stored).expanduser() if stored else None),
+            "tools": getattr(given, "tools", None) or (Path(tools).expanduser() if tools else None),
             "runs": runs_dir(getattr(given, "runs", None), settings),
         }
         if values["sandbox"] and given.approve is None:

@@ -43,6 +43,8 @@ OPTIONS = (
     Option("approve", "policy", "ask before: every action, risky ones (default on your desktop), none (default in a "
            "sandbox)", choices=("ask", "risky", "never")),
     Option("policy", "policy", "rules for what is risky (default: the shipped ones)", "FILE", "path"),
+    Option("tools", "policy", "MCP servers whose tools the model may call, each call as the policy says: a settings "
+           "file of any host with \"mcpServers\"", "FILE", "path"),
     Option("accessibility", "policy", choices=("ask", "on", "off")),
     Option("monitor", "desktop", "which monitor (default: the primary one)", "N", "count", in_file=False),
     Option("desktop", "desktop", "how the desktop is seen and touched: x11; portal (GNOME, KDE: asks you once in a "

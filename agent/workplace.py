@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agent.events.sink import Emit
     from agent.record.bundle import Recorder
     from agent.run.control.steering import Steering
-    from agent.run.loop.context import Person
+    from agent.run.loop.context import OpenTools, Person
     from agent.run.models.roles import Role
     from agent.run.models.settings import RunSettings
     from agent.run.session import Request
@@ -178,6 +178,7 @@ class Workplace:
             zoom=options.zoom,
             calibrate=options.calibrate,
             tell=self._tell,
+            open_tools=self._open_tools(),
             relief_steps=options.relief_steps,
             mask=recorder.redactor.text,
             policy=self.policy,
@@ -196,6 +197,15 @@ class Workplace:
             title=title,
         )
         return Job(request, recorder)
+
+    def _open_tools(self) -> "OpenTools | None":
+        """What connects to the MCP servers of the options. Raises UsageError."""
+        if self._options.tools is None:
+            return None
+        from agent.tools.connections import open_tools
+        from agent.tools.servers import read_tool_servers
+
+        return partial(open_tools, read_tool_servers(self._options.tools))
 
     def server_load(self) -> str:
         """How busy the server is, in a few words; "" where that cannot be known. Asks the server: may take a second."""

@@ -17,6 +17,7 @@ from agent.desktop.guard.desktop import GuardedDesktop
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, OpenDesktop
 from agent.events.run_events import RunFinished, RunStarted, Warned
 from agent.events.sink import Emit
+from agent.families.base import PromptRequest
 from agent.families.published import Published
 from agent.model.asking import Patience
 from agent.model.engines import Engine
@@ -26,7 +27,7 @@ from agent.run.control.race import Race
 from agent.run.control.steering import Steering
 from agent.run.locate.resolve_point import Zoom
 from agent.run.loop.consent import Consent
-from agent.run.loop.context import Person, RunContext
+from agent.run.loop.context import NoTools, OpenTools, Person, RunContext, Tools
 from agent.run.loop.loop import Loop
 from agent.run.models.assemble import DecidingModel, FallbackModel, Ground, fallback_model, main_model
 from agent.run.models.loop_detector import LoopRule
@@ -43,6 +44,9 @@ from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 _OWN_LOOP_RULE = LoopRule(nudge_at=40, stop_at=41)
 #: Environment variables that tell which desktop runs, and in which language.
 _TELLS_DESKTOP = ("XDG_CURRENT_DESKTOP", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
+
+#: Stands for the tools of MCP servers before these are started: does a family's prompt have a place for tools?
+_ANY_TOOLS = ({"name": "tool", "description": "A tool.", "parameters": {"type": "object", "properties": {}}},)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ class Request:
     families: Mapping[Role, str] = field(default_factory=dict)
     calibrate: Wish = "off"  # whether to calibrate the model's clicks first
     tell: Callable[[str], None] = lambda _: None  # receives progress messages of the calibration
+    open_tools: OpenTools | None = None  # opens the tools that the model may call besides the desktop
     relief_steps: int = 5  # steps for which the fallback model takes over
     mask: Callable[[str], str] = lambda text: text  # masks secrets in what is sent to a model on another machine
 
@@ -102,7 +107,8 @@ async def run(
         viewport = real.screen.grab().viewport
         models |= await race(_aimed(request, settings, models, viewport.captured))
         actor = models["actor"]
-        settings = _fitted(settings, actor, request)
+        tools, untold = await _tools(request, actor, opened, race)
+        settings = replace(_fitted(settings, actor, request), tools=tuple(tools.definitions))
         # A disposable desktop has no terminal window that runs mai-agent, so `ours` is off there.
         environ = os.environ if request.environ is None else request.environ
         languages, unread = reading_languages(environ)
@@ -115,7 +121,7 @@ async def run(
         )
         recorded = [Path(request.bundle).absolute()] if request.bundle else []
         context = RunContext(
-            own.observer, desktop.hand, own.actor, own.history, consent, person, stop,
+            own.observer, desktop.hand, own.actor, own.history, consent, person, stop, tools,
             open_witness=partial(real.open_witness, environ, recorded),
             relief=_relief(request, actor, models.get("relief"), ground),
         )  # fmt: skip
@@ -141,6 +147,8 @@ async def run(
         reads = judged or actor.family.facts.outline or settings.see != "screenshot"
         for remark in (
             *remarks,
+            *tools.remarks,
+            untold,
             without,
             *desktop.remarks(judged=judged),
             unread if reads else "",
@@ -174,11 +182,24 @@ def _worded(request: Request, model: ServedModel) -> ServedModel:
     """Return a model that is asked in its publisher's words, where they were fetched and fit the run."""
     name = model.family.facts.name
     options = {**request.settings.options, **request.family_options.get(name, {})}
-    return replace(model, family=model.family.wording(request.published(name), options, request.settings.tools))
+    return replace(
+        model, family=model.family.wording(request.published(name), options, _ANY_TOOLS if request.open_tools else ())
+    )
 
 
 def _has_own(request: Request, role: Role, model: ServedModel) -> bool:
     return role != "grounder" and request.system_prompt(model.family.facts.name) is not None
+
+
+async def _tools(request: Request, actor: ServedModel, opened: AsyncExitStack, race: Race) -> tuple[Tools, str]:
+    """Open the tools that the model may call. Return them with a sentence on why there are none, "" otherwise."""
+    if request.open_tools is None:
+        return NoTools(), ""
+    prompt = PromptRequest(instruction="x", images=(None,), model=actor.client.endpoint.model or "")
+    if actor.family.request(prompt) == actor.family.request(replace(prompt, tools=_ANY_TOOLS)):
+        name = actor.family.facts.name
+        return NoTools(), f"The format of {name} has no place for tools: the MCP servers are not started."
+    return await race(opened.enter_async_context(request.open_tools())), ""
 
 
 async def _aimed(

@@ -1,8 +1,9 @@
 """Everything the loop works with. Each part is behind a protocol, or a fake can replace it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from agent.desktop.protocol.hand import Hand
 from agent.desktop.protocol.witness import OpenWitness
@@ -39,6 +40,16 @@ class Tools(Protocol):
         """Return the names of the tools."""
         ...
 
+    @property
+    def definitions(self) -> Sequence[dict[str, Any]]:
+        """Return the tools for the prompt: name, description, and parameters as a JSON Schema."""
+        ...
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Return sentences on tools that are missing."""
+        ...
+
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Call a tool and return its result as text. Raises ToolFailedError."""
         ...
@@ -48,10 +59,16 @@ class NoTools:
     """The default: no tools."""
 
     names: Collection[str] = ()
+    definitions: Sequence[dict[str, Any]] = ()
+    remarks: Sequence[str] = ()
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:  # noqa: ARG002 -- the protocol's
         """Raise ToolFailedError."""
         raise ToolFailedError(f"there is no tool named {name}")
+
+
+#: Opens the tools of a run, and closes them with it.
+OpenTools: TypeAlias = Callable[[], AbstractAsyncContextManager[Tools]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,194 @@
+"""Connects to MCP servers for one run, and calls their tools.
+
+Each server has a task of its own: a server that hangs, dies or floods costs its tools and nothing else of the run. What
+a server says is foreign text; every call has passed policy before.
+"""
+
+import asyncio
+import json
+import re
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import IO, Any
+
+import httpx2
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult, TextContent, Tool
+
+from agent.run.loop.context import ToolFailedError
+from agent.tools.servers import ToolServer
+from foundation.foreign_text import harmless, on_one_line
+
+#: Seconds for a server's start with its list of tools, and for its end.
+_START, _END = 30.0, 5.0
+#: Tools that a model is offered: each costs prompt tokens in every step, and small models choose badly among many.
+_MOST_TOOLS = 40
+#: Characters kept of a tool's description, of its parameters (a tool with more is left out), and of a result.
+_DESCRIPTION, _PARAMETERS, _RESULT = 600, 4_000, 8_000
+#: Names that the formats of all families and endpoints can carry.
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@asynccontextmanager
+async def open_tools(servers: Mapping[str, ToolServer]) -> AsyncIterator["ServerTools"]:
+    """Start the servers or connect to them, all at once; end them afterwards."""
+    connections = [_Connection(name, server) for name, server in servers.items()]
+    try:
+        await asyncio.gather(*(connection.started() for connection in connections))
+        yield ServerTools(connections)
+    finally:
+        await asyncio.gather(*(connection.close() for connection in connections))
+
+
+class ServerTools:
+    """The tools of all servers, named SERVER__TOOL."""
+
+    def __init__(self, connections: Sequence["_Connection"]) -> None:
+        self.remarks = [connection.remark for connection in connections if connection.remark]
+        self._tools: dict[str, tuple[_Connection, Tool]] = {}
+        left_out: list[str] = []
+        for connection in connections:
+            for tool in connection.tools:
+                name = f"{connection.name}__{tool.name}"
+                fits = _NAME.fullmatch(name) and len(json.dumps(tool.input_schema)) <= _PARAMETERS
+                if fits and name not in self._tools and len(self._tools) < _MOST_TOOLS:
+                    self._tools[name] = (connection, tool)
+                else:
+                    left_out.append(on_one_line(name)[:80])
+        if left_out:
+            self.remarks.append(
+                f"{len(left_out)} tools are not offered to the model (over {_MOST_TOOLS} tools, an odd name, or too "
+                f"many parameters): {', '.join(left_out[:5])}{' ...' if len(left_out) > 5 else ''}"
+            )
+
+    @property
+    def names(self) -> Sequence[str]:
+        """See `Tools`."""
+        return list(self._tools)
+
+    @property
+    def definitions(self) -> Sequence[dict[str, Any]]:
+        """See `Tools`."""
+        return [
+            {
+                "name": name,
+                "description": harmless(tool.description or tool.title or "")[:_DESCRIPTION],
+                "parameters": tool.input_schema,
+            }
+            for name, (_, tool) in self._tools.items()
+        ]
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """See `Tools`."""
+        connection, tool = self._tools[name]
+        return await connection.call(tool.name, arguments)
+
+
+class _Connection:
+    """One server. Its client is opened and closed in one task, as the client's cancel scopes require."""
+
+    def __init__(self, name: str, server: ToolServer) -> None:
+        self.name = name
+        self.remark = ""  # why it has no tools
+        self.tools: list[Tool] = []
+        self._server = server
+        self._client: Client | None = None
+        self._ready, self._over = asyncio.Event(), asyncio.Event()
+        self._task = asyncio.create_task(self._own())
+
+    async def started(self) -> None:
+        """Wait until it has told its tools, or failed."""
+        try:
+            async with asyncio.timeout(_START):
+                await self._ready.wait()
+        except TimeoutError:
+            self._task.cancel()
+            self.remark = f"The MCP server {self.name} did not start within {_START:g} s; its tools are not offered."
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Call a tool and return its text. Raises ToolFailedError."""
+        client, limit = self._client, self._server.timeout
+        if client is None or self._task.done():
+            raise ToolFailedError(f"the MCP server {self.name} has ended")
+        asking = asyncio.ensure_future(client.call_tool(tool, dict(arguments)))
+        try:
+            done, _ = await asyncio.wait({asking, self._task}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asking.cancel()  # the client then tells the server that the call is cancelled
+        if not done:
+            raise ToolFailedError(f"{tool} did not answer within {limit:g} s")
+        if asking not in done:
+            raise ToolFailedError(f"the MCP server {self.name} has ended")
+        try:
+            result = asking.result()
+        except Exception as error:  # whatever the client raises for a broken answer
+            raise ToolFailedError(f"{tool} failed: {_first_line(error)}") from error
+        text = _text(result)
+        if result.is_error:
+            raise ToolFailedError(f"{tool} failed: {text}")
+        return text
+
+    async def close(self) -> None:
+        """End it."""
+        self._over.set()
+        done, _ = await asyncio.wait({self._task}, timeout=_END)
+        if not done:
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=_END)
+
+    async def _own(self) -> None:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+            try:
+                async with AsyncExitStack() as opened:
+                    client = await opened.enter_async_context(await self._opened(opened, errors))
+                    self.tools = await _listed(client)
+                    self._client = client
+                    self._ready.set()
+                    await self._over.wait()
+            except Exception as error:  # a server may fail in any way; the run goes on without it
+                errors.seek(0)
+                said = errors.read()[-2000:].strip().splitlines()
+                why = on_one_line(said[-1])[:200] if said else _first_line(error)
+                self.remark = f"The MCP server {self.name} does not work; its tools are not offered: {why}"
+            finally:
+                self._client = None
+                self._ready.set()
+
+    async def _opened(self, opened: AsyncExitStack, errors: IO[str]) -> Client:
+        server = self._server
+        if server.url:
+            http = await opened.enter_async_context(httpx2.AsyncClient(headers=server.headers, timeout=server.timeout))
+            return Client(streamable_http_client(server.url, http_client=http))
+        words = StdioServerParameters(command=server.command, args=list(server.args), env=server.env, cwd=server.cwd)
+        return Client(stdio_client(words, errlog=errors))  # type: ignore[arg-type]
+
+
+async def _listed(client: Client) -> list[Tool]:
+    found: list[Tool] = []
+    page = await client.list_tools()
+    while True:
+        found += page.tools
+        if page.next_cursor is None or len(found) > _MOST_TOOLS:
+            return found
+        page = await client.list_tools(cursor=page.next_cursor)
+
+
+def _text(result: CallToolResult) -> str:
+    """Return the text of a result, shortened; a model here is not shown pictures or other content of tools."""
+    parts = [
+        part.text if isinstance(part, TextContent) else f"[{part.type}: not shown]" for part in result.content
+    ]  # fmt: skip
+    if not parts and result.structured_content is not None:
+        parts = [json.dumps(result.structured_content, ensure_ascii=False)]
+    text = harmless("\n".join(parts))
+    return text if len(text) <= _RESULT else f"{text[:_RESULT]}\n[{len(text) - _RESULT} more characters are left out]"
+
+
+def _first_line(error: BaseException) -> str:
+    """Return what an error says, of a group its first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return on_one_line(str(error) or type(error).__name__)[:200]
