@@ -11,7 +11,18 @@ from foundation.configs import load_config
 _PLAIN = re.compile(r"[\w \t./~*?,:@%+=|&'\"-]*")
 #: The only accepted operators between commands: a pipe and &&.
 _JOINED = re.compile(r"\s*(?:\|(?!\|)|&&)\s*")
+#: A prompt: anything up to the first of the signs that shells write before a space.
+_PROMPT = re.compile(r"[^\n]*?[$#%>❯»➜λ](?:[ \u00a0]|$)")
 _SPLIT = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
+
+
+def after_prompt(line: str) -> int | None:
+    """Return where the command begins in a line of a terminal; None if no prompt is found.
+
+    The first sign of a prompt counts: none within a command can hide what comes before it.
+    """
+    found = _PROMPT.match(line)
+    return found.end() if found else None
 
 
 def is_harmless(text: str) -> bool:

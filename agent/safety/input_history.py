@@ -30,6 +30,7 @@ from agent.safety.targets import (
     focus_of,
     is_letter,
     is_mnemonic,
+    is_page,
     takes_text,
 )
 from agent.safety.text import spelled
@@ -38,8 +39,6 @@ from agent.screen.outline import Element
 
 #: Characters of earlier text to keep, for judging a text that is typed in pieces.
 _REMEMBERED = 300
-#: How many shorter versions of the text to consider after a deletion of unknown length.
-_ERASED = 40
 #: Characters not written by the run that it may delete from a document before saving needs approval.
 _MUCH = 40
 #: Estimated characters that a key selects or erases if the number is unknown: for a word, and for a line or more.
@@ -60,42 +59,24 @@ _MENUS = ({"f10"}, {"shift", "f10"}, {"menu"}, {"alt"}, {"altgr"}, {"alt", "spac
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """The text typed into a window since the last change of focus, in pieces and with corrections."""
+    """The text typed into a window since the last change of focus. It is a guess where fields cannot be read."""
 
     window: Hashable
     text: str = ""  # only the end of it is kept
-    judged: int | None = None  # how many of its characters were judged in their present form; None for all
-    erased: tuple[str, ...] = ()  # possible texts instead, if it is unknown how much was deleted
-    edited: bool = False  # since the last line end, the caret may have moved or text may have been completed
-    moved: bool = False  # the caret may be anywhere in it
+    pieces: int = 0  # how many actions made it
+    judged: str | None = None  # the whole text of the field, as it was judged with what was typed last
 
-    @property
-    def line(self) -> str | None:
-        """The text of the last line; None if it is unknown."""
-        last = self.text.replace("\r", "\n").rpartition("\n")[2]
-        return None if self.edited or self.erased or len(last) == _REMEMBERED else last
-
-    @property
-    def standing(self) -> tuple[tuple[str, str], ...]:
-        """Other possible texts before and after the caret."""
-        first = max(0, len(self.text) - _ERASED)
-        splits = ((self.text[:at], self.text[at:]) for at in range(first, len(self.text)))
-        return (*((one, "") for one in self.erased), *(splits if self.moved else ()))
-
-    def after(self, action: Action[DesktopPoint]) -> "_Typed":
+    def after(self, action: Action[DesktopPoint], seen: Situation) -> "_Typed":
         """Return the state after an action."""
-        if not (isinstance(action, PressKeys | HoldKeys) and "backspace" in action.keys):
-            entered = spelled(action)
-            moved = isinstance(action, PressKeys | HoldKeys) and not entered and not set(action.keys) <= _MODIFIERS
-            edited = "\t" in entered or ((self.edited or moved) and not _enters(action))
-            kept = tuple((one + entered)[-_REMEMBERED:] for one in self.erased)  # still unknown which one
+        entered = spelled(action)
+        if isinstance(action, PressKeys) and action.keys == ("backspace",):
+            text = self.text[:-1]
+        else:
             text = (self.text + entered)[-_REMEMBERED:]
-            return _Typed(self.window, text, None, kept, edited, self.moved or moved)
-        if isinstance(action, PressKeys) and not {"ctrl", "alt", "super"} & set(action.keys):
-            return _Typed(self.window, self.text[:-1], 0, tuple(one[:-1] for one in self.erased), moved=self.moved)
-        # A word, a line or repeated characters were deleted: a beginning of the earlier text is left.
-        ends = range(max(0, len(self.text) - _ERASED), len(self.text))
-        return _Typed(self.window, self.text, 0, tuple(self.text[:end] for end in ends))
+        judged = seen.typed + entered + seen.rest if seen.read and entered.strip() else self.judged
+        alone = not entered and set(getattr(action, "keys", ())) <= _MODIFIERS
+        pieces = 0 if _enters(action) else self.pieces + (not alone)
+        return _Typed(self.window, text, pieces, judged)
 
 
 @dataclass(slots=True)
@@ -143,14 +124,16 @@ class InputHistory:
         if place is not None:
             self._meet(window, place)
         facts = {*seen.facts, *facts_of_place(action, place, seen), *self._facts(action, place, seen, window)}
-        seen = replace(seen, claimed=claimed_facts(action, place, seen), facts=frozenset(facts))
+        before = self._typed if self._typed.window == window else _Typed(window)
+        unjudged = seen.sent is not None and (before.judged is None or seen.sent.split() != before.judged.split())
+        if "a long text" in facts and not is_page(place):  # Enter begins a new line there, and sends nothing
+            unjudged = False
+        claimed = claimed_facts(action, place, seen)
+        seen = replace(seen, claimed=claimed, facts=frozenset(facts), unjudged=unjudged)
         if not isinstance(action, TYPING):
             return seen
-        before = self._typed if self._typed.window == window else _Typed(window)
         aimed = self._here.aimed if self._here.window == window and "a text" not in facts else ""
-        return replace(
-            seen, typed=before.text, judged=before.judged, standing=before.standing, words=seen.words or aimed
-        )
+        return replace(seen, typed=seen.typed if seen.read else before.text, words=seen.words or aimed)
 
     def did(self, action: Action[DesktopPoint]) -> None:
         """Note that the action judged last was carried out, possibly as the person changed it."""
@@ -167,7 +150,6 @@ class InputHistory:
     def _facts(self, action: Action[DesktopPoint], place: Place | None, seen: Situation, window: Hashable) -> set[Fact]:
         here = self._here if self._here.window == window else _Here(window)
         typing = isinstance(action, TYPING)
-        line = self._typed.line if self._typed.window == window else ""
         holds: dict[Fact, bool] = {
             "own text": place is not None and window in self._own,
             "text was lost": place is not None and self._lost[place.app] >= _MUCH,
@@ -176,9 +158,17 @@ class InputHistory:
             "a form": place is not None and self._page == (window, place.title) and len(self._filled) > 1,
             "unseen choice": typing and here.menu and _chooses(action, seen) and not self._left_menu(seen),
             "launcher": typing and self._launcher,
-            "a harmless command": typing and _looks(action, line),
+            "in pieces": typing and _enters(action) and self._pieces(action, seen, window) > 1,
+            "a harmless command": typing and _looks(action, seen),
         }
         return {fact for fact, is_so in holds.items() if is_so}
+
+    def _pieces(self, action: Action[DesktopPoint], seen: Situation, window: Hashable) -> int:
+        """Return how many actions made the text that Enter submits unread, this one included."""
+        focus, before = focus_of(seen), self._typed
+        if seen.read or before.window != window or not before.text or (focus is not None and not takes_text(focus)):
+            return 0
+        return before.pieces + bool(spelled(action).strip())
 
     def _left_menu(self, seen: Situation) -> bool:
         """Whether the key that seemed to open a menu moved the focus into a field instead."""
@@ -213,7 +203,7 @@ class InputHistory:
         keys = frozenset() if isinstance(action, TypeText) else frozenset(action.keys)
         before = self._typed if self._typed.window == window else _Typed(window)
         # After a tab, the next text goes to another field.
-        self._typed = _Typed(window) if "tab" in keys else before.after(action)
+        self._typed = _Typed(window) if "tab" in keys else before.after(action, seen)
         self._fill(action, seen, window)
         if self._here.window != window:
             self._here = _Here(window)
@@ -286,9 +276,6 @@ class InputHistory:
         opens = isinstance(action, Click) and (action.button == "right" or on_menu)
         selected = self._here.all_selected and self._here.window == window
         kept = selected and isinstance(action, Click) and not text and bool(seen.elements)
-        edited = self._typed.edited or not pressed or _replaces(action, seen)  # the click may have pasted text
-        moved = self._typed.window == window and bool(self._typed.text)
-        self._typed = replace(self._typed, edited=edited, moved=moved)
         here = self._here = _Here(window, all_selected=kept or _says("selects everything", said), menu=opens)
         self._copied = self._copied or _says("copies", said)
         if _says("saves", said):
@@ -324,11 +311,14 @@ def _replaces(action: Action[DesktopPoint], seen: Situation) -> bool:
     )  # fmt: skip
 
 
-def _looks(action: Action[DesktopPoint], line: str | None) -> bool:
+def _looks(action: Action[DesktopPoint], seen: Situation) -> bool:
     """Whether, in a terminal, the line resulting from an action only reads."""
-    if isinstance(action, PressKeys | HoldKeys) and not spelled(action):
-        return (action.keys == ("backspace",) and bool(line)) or is_harmless_chord(action.keys)
-    return line is not None and is_harmless(line + spelled(action))
+    entered = spelled(action)
+    if isinstance(action, PressKeys | HoldKeys) and not entered:
+        # At the prompt there is nothing for it to act on.
+        return (action.keys == ("backspace",) and seen.read) or is_harmless_chord(action.keys)
+    head, end, tail = entered.replace("\r", "\n").partition("\n")
+    return seen.read and is_harmless(seen.typed + head + seen.rest + end + tail)
 
 
 def _may_be_text(seen: Situation) -> bool:

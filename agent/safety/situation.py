@@ -36,6 +36,7 @@ Fact: TypeAlias = Literal[
     "a value",  # it goes to a slider, a combo box or the like, which wheel and arrows change
     "own clipboard",  # the run itself copied or cut the clipboard's content
     "unread field",  # Enter submits a field whose content cannot be read
+    "in pieces",  # the run wrote it in several pieces, or by other keys
     "unnamed address",  # the text contains an address of a site that the instruction does not name
     "unseen choice",  # a menu was opened by keys, and this chooses an unknown item from it
     "launcher",  # the desktop's launcher was just opened by a key
@@ -78,13 +79,13 @@ class Situation:
     origin: Place | None = None  # the window that a drag starts in
     #: Name, identifier and program of the application that would be opened; empty if there is none.
     opens: tuple[str, ...] | None = None
-    #: Text recently typed into the focused window, so that a text typed in pieces is judged as a whole.
+    #: Text before the caret: as read in the focused field, or else what the run typed into the window lately.
     typed: str = ""
-    judged: int | None = None  # how many of its characters were judged in their present form; None for all
-    #: Other possible texts before and after the caret, if its position or the extent of a deletion is unknown.
-    standing: tuple[tuple[str, str], ...] = ()
-    #: Content of the focused field that Enter would submit; None if nothing is submitted or it cannot be read.
+    rest: str = ""  # text behind the caret, as read
+    read: bool = False  # whether both were read; of a terminal, the line behind its prompt
+    #: Content of the fields that Enter or a button would submit; None if nothing is submitted or it cannot be read.
     sent: str | None = None
+    unjudged: bool = False  # whether `sent` differs from what was judged when it was typed
     asked: str = ""  # text of the dialog that a press answers
     #: Why the target may differ from what the model says it wants, as a clause.
     doubt: str = ""

@@ -86,26 +86,26 @@ def places(text: str, piece: str) -> list[tuple[int, int]]:
     return []
 
 
-def found(pattern: re.Pattern[str], text: str, before: str = "", judged: int | None = None) -> bool:
+def found(pattern: re.Pattern[str], text: str, before: str = "") -> bool:
     """Whether a pattern matches in any reading of a text, also if the match began in `before`, but not in `before`
     alone.
-
-    `judged` is the number of characters of `before` that were judged in their present form; None for all. After a
-    deletion, the remaining text may mean something else.
     """
-    return next(matches(pattern, text, before, judged), None) is not None
+    return next(matches(pattern, text, before), None) is not None
 
 
-def matches(pattern: re.Pattern[str], text: str, before: str = "", judged: int | None = None) -> Iterator[str]:
-    """Yield what `found` finds, as it is read, without the part in `before`."""
-    settled = before if judged is None else before[:judged]
-    texts = dict.fromkeys(zip(readings(settled), readings(before), readings(text), strict=True))
-    for known, head, tail in texts:
+def matches(pattern: re.Pattern[str], text: str, before: str = "", after: str = "") -> Iterator[str]:
+    """Yield what `found` finds, as it is read, without the part in `before`.
+
+    A match may go on in `after`, but not lie in it alone.
+    """
+    texts = dict.fromkeys(zip(readings(before), readings(text), readings(after), strict=True))
+    for head, middle, rest in texts:
+        tail = middle + rest
         for match in pattern.finditer(head + tail):
-            if match.end() > len(known) or not head:
+            if (match.end() > len(head) or not head) and (match.start() < len(head + middle) or not rest):
                 yield (head + tail)[max(match.start(), len(head)) : match.end()]
         if head:  # the caret may have moved to a place without this text before it
-            yield from (match[0] for match in pattern.finditer(tail))
+            yield from (match[0] for match in pattern.finditer(tail) if match.start() < len(middle) or not rest)
 
 
 def spelled(action: Action[DesktopPoint]) -> str:

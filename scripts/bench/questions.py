@@ -28,12 +28,16 @@ from agent.desktop.apps.catalogue import App
 from agent.desktop.apps.linux import installed_apps
 from agent.record.records import read_action
 from agent.record.step_record import StepRecord
+from agent.safety.commands import after_prompt
 from agent.safety.input_history import InputHistory
 from agent.safety.policy import Grants, Policy
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Fact, Place, Situation
+from agent.safety.targets import takes_text
+from agent.safety.text import spelled
 from agent.screen.ocr import Ocr
 from agent.screen.outline import Element
+from foundation.configs import load_config
 
 DATA = Path(__file__).parent / "questions"
 _POINT = DesktopPoint(400, 400)
@@ -48,6 +52,7 @@ class Step:
     seen: Situation
     window: str
     words: str  # what it is, for a person
+    stands: str | None = None  # what stands in the focused field, if the data tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,9 @@ class Asked:
 def ask(policy: Policy, task: Task) -> Asked:
     """Judge a task's actions in order; a person allows everything, and for good where that is offered."""
     history, grants, asked, sentence = InputHistory(task.there_before), Grants(), Asked(), Sentence(task.sentence)
+    fields = Fields()
     for step in task.steps:
-        seen = history.judge(step.action, step.seen, step.window)
+        seen = history.judge(step.action, fields.read(step), step.window)
         question = policy.question(step.action, replace(seen, facts=seen.facts | sentence.facts(step.action, seen)))
         asked.last = question is not None
         if question is not None and not grants.allow(question):
@@ -80,8 +86,76 @@ def ask(policy: Policy, task: Task) -> Asked:
             if question.scope:
                 grants.add(question)
         history.did(step.action)
+        fields.did(step)
         sentence.did(step.action, seen)
     return asked
+
+
+#: Terminals whose text the accessibility tree tells: those of VTE.
+_TOLD_TERMINALS = re.compile(r"(?i)^(\S*\.)?(xfce4-|gnome-|mate-|lx)terminal\S*|^(\S*\.)?(tilix|kgx|ptyxis|console)$")
+
+
+@dataclass(slots=True)
+class Fields:
+    """Stands in for the accessibility tree: what a field holds after what was done to it."""
+
+    where: tuple[str, ...] = ()
+    text: str = ""
+    caret: int = 0
+
+    def read(self, step: Step) -> Situation:
+        """The situation with the text of the focused field, where the tree would tell it."""
+        focus, place = step.seen.elements[-1:], step.seen.focused
+        terminal = place is not None and is_terminal(place.app)
+        if place is None or any(not takes_text(one) or one.role == "password text" for one in focus):
+            return step.seen
+        if terminal and not _TOLD_TERMINALS.search(place.app):
+            return step.seen
+        where = (step.window, *(one.name for one in focus))
+        if where != self.where or step.stands is not None:
+            self.where, self.text = where, step.stands or ""
+            if terminal and step.stands is not None:
+                self.text = self.text[after_prompt(self.text) or 0 :]
+            self.caret = len(self.text)
+        before, after = self.text[: self.caret], self.text[self.caret :]
+        entered = re.split(r"[\r\n]", spelled(step.action))
+        sent = before + entered[0] + after if len(entered) > 1 else None
+        return replace(step.seen, typed=before, rest=after, read=True, sent=sent)
+
+    def did(self, step: Step) -> None:
+        """Do to the field what the action does."""
+        keys = step.action.keys if isinstance(step.action, PressKeys) else ()
+        entered = spelled(step.action)
+        if not isinstance(step.action, PressKeys | TypeText | HoldKeys) or keys in (("tab",), ("escape",)):
+            self.where = ()
+        elif keys in (("left",), ("right",), ("home",), ("end",)):
+            to = {"left": self.caret - 1, "right": self.caret + 1, "home": 0}.get(keys[0], len(self.text))
+            self.caret = max(0, min(to, len(self.text)))
+        elif keys == ("backspace",):
+            self.text = self.text[: max(0, self.caret - 1)] + self.text[self.caret :]
+            self.caret = max(0, self.caret - 1)
+        elif keys == ("delete",):
+            self.text = self.text[: self.caret] + self.text[self.caret + 1 :]
+        elif entered:
+            self.text = self.text[: self.caret] + entered + self.text[self.caret :]
+            self.caret += len(entered)
+            multi = any("multi line" in one.states for one in step.seen.elements)
+            if not multi and (lines := self.text.splitlines(keepends=True)) and "\n" in entered:
+                self.text = "" if lines[-1].endswith("\n") else lines[-1]
+                self.caret = len(self.text)
+        elif "backspace" in keys or {"ctrl", "a"} <= set(keys):  # a word or a line, or all with what comes next
+            self.text, self.caret = "", 0
+
+
+@cache
+def _terminals() -> tuple[re.Pattern[str], ...]:
+    groups = load_config("policies/default.toml")["groups"]
+    return tuple(re.compile(one, re.IGNORECASE) for one in groups["terminals"])
+
+
+def is_terminal(app: str) -> bool:
+    """Whether a window is a terminal's."""
+    return any(one.search(app) for one in _terminals())
 
 
 def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
@@ -116,7 +190,8 @@ def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
         asked=str(told.get("asked", "")),
         facts=frozenset(facts),
     )
-    return Step(action, seen, str(told.get("window", app)), _words(told))
+    stands = str(told["stands"]) if "stands" in told else None
+    return Step(action, seen, str(told.get("window", app)), _words(told), stands)
 
 
 def _place(told: str, *, dialog: bool = False) -> Place | None:

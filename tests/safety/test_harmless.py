@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.actions import Action, Click, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region
-from agent.safety.commands import is_harmless
+from agent.safety.commands import after_prompt, is_harmless
 from agent.safety.input_history import InputHistory
 from agent.safety.policy import Policy, Question
 from agent.safety.sentence import Sentence
@@ -13,6 +13,7 @@ from agent.safety.words import WordList
 from agent.screen.outline import Element
 
 SHIPPED = Policy.load("risky")
+ENTER = PressKeys(("enter",))
 PRESS = Click(DesktopPoint(100, 100))
 PLACE = Place("Thunar", "me - Thunar")
 SHELL = Place("Xfce4-terminal", "me@host: ~")
@@ -24,7 +25,9 @@ def element(role: str, name: str = "") -> Element:
 
 def judged(action: Action[DesktopPoint], place: Place, *hit: Element, words: str = "", facts: set[Fact] | None = None,
            sentence: Sentence | None = None) -> Question | None:  # fmt: skip
-    seen = InputHistory().judge(action, Situation(place, place, words, hit, facts=frozenset(facts or ())), place)
+    seen = InputHistory().judge(
+        action, Situation(place, place, words, hit, read=True, facts=frozenset(facts or ())), place
+    )
     said = frozenset[Fact]() if sentence is None else sentence.facts(action, seen)
     return SHIPPED.question(action, Situation(place, place, words, hit, facts=seen.facts | said))
 
@@ -155,14 +158,33 @@ def test_a_line_in_a_terminal_is_judged_as_a_whole_however_it_is_entered() -> No
     history = InputHistory()
 
     def asks(action: Action[DesktopPoint]) -> bool:
-        seen = history.judge(action, Situation(SHELL), "shell")
+        sent = None if line is None else line
+        seen = Situation(SHELL, typed=line or "", read=line is not None, sent=sent)
+        seen = history.judge(action, seen, "shell")
         history.did(action)
         return SHIPPED.question(action, seen) is not None
 
-    assert [asks(one) for one in (TypeText("ls"), TypeText(" -l"), PressKeys(("enter",)))] == [False] * 3
-    assert [asks(one) for one in (TypeText("cat notes"), TypeText(" >x"), PressKeys(("enter",)))] == [False, True, True]
-    assert asks(PressKeys(("enter",)))  # nobody knows what stands there
-    assert [asks(one) for one in (TypeText("ls"), PressKeys(("up",)), PressKeys(("enter",)))] == [False, True, True]
+    line: str | None = ""
+    assert not asks(TypeText("ls"))
+    line = "ls"
+    assert not asks(TypeText(" -l"))
+    line = "ls -l"
+    assert not asks(ENTER)
+    line = "cat notes"
+    assert asks(TypeText(" >x"))
+    for line, unasked in (("cat notes", True), ("cat notes >x", False), ("rm -r notes", False), (None, False)):
+        assert asks(ENTER) is not unasked, line
+    assert asks(TypeText("ls\n")), "nobody knows what stands there"
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [("me@box:~$ ls -l", "ls -l"), ("[me@box dir#1]# ", ""), ("~ ❯ git status", "git status"), ("$", ""),
+     ("me@box:~$ rm -r x # $ ls", "rm -r x # $ ls"), ("rm: remove file 'x'? ", None), ("", None)],
+)  # fmt: skip
+def test_a_command_begins_behind_the_first_sign_of_a_prompt(line: str, command: str | None) -> None:
+    at = after_prompt(line)
+    assert (None if at is None else line[at:]) == command
 
 
 def test_a_star_by_itself_stands_for_any_words_and_a_list_covers_nothing_but_its_phrases() -> None:

@@ -126,14 +126,14 @@ def test_letters_are_commands_in_some_editors() -> None:
     assert Run().asks(PressKeys(("x",)), vim, hit("text")) is not None
 
 
-def test_a_text_that_is_put_together_out_of_order_is_judged_as_it_may_stand() -> None:
+def test_a_text_that_is_put_together_and_cannot_be_read_asks_when_enter_sends_it() -> None:
     dialog, field = Place("Mousepad", "Save As", dialog=True), hit("entry", "Name:")
-    for before, moves, then in (("bashrc", ["home"], "."), ("x.top", ["left"] * 3, "desk")):
+    for keys, asks in ((["home"], True), (["backspace"], True), ([], False)):
         run = Run()
-        assert run.asks(TypeText(before), dialog, field) is None
-        for key in moves:
+        assert run.asks(TypeText("bashrc"), dialog, field) is None
+        for key in keys:
             run.asks(PressKeys((key,)), dialog, field)
-        assert run.asks(TypeText(then), dialog, field) is not None
+        assert (run.asks(PressKeys(("enter",)), dialog, field) is not None) is asks, keys
 
 
 def test_a_menu_of_applications_asks_for_what_it_starts() -> None:

@@ -551,14 +551,16 @@ def test_a_drag_without_a_start_is_outside_every_region(tmp_path: Path) -> None:
     assert policy.question(Drag(None, POINT), EDITOR) is not None
 
 
-def test_what_is_left_after_an_erasure_is_judged_anew() -> None:
-    erased = Situation(focused=Place("Mousepad", ""), typed="sudo", judged=0)
-    assert SHIPPED.question(TypeText(" ls"), erased) is not None
-    unknown = Situation(
-        focused=Place("Mousepad", ""), typed="sudX", judged=0, standing=(("sud", ""), ("su", ""), ("s", ""))
-    )
-    assert SHIPPED.question(TypeText("o ls"), unknown) is not None
-    assert SHIPPED.question(TypeText("den"), unknown) is None
+@pytest.mark.parametrize(
+    ("before", "text", "after", "asks"),
+    [("su", "do", " ls", True), ("", "su", "do ls", True), ("sud", "den", "", False), ("sudo ls\n", "x", "", False),
+     ("x", "y", " sudo ls", False)],
+)  # fmt: skip
+def test_a_text_is_judged_with_what_stands_around_it_but_not_that_alone(
+    before: str, text: str, after: str, asks: bool
+) -> None:
+    there = Situation(focused=Place("Mousepad", ""), typed=before, rest=after, read=True)
+    assert (SHIPPED.question(TypeText(text), there) is not None) is asks
 
 
 def test_shift_makes_signs_that_commands_need() -> None:

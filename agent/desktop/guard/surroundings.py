@@ -16,8 +16,9 @@ from agent.desktop.guard.reach import Reach
 from agent.desktop.guard.sources import Sources, unreadable
 from agent.desktop.guard.targets import Hit, Judged, Meant, aims, leads_away, sight
 from agent.desktop.protocol.desktop import Applications
-from agent.desktop.protocol.elements import OpenElements
+from agent.desktop.protocol.elements import FieldText, OpenElements
 from agent.desktop.protocol.windows import Window, WindowId
+from agent.safety.commands import after_prompt
 from agent.safety.input_history import InputHistory
 from agent.safety.naming import nameless
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
@@ -143,27 +144,30 @@ class DesktopSurroundings:
         place, elements = self._place(window), self._receives(action, identifier)
         text = spelled(action)
         presses = bool({"\n", "\r"} & set(text)) or text.isspace()
-        sent, unread = self._sent(text, elements, active=window is not None)
+        field = self._field(elements) if window is not None else None
+        sends = bool({"\n", "\r"} & set(text)) and (not elements or takes_text(elements[-1]))
+        unread = sends and field is None and not any(one.role == _MASKED for one in elements[-1:])
         names = [one.name for one in elements if one.role not in TEXT_ROLES] if presses else []
         return Situation(
             place,
             elements=elements,
             asked=self._question(place) if presses and _may_agree(names) else "",
             facts=(self._starting(names, place) if presses else frozenset()) | (_UNREAD if unread else frozenset()),
-            sent=sent,
+            typed=field.text[: field.start] if field else "",
+            rest=field.text[field.end :] if field else "",
+            read=field is not None,
+            sent=field.after(re.split(r"[\n\r]", text)[0]) if field and sends else None,
         ), identifier
 
-    def _sent(self, text: str, elements: Sequence[Element], *, active: bool) -> tuple[str | None, bool]:
-        """Return what the focused field will hold when the first Enter in a text is pressed.
-
-        The text is None if nothing is sent. The flag is True if the field cannot be read.
-        """
-        if not {"\n", "\r"} & set(text) or (elements and not takes_text(elements[-1])):
-            return None, False  # no Enter, or Enter on a button, link or page
-        if any(one.role == _MASKED for one in elements[-1:]):
-            return None, False
-        field = self._sources.elements(lambda known: known.field_text()) if active else None
-        return (None, True) if field is None else (field.after(re.split(r"[\n\r]", text)[0]), False)
+    def _field(self, elements: Sequence[Element]) -> FieldText | None:
+        """Read the field that has the focus; of a terminal, its line behind the prompt. None if that is unknown."""
+        focus = elements[-1] if elements else None
+        if focus is not None and (not takes_text(focus) or focus.role == _MASKED):
+            return None
+        field = self._sources.elements(lambda known: known.field_text())
+        return (
+            field.line(after_prompt) if field is not None and focus is not None and focus.role == "terminal" else field
+        )
 
     def _of_pointing(self, action: Action[DesktopPoint], known: bool) -> tuple[Situation, WindowId | None]:
         points, found = self._under(action)

@@ -17,8 +17,17 @@ class FieldText:
     end: int
 
     def after(self, typed: str) -> str:
-        """Return the text of the field after `typed` has been entered."""
-        return self.text[: self.start] + typed + self.text[self.end :]
+        """Return the text of the field after `typed` has been entered; Enter alone keeps what is selected."""
+        return self.text[: self.start] + typed + self.text[self.end :] if typed else self.text
+
+    def line(self, begins: Callable[[str], int | None]) -> "FieldText | None":
+        """Return the caret's line, from the character on that `begins` finds in it; None if the caret is before."""
+        first, last = self.text.rfind("\n", 0, self.start) + 1, self.text.find("\n", self.start)
+        line = self.text[first : last if last >= 0 else len(self.text)]
+        at = begins(line)
+        if at is None or first + at > self.start:
+            return None
+        return FieldText(line[at:], self.start - first - at, self.start - first - at)
 
 
 class Elements(Protocol):

@@ -38,7 +38,7 @@ _CLIMB = 8
 _CONTROLS = frozenset(roles.role_name(number) for number in roles.CONTROLS)
 #: Nodes that are read of those that claim the focus. A page and a field in it may both claim it.
 _MOST = 20
-#: Characters. Longer texts are documents, where Enter begins a new line and sends nothing.
+#: Characters. Of a longer text, the part around the caret is read.
 _LONGEST_TEXT = 4000
 #: Nodes that are walked within the time limit: 75 nodes of Qt took 29 ms.
 _WALKED = 200
@@ -115,18 +115,20 @@ class Lookup:
         if found is None or found[0].role == roles.PASSWORD:
             return None
         ref = found[0].ref
-        text, count, caret, selection = yield [
-            method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT),
-            getter(ref, "Text", "CharacterCount"),
+        caret, selection = yield [
             getter(ref, "Text", "CaretOffset"),
             method(ref, "Text", "GetSelection", "ii", "i", 0),
         ]
-        length, at = variant(count, "i"), variant(caret, "i")
-        if not text or length is None or length > _LONGEST_TEXT or at is None or not 0 <= at <= length:
+        at = variant(caret, "i")
+        first = max(0, (at or 0) - _LONGEST_TEXT // 2)
+        [text] = yield [method(ref, "Text", "GetText", "s", "ii", first, first + _LONGEST_TEXT)]
+        if not text or at is None or not 0 <= at - first <= len(str(text[0])):
             return None
-        start, end = (int(selection[0]), int(selection[1])) if selection else (at, at)
-        # Without a selection, GTK returns 0, 0, and Chromium -1, -1.
-        return FieldText(str(text[0]), start, end) if 0 <= start < end <= length else FieldText(str(text[0]), at, at)
+        read, at = str(text[0]), at - first
+        start, end = (int(selection[0]) - first, int(selection[1]) - first) if selection else (at, at)
+        # Without a selection, GTK returns 0, 0, and Chromium -1, -1. In a terminal, typing replaces no selection.
+        selects = found[0].role != roles.TERMINAL and 0 <= start < end <= len(read)
+        return FieldText(read, start, end) if selects else FieldText(read, at, at)
 
     def _path(self, start: Ref, point: DesktopPoint, origin: tuple[int, int]) -> Question[list[Ref]]:
         """Return the path of nodes at a point as far as it is known, the deepest last."""

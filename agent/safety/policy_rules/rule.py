@@ -70,6 +70,8 @@ _TOLD_BY: dict[str, Sense] = {
 }  # fmt: skip
 #: Most matches of a pattern to list.
 _MOST_FOUND = 20
+#: Characters around the caret with which a typed text is judged.
+_AROUND = 300
 #: Longest name in a reason, in characters.
 _LONGEST_NAME = 60
 
@@ -117,7 +119,9 @@ class Rule(PolicyPart):
 
     def matches(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> bool:
         """Whether the rule applies to this action. A condition on lost information counts as met."""
-        if not self._speaks_of(action) or any(fact in situation.facts - situation.claimed for fact in self.unless):
+        if not self._speaks_of(action, unjudged=situation.unjudged) or any(
+            fact in situation.facts - situation.claimed for fact in self.unless
+        ):
             return False
         if isinstance(action, TYPING) and self.keys:
             pressed = _pressed_in(action.text) if isinstance(action, TypeText) else _pressed(action.keys)
@@ -186,7 +190,7 @@ class Rule(PolicyPart):
             return False
         return chord_of(action.keys) not in self.unlisted_keys
 
-    def _speaks_of(self, action: Action[DesktopPoint]) -> bool:
+    def _speaks_of(self, action: Action[DesktopPoint], *, unjudged: bool) -> bool:
         kind = to_json(action)["type"]
         if kind in self.actions or (kind == "hold" and "key" in self.actions):  # holding a key presses it first
             return True
@@ -194,8 +198,8 @@ class Rule(PolicyPart):
             return True
         if self.actions & {"press", "activate"} and self._presses(action):
             return True
-        # Keys pressed one by one are a text as well.
-        return "type" in self.actions and bool(self.patterns) and bool(spelled(action))
+        # Keys pressed one by one are a text as well, and so is what stands in the fields that a press submits.
+        return "type" in self.actions and bool(self.patterns) and (unjudged or bool(spelled(action)))
 
     def _presses(self, action: Action[DesktopPoint]) -> bool:
         match action:
@@ -211,12 +215,13 @@ class Rule(PolicyPart):
     def finds(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Iterator[str]:
         """Yield the matches of this rule's patterns in the text that an action enters, as the patterns read it."""
         text = spelled(action)
-        standing = [(situation.typed, "", situation.judged), *((*around, 0) for around in situation.standing)]
-        for pattern in self.patterns if text else ():
-            for before, after, judged in standing:
-                if after and text.isspace():  # a tab or a line end inside a text moves the focus or submits it
-                    continue
-                yield from islice(matches(pattern, text + after, before, judged), _MOST_FOUND)
+        before, after = situation.typed[-_AROUND:], situation.rest[:_AROUND]
+        for pattern in self.patterns:
+            if text:
+                # A tab or a line end inside a text moves the focus or submits it.
+                yield from islice(matches(pattern, text, before, "" if text.isspace() else after), _MOST_FOUND)
+            if situation.unjudged and situation.sent:
+                yield from islice(matches(pattern, situation.sent), _MOST_FOUND)
 
     def _opens(self, action: OpenApp, situation: Situation) -> bool:
         if situation.opens == ():  # no such application is installed, which the hand reports
