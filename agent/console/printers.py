@@ -91,6 +91,7 @@ class PlainPrinter:
         self._redactor = redactor or Redactor()
         self._bundle = Path()
         self._waiting: Decided | None = None
+        self._dry_run = False
 
     def handle(self, event: Event) -> None:
         """Print what a person should see of one event."""
@@ -163,6 +164,7 @@ class PlainPrinter:
             self._line(f"  decided: {unplaced(target)}")
 
     def _started(self, event: RunStarted) -> None:
+        self._dry_run = event.dry_run
         mode = "dry run: nothing is touched" if event.dry_run else "live"
         where = "in a sandbox" if event.sandbox else "on your desktop"
         self._line(f"task: {event.instruction}")
@@ -193,7 +195,8 @@ class PlainPrinter:
         for evidence in event.evidence:
             self._line(f"evidence: {evidence}")
         word = {ExitStatus.DONE: "done", ExitStatus.STOPPED: "stopped"}.get(event.status, "not done")
-        word = "unverified" if event.outcome == "unverified" else word
+        word = "not confirmed" if event.outcome == "unverified" else word
+        word = "dry run over" if self._dry_run and event.status == ExitStatus.DONE else word
         plural = "" if event.steps == 1 else "s"
         message = event.message.removeprefix("Stopped: ")  # said by the word
         self._line(f"{word}: {message} ({event.steps} step{plural}, {event.seconds:.1f} s)")

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from agent.core.actions import Action
 from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint, GridPoint, Viewport
+from agent.events.change_words import Told, told
 from agent.events.fates import Allowed, Why, consulted_words, handed_over_words
 from agent.families.base import Call, ParseFailure
 from agent.safety.naming import Aim
@@ -320,9 +321,18 @@ class Receipt(RunEvent):
 
     @property
     def lines(self) -> list[str]:
-        """The receipt as lines for a person."""
+        """The receipt as lines for a person, with the exact names of what changed."""
+        return [*map(str, self.changes), *self._rest]
+
+    @property
+    def told(self) -> list[Told]:
+        """The receipt in a person's words."""
+        return [*told(self.changes), *map(Told, self._rest)]
+
+    @property
+    def _rest(self) -> list[str]:
         nothing = "nothing changed, as far as is known" if self.remarks else "nothing changed"
-        return [*map(str, self.changes), *([nothing] if self.watched and not self.changes else []), *self.remarks]
+        return [*([nothing] if self.watched and not self.changes else []), *self.remarks]
 
 
 @dataclass(frozen=True, slots=True)

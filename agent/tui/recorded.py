@@ -45,7 +45,7 @@ def view_of(bundle: Bundle) -> RunView:
         status=run.status,
         seconds=run.seconds or 0.0,
         outcome=bundle.outcome,
-        receipt=[] if run.receipt is None else run.receipt.receipt.lines,
+        receipt=[] if run.receipt is None else run.receipt.receipt.told,
         evidence=list(run.evidence),
         changes=() if run.receipt is None else run.receipt.receipt.changes,
     )

@@ -117,7 +117,7 @@ class Translator:
             case ReliefAsked() | HandedOver() | HandedBack():
                 return self._between(event.words)
             case Receipt():
-                view.receipt, view.changes = event.lines, event.changes
+                view.receipt, view.changes = event.told, event.changes
             case RunFinished():
                 return self._finished(event)
         return None

@@ -7,11 +7,18 @@ from typing import Literal, TypeAlias
 from agent.core.actions import Action
 from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint, Region, Viewport
+from agent.events.change_words import Told
 from agent.run.control.steering import Hold
 from foundation.foreign_text import harmless, on_one_line
 
 Mark: TypeAlias = Literal["thinking", "asking", "acting", "done", "dry", "failed", "refused", "told", "skipped", "note"]
 State: TypeAlias = Literal["idle", "preparing", "running", "asking", "paused", "ended"]
+
+#: Whether an end is good, and its colour in the theme; "plain" is neither: nothing was touched.
+Tone: TypeAlias = Literal["good", "plain", "doubt", "bad"]
+TONES: dict[Tone, str] = {
+    "good": "$text-success", "plain": "$text-primary", "doubt": "$text-warning", "bad": "$text-error",
+}  # fmt: skip
 
 #: What a person calls what goes on, in the status line.
 _NAMES: dict[State, str] = {
@@ -89,7 +96,8 @@ class RunView:
     tokens: int = 0
     seconds: float = 0.0  # how long it took once it ended
     outcome: str = ""  # how it ended
-    receipt: list[str] = field(default_factory=list)  # what changed, a line each, once it ended
+    receipt: list[Told] = field(default_factory=list)  # what changed, a line each, once it ended
+    undone: list[str] = field(default_factory=list)  # what became of undoing it, a line each
     evidence: list[str] = field(default_factory=list)  # what shows that it is done, or speaks against it
     changes: tuple[Change, ...] = ()  # what changed, with what it takes to undo it
 
@@ -97,11 +105,21 @@ class RunView:
     def title(self) -> str:
         return harmless(" ".join(self.instruction.split()))
 
+    @property
+    def ending(self) -> tuple[str, Tone]:
+        """How it ended, in a word or two, and whether that is good."""
+        if self.outcome == "unverified":
+            return "not confirmed", "doubt"
+        if self.status == _STOPPED:
+            return "stopped", "doubt"
+        if self.status != 0:
+            return ("not done" if self.status is not None else self.outcome or "not done"), "bad"
+        return ("dry run over", "plain") if self.dry_run else ("done", "good")
+
     def state_name(self, held_by: Hold = "") -> str:
         """The name of what goes on; `held_by` keeps the run from going on by itself."""
         if self.state == "ended":
-            ended = "DONE" if self.status == 0 else "STOPPED" if self.status == _STOPPED else "NOT DONE"
-            return "NOT CONFIRMED" if self.outcome == "unverified" else ended
+            return "OVER" if self.ending[1] == "plain" else self.ending[0].upper()  # beside "DRY RUN"
         if self.state == "running" and held_by == "paused":
             return "PAUSING"  # before the next step
         return _HELD.get(held_by) or _NAMES[self.state]
@@ -110,8 +128,8 @@ class RunView:
     def outcome_words(self) -> str:
         minutes, seconds = divmod(round(self.seconds), 60)
         took = f"{minutes} min {seconds} s" if minutes else f"{self.seconds:.1f} s"
-        ended = "done" if self.status == 0 else "stopped" if self.status == _STOPPED else "not done"
-        return f"{'not confirmed' if self.outcome == 'unverified' else ended} in {took}"
+        word, tone = self.ending
+        return f"{word} {'after' if tone == 'plain' else 'in'} {took}"
 
     @property
     def active(self) -> bool:

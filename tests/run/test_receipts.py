@@ -292,3 +292,26 @@ async def test_a_family_that_asks_for_it_is_told_what_changed() -> None:
     assert told[0] == ()
     assert told[-1] == (DARK,)
     assert told[-1][0].undo is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([DARK, Change("setting", "dconf /org/gnome/desktop/interface/color-scheme", "'default'", "'prefer-dark'")],
+         ["Dark mode: off -> on"]),
+        ([Change("setting", "xfconf xsettings /Net/ThemeName", "Adwaita", "Greybird")], ["Theme: Adwaita -> Greybird"]),
+        ([Change("setting", "dconf /org/gnome/clock-show-date", "false", "true")], ["Clock show date: off -> on"]),
+        ([Change("setting", "xfconf a /b/itemSize", "3", None)], ["Item size: back to its default"]),
+        ([Change("setting", "xfconf a /b/itemSize", None, "3")], ["Item size: 3"]),
+        ([Change("app", "manager", None, "Settings"), Change("window", "manager", None, "Settings")],
+         ["opened “Settings” (manager)"]),
+        ([Change("window", "Mousepad", "a - Mousepad", None)], ["closed “a - Mousepad”"]),
+        ([Change("window", "Mousepad", "a", "b")], ["the window “a” became “b”"]),
+        ([Change("file", "~/a.txt", None, "file of 3 bytes")], ["new: ~/a.txt (file of 3 bytes)"]),
+        ([Change("file", "~/a.txt", "file of 3 bytes", None)], ["gone: ~/a.txt"]),
+        ([Change("file", "~/a.txt", "file", "moved to ~/b.txt", {"how": "moved"})], ["~/a.txt: moved to ~/b.txt"]),
+        ([], ["nothing changed"]),
+    ],
+)  # fmt: skip
+def test_a_receipt_is_told_in_a_persons_words_and_each_thing_once(changes: list[Change], words: list[str]) -> None:
+    assert [line.words for line in Receipt(tuple(changes)).told] == words

@@ -18,6 +18,7 @@ from agent.evidence.undo import Result
 from agent.evidence.undo_plan import Item
 from agent.tui.conductor import RunClosed, RunFailed
 from agent.tui.screens.dialogs import UndoScreen
+from agent.tui.widgets.end_card import EndCard
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus
 
@@ -26,6 +27,7 @@ UNVERIFIED = RunFinished(
     ("check box “Dark mode” not checked",), False,
 )  # fmt: skip
 UNDOABLE = replace(DARK, undo={"store": "xfconf"})
+OPENINGS = (replace(OPENED, kind="app"), OPENED)
 CARRIED_OUT: list[Change] = []
 
 
@@ -65,14 +67,33 @@ async def test_giving_up_is_no_success(bench: Bench) -> None:
 
 async def test_the_end_of_a_run_shows_what_changed(bench: Bench) -> None:
     async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt((DARK,)))
-        assert "what changed" not in shown(pilot)
-        await bench.feed(pilot, *bench.ends(1), RunClosed())
-        assert "what changed" in shown(pilot)
-        assert str(DARK) in shown(pilot)
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt((UNDOABLE, *OPENINGS)))
+        assert "changed " not in shown(pilot)
+        message = f"{str(DARK).capitalize()}. All parts are done."
+        ended = replace(bench.ends(1)[0], message=message, evidence=(str(DARK), "“Appearance” is in front"))
+        await bench.feed(pilot, ended, RunClosed())
+        screen = shown(pilot)
+        assert "✓ done in 0.0 s  Dark mode: off -> on. All parts are done." in screen
+        assert "changed Dark mode: off -> on  (xfconf xsettings /Net/ThemeName)" in screen
+        assert "shows   “Appearance” is in front" in screen
+        assert screen.count("/Net/ThemeName") == 1
+        assert screen.count("xfce4-settings-manager") == screen.count("Settings") == 1
+        assert "u undo  o recorded runs" in screen
         await pilot.press(*"next", "enter")
         await pilot.pause()
-        assert "what changed" not in shown(pilot)
+        assert "changed " not in shown(pilot)
+
+
+async def test_a_dry_run_that_is_over_is_neither_done_nor_green(bench: Bench) -> None:
+    async with bench.app(dry_run=True).run_test(size=(80, 24)) as pilot:
+        await bench.feed(pilot, replace(bench.begins()[1], dry_run=True), *bench.sees(1))
+        nothing = Receipt(remarks=("Dry run: nothing was touched.",), watched=False)
+        await bench.feed(pilot, nothing, *bench.ends(1, "As far as it can be known."), RunClosed())
+        card = run_screen(pilot).query_one(EndCard)
+        assert "○ dry run over after 0.0 s  As far as it can be known." in shown(pilot)
+        assert " DRY RUN  OVER " in shown(pilot)
+        assert card.has_class("-plain") and not card.has_class("-good")
+        assert "✓" not in shown(pilot)
 
 
 @pytest.mark.parametrize("busy", [True, False])
@@ -170,7 +191,7 @@ async def test_undoing_is_shown_first_and_done_after_a_yes(
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
         assert [UNDOABLE] * undone == CARRIED_OUT
-        assert ("undone: xfconf xsettings /Net/ThemeName: put back" in shown(pilot)) is undone
+        assert ("undone  xfconf xsettings /Net/ThemeName: put back" in shown(pilot)) is undone
         assert ("u Undo" in shown(pilot)) is not undone
 
 

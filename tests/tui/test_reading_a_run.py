@@ -14,6 +14,7 @@ from agent.safety.situation import Place, Situation
 from agent.tui.app import UNSOUGHT
 from agent.tui.conductor import RunClosed
 from agent.tui.screens.dialogs import TASKS
+from agent.tui.widgets.end_card import EndCard
 
 CLICK = Click(DesktopPoint(412.3, 233.8))
 SUDO = TypeText("sudo rm -rf /\n")
@@ -102,9 +103,9 @@ async def test_a_run_that_is_done_says_so_in_green_and_how_long_it_took(bench: B
         await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
         bench.clock.now += 75
         await bench.feed(pilot, *bench.ends(1), RunClosed())
-        stage = run_screen(pilot).query_one("#stage", Static)
-        assert "done in 1 min 15 s: Dark mode is on." in shown(pilot)
-        assert "$text-success" in str(stage.content.spans)  # type: ignore[union-attr]
+        card = run_screen(pilot).query_one(EndCard).query_one(Static)
+        assert "✓ done in 1 min 15 s  Dark mode is on." in shown(pilot)
+        assert "$text-success" in str(card.content.spans)  # type: ignore[union-attr]
         assert "what is next" in shown(pilot)  # in other words once the line has the focus, within a second
 
 

@@ -188,12 +188,12 @@ async def test_a_run_is_shown_in_short_beside_the_list(bench: Bench) -> None:
     async with bench.app(None).run_test(size=(140, 40)) as pilot:
         pilot.app.action_runs()  # type: ignore[attr-defined]
         await settled(pilot)
-        for words in ("vllm · MAI-UI-8B", "asked  3 times: 2", "It is", "3, 2.5 s"):
+        for words in ("vllm · MAI-UI-8B", "asked   3 times: 2", "It is", "done in 2.5 s"):
             assert words in shown(pilot)
         assert "\x1b" not in shown(pilot)
         await pilot.press("j")
         await settled(pilot)
-        assert "asked  nothing" in shown(pilot) and "gave up" in shown(pilot)
+        assert "asked   nothing" in shown(pilot) and "gave up" in shown(pilot)
 
 
 async def test_the_list_can_be_filtered_by_outcome_and_keeps_what_was_chosen(bench: Bench) -> None:

@@ -230,5 +230,5 @@ async def test_what_a_window_is_called_does_not_steer_the_terminal(bench: Bench)
     evil = Change("window", "\x1b[31mevil", None, "Sett\u202eings\x07\nnext line")
     async with bench.app().run_test(size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt((evil,)), *bench.ends(1))
-        assert "next line (new)" in shown(pilot)
+        assert "next line”" in shown(pilot)
         assert not {"\x1b", "\x07", "\u202e"} & set(shown(pilot))

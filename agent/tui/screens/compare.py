@@ -167,7 +167,7 @@ class CompareScreen(Screen[None]):
 
 def _title(view: RunView) -> Content:
     steps = sum(row.number is not None for row in view.rows)
-    with_what = " · ".join(filter(None, (view.outcome.replace("_", " "), view.engine, view.model)))
+    with_what = " · ".join(filter(None, (view.ending[0], view.engine, view.model)))
     return Content.assemble(
         (f"{view.title}\n", "bold"), (f"{harmless(with_what)} · {steps} steps · {view.seconds:.1f} s", "$text-muted")
     )

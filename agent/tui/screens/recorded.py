@@ -37,8 +37,7 @@ class RecordedScreen(StepsScreen):
     async def on_mount(self) -> None:
         self.view = view = await asyncio.to_thread(read_view, self._path)
         self.show_rows(0 if view.rows else -1)
-        self.query_one("#stage", Static).update(self.stage_words())
-        self.show_receipt()
+        self.show_card()
         self.query_one(StatusLine).show(view, view.seconds)
         self.refresh_bindings()
 

@@ -28,11 +28,10 @@ from agent.tui.conductor import (
 )
 from agent.tui.remembered import Memory
 from agent.tui.screens.answering import AnsweringScreen
-from agent.tui.view import Mark, Row, RunView
+from agent.tui.view import Mark, Row, RunView, Tone
 from agent.tui.widgets.approval import GRACE, ApprovalPanel
 from agent.tui.widgets.prompt import Prompt
 from agent.tui.widgets.status import StatusLine
-from foundation.errors import ExitStatus
 
 if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
     from agent.tui.translate import Translator
@@ -50,6 +49,8 @@ _BEAT = 0.2
 _AT_WORK = 10.0
 #: Of a question, so many characters are looked at for the three lines that tell it.
 _LONGEST_QUESTION = 1000
+#: The mark of a finished run above the next one.
+_ENDED: dict[Tone, Mark] = {"good": "done", "plain": "dry", "doubt": "skipped", "bad": "failed"}
 
 
 class RunScreen(AnsweringScreen):
@@ -180,15 +181,11 @@ class RunScreen(AnsweringScreen):
     def show_status(self) -> None:
         view = self.view
         super().show_status()
-        self.show_receipt()
+        self.show_card()
         stage = self.query_one("#stage", Static)
         told, hint = self.stage_words(), ""
         if view.state == "paused":
             hint = "  (space: go on)"
-        elif view.state == "ended":
-            undo = "u: undo, " if self.can_undo else ""
-            at_line = self.prompt.line.has_focus
-            hint = f"  {'Say what is next, or Esc and then ' if at_line else 't: what is next, '}{undo}o: recorded runs"
         stage.display = bool(told or hint) and not self.asking.display
         stage.update(Content.assemble(told, (hint, "dim")))
         applies = (view.state, self.asking.wanted is None, self.can_undo)
@@ -200,6 +197,10 @@ class RunScreen(AnsweringScreen):
         if self._reply is None:
             return super().stage_words()
         return Content.styled(_asks(self.view.stage, self.size.width), "$text-warning")
+
+    def next_keys(self) -> list[str]:
+        keys = [*super().next_keys(), "o recorded runs"]
+        return ["say what is next, or Esc and then", *keys] if self.prompt.line.has_focus else ["t what is next", *keys]
 
     @property
     def held_by(self) -> Hold:
@@ -368,6 +369,6 @@ def _heading(view: RunView) -> list[Row]:
     """A finished run as a line above the next one."""
     if not view.instruction:
         return []
-    mark: Mark = "done" if view.status == 0 else "skipped" if view.status == ExitStatus.STOPPED else "failed"
-    told = "\n".join([view.stage, "", *view.receipt, "", *view.evidence])
+    mark = _ENDED[view.ending[1]]
+    told = "\n".join([view.stage, "", *(line.words for line in view.receipt), "", *view.evidence])
     return [Row(None, mark, view.title, thought=told.strip(), deed=view.outcome_words, earlier=True)]

@@ -28,6 +28,7 @@ _COLOURS = {
     "stopped": "$text-warning",
     "unverified": "$text-warning",
     "running": "$text-accent",
+    "dry run": "$text-primary",
 }
 #: From so many columns on, the preview stands beside the table.
 _WIDE = 110
@@ -121,6 +122,7 @@ class RunsScreen(Screen[None]):
         runs = self._runs or []
         for bundle in runs:
             run, outcome = bundle.run, bundle.outcome
+            outcome = "dry run" if run.dry_run and outcome == "done" else outcome
             searched = f"{run.instruction} {outcome} {run.engine} {run.model} {bundle.path.name}".casefold()
             left_out = self._filter != "all" and (outcome == "done") != (self._filter == "done")
             if left_out or not all(word in searched for word in wanted):

@@ -13,9 +13,9 @@ from textual.widgets import Static
 
 from agent.tui.view import RunView
 from agent.tui.widgets.detail import Detail
+from agent.tui.widgets.end_card import EndCard
 from agent.tui.widgets.history import History
-from agent.tui.widgets.status import ReceiptPanel
-from foundation.errors import ExitStatus, MaiError
+from foundation.errors import MaiError
 from foundation.foreign_text import harmless
 
 #: With fewer lines, the receipt makes room for the picture of a step that is looked back at.
@@ -49,7 +49,7 @@ class StepsScreen(Screen[None]):
         with Horizontal(id="body"):
             yield History(self.view.rows)
             yield Detail()
-        yield ReceiptPanel()
+        yield EndCard()
         yield Static(id="stage")
 
     def show_rows(self, cursor: int) -> None:
@@ -65,14 +65,14 @@ class StepsScreen(Screen[None]):
         told = harmless(view.stage) if view.state != "preparing" else ""
         if view.state != "ended":
             return Content.styled(told, "$text-warning" if view.state in ("paused", "asking") else "$text-accent")
-        good = view.status == ExitStatus.DONE and view.outcome != "unverified"
-        doubtful = view.outcome == "unverified" or view.status == ExitStatus.STOPPED
-        colour = "$text-success" if good else "$text-warning" if doubtful else "$text-error"
-        sign = ("✓ ", "$success") if good else ""  # green in 16 colours, too
-        return Content.assemble(sign, (f"{view.outcome_words}: {told}", colour))
+        return Content("")  # its card tells that
 
-    def show_receipt(self) -> None:
-        self.query_one(ReceiptPanel).show(self.view)
+    def show_card(self) -> None:
+        self.query_one(EndCard).show(self.view, "  ".join(self.next_keys()))
+
+    def next_keys(self) -> list[str]:
+        """The keys for what comes after a run, each with what it does."""
+        return ["u undo"] if self.can_undo else []
 
     @property
     def can_undo(self) -> bool:
@@ -97,13 +97,11 @@ class StepsScreen(Screen[None]):
         except MaiError as error:
             self.notify(harmless(str(error)), title="not undone", severity="error")
             return
-        told = [
-            f"{'undone' if result.done else 'not undone'}: {result.item.change.what}: {result.words}"
-            for result in results
+        view.undone = [
+            f"{'' if result.done else 'not undone: '}{result.item.change.what}: {result.words}" for result in results
         ]
-        view.receipt = [*told, *view.receipt]  # on a small terminal no more than its first lines are in sight
         view.changes = tuple(change for change in view.changes if change not in [one.item.change for one in results])
-        self.show_receipt()
+        self.show_card()
         self.refresh_bindings()
 
     def on_history_chosen(self, event: History.Chosen) -> None:

@@ -14,6 +14,7 @@ from agent.core.actions import points_of
 from agent.core.geometry import Region
 from agent.tui.pictures.picture import Picture
 from agent.tui.view import Row, RunView
+from agent.tui.widgets.end_card import card_words
 from foundation.foreign_text import harmless
 
 if TYPE_CHECKING:
@@ -79,28 +80,16 @@ def _around(row: Row) -> Region | None:
 
 def _words(bundle: "Bundle", view: RunView) -> Content:
     run = bundle.run
-    good = view.outcome == "done" and view.status == 0
-    colour = (
-        "$text-success" if good else "$text-warning" if view.outcome in ("stopped", "unverified") else "$text-error"
-    )
-    parts: list[tuple[str, str]] = [
-        (f"{harmless(view.title)}\n", "bold"),
-        (f"{harmless(view.outcome.replace('_', ' '))}", colour),
-        (f"  {harmless(' '.join(view.stage.split()))}\n", ""),
-    ]
     where = "sandbox" if run.sandbox else "this desktop"
     facts = [
         ("with", " · ".join(filter(None, (view.engine, view.model, run.family)))),
         ("where", where + (", dry run" if run.dry_run else "")),
-        ("steps", f"{sum(row.number is not None for row in view.rows)}, {view.seconds:.1f} s"),
+        ("steps", str(sum(row.number is not None for row in view.rows))),
         ("asked", asked_words(bundle)),
     ]
-    parts += [(f"{name:6} {harmless(value)}\n", "$text-muted") for name, value in facts if value]
-    for heading, lines in (("changed", view.receipt), ("shown by", view.evidence)):
-        parts += [(f"{heading}\n", "dim")] if lines else []
-        parts += [(f"  {harmless(' '.join(line.split()))}\n", "") for line in lines[:_MOST_LINES]]
-        parts += [(f"  and {len(lines) - _MOST_LINES} more\n", "dim")] if len(lines) > _MOST_LINES else []
-    return Content.assemble(*parts).rstrip()
+    told = [(f"{name:8}{harmless(value)}\n", "$text-muted") for name, value in facts if value]
+    title = (f"{harmless(view.title)}\n", "bold")
+    return Content.assemble(title, card_words(view, _MOST_LINES), "\n", *told).rstrip()
 
 
 def asked_words(bundle: "Bundle") -> str:

@@ -1,0 +1,74 @@
+"""The card at the end of a run: how it ended, what changed, what shows that, and the keys for what comes next."""
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from agent.events.change_words import in_words
+from agent.tui.view import SIGNS, TONES, RunView
+from foundation.foreign_text import harmless
+
+_SIGNS = {"good": SIGNS["done"], "plain": SIGNS["dry"], "doubt": "?", "bad": SIGNS["failed"]}
+
+
+class EndCard(VerticalScroll, can_focus=False):
+    """Shows how a run ended, once it has."""
+
+    DEFAULT_CSS = """
+    EndCard {
+        height: auto; max-height: 40%; padding: 0 1; border: round $panel; display: none; scrollbar-size-vertical: 1;
+        border-subtitle-color: $text-muted;
+        &.-good { border: round $success; }
+        &.-doubt { border: round $warning; }
+        &.-bad { border: round $error; }
+        &.-plain { border: round $primary; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: object = None
+
+    def compose(self) -> ComposeResult:
+        yield Static()
+
+    def show(self, view: RunView, keys: str = "") -> None:
+        """Show the card of a run that has ended; `keys` says what a person can do next."""
+        self.display = view.state == "ended"
+        self.border_subtitle = keys
+        if not self.display:
+            return
+        words = card_words(view)
+        if words != self._shown:
+            self._shown = words
+            for tone in TONES:
+                self.set_class(view.ending[1] == tone, f"-{tone}")
+            self.query_one(Static).update(words)
+
+
+def card_words(view: RunView, most: int | None = None) -> Content:
+    """The card's text; of each list at most so many lines."""
+    ending, tone = view.outcome_words, view.ending[1]
+    message = _line(in_words(view.stage, view.changes))
+    parts = [(f"{_SIGNS[tone]} {ending}", f"bold {TONES[tone]}"), (f"  {message}\n" if message else "\n", "")]
+    changes = {str(change) for change in view.changes}
+    evidence = [
+        line for line in view.evidence if line not in changes and _line(line).casefold() not in message.casefold()
+    ]
+    lists = (
+        ("undone  ", [(line, "") for line in view.undone], ""),
+        ("changed " if view.changes else "", [(line.words, line.exactly) for line in view.receipt], ""),
+        ("shows   ", [(line, "") for line in evidence], TONES["doubt"] if view.outcome == "unverified" else ""),
+    )
+    for name, lines, colour in lists:
+        for at, (words, exactly) in enumerate(lines[:most]):
+            parts += [(name if at == 0 else " " * len(name), "$text-muted"), (_line(words), colour)]
+            parts += [(f"  ({_line(exactly)})" if exactly else "", "$text-muted"), ("\n", "")]
+        if most is not None and len(lines) > most:
+            parts.append((f"{'':8}and {len(lines) - most} more\n", "$text-muted"))
+    return Content.assemble(*parts).rstrip()
+
+
+def _line(text: str) -> str:
+    return harmless(" ".join(text.split()))
