@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from foundation.printing import put, put_json
 from serverctl.diagnose.classify import Failure, classify_log
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.stages import Stage
+from serverctl.plan.kv_use import KvVerdict, judge_kv
 from serverctl.process import control
 from serverctl.process.logs import all_lines, log_files
 from serverctl.process.state import Folder
@@ -74,7 +76,14 @@ def to_json(failure: Failure) -> dict[str, Any]:
         "of_vllm": not _of_something_else(failure),
         "stage_words": failure.stage.words,
         "report": failure.report.to_json(),
+        "slots": None if (verdict := _of_load(failure)) is None else asdict(verdict),
     }
+
+
+def _of_load(failure: Failure) -> KvVerdict | None:
+    """What the server's worst moment says about its slots; None for nothing."""
+    load = failure.report.load
+    return None if load is None else judge_kv(load)
 
 
 def lines_of(failure: Failure) -> list[str]:
@@ -84,6 +93,8 @@ def lines_of(failure: Failure) -> list[str]:
     lines = []
     if failure.kind is Kind.NONE:
         lines.append(f"No failure: the log ends at the stage “{failure.stage.words}”.")
+        if (verdict := _of_load(failure)) is not None:
+            lines += [f"  but         {verdict.what}", f"  what to do  {verdict.remedy}"]
         if failure.stage < Stage.SERVING:
             lines.append("  It was not ready yet. If its process is gone, something from outside ended it here.")
     else:

@@ -24,7 +24,7 @@ from serverctl.diagnose.failures import (
     words_for,
 )
 from serverctl.diagnose.lines import LogLine, parse_line
-from serverctl.diagnose.stages import Stage, StartReport, advance, is_new_start, mark_of
+from serverctl.diagnose.stages import Stage, StartReport, advance, is_new_start, mark_of, served
 
 #: Lines kept from the end of a log; a server that ran for days has millions.
 TAIL = 4000
@@ -113,6 +113,7 @@ def classify_log(raw: Iterable[str], exit_status: int | None = None) -> Failure:
             if report.stage is Stage.SERVING:
                 head.clear()
                 tail.clear()
+        report = served(report, line)
         last = line
         if _is_plain(line) and _SHUTDOWN not in line.message and (before >= Stage.SERVING or mark_of(line) is None):
             continue

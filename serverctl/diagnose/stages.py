@@ -8,6 +8,7 @@ from typing import Any
 from foundation.configs import load_config
 from serverctl.diagnose.lines import LogLine
 from serverctl.hardware.facts import GIB
+from serverctl.plan.kv_use import KvUse
 
 _START = load_config("vllm/start.toml")
 
@@ -40,6 +41,8 @@ class Stage(IntEnum):
 _PRINTED = tuple(re.compile(text) for text in _START["printed"]["texts"])
 _NEW_START = re.compile(r"vLLM (?:API )?server version|\s*(?:█|▄).*version \d")
 _VERSION = re.compile(r"(?:vLLM (?:API )?server version|LLM engine \(v|\bversion)\s*v?(\d+\.\d+[\w.+-]*)")
+#: vLLM's report every ten seconds, of one engine.
+_LOAD = re.compile(r"Running: (\d+) reqs?, Waiting: (\d+) reqs?,.{0,80}?KV cache usage: ([\d.]+)%")
 _PERCENT = re.compile(r"(\d{1,3})% ?(?:Completed|\|)")
 
 
@@ -61,6 +64,7 @@ class StartReport:
     graphs: int | None = None  # captured CUDA graphs
     free_at_start: int | None = None  # free memory of the card when vLLM looked
     attention: str | None = None  # the attention backend in use
+    load: KvUse | None = None  # while serving: the moment with the most waiting requests, or else the fullest KV cache
 
     @property
     def words(self) -> str:
@@ -92,6 +96,17 @@ def advance(report: StartReport, line: LogLine) -> StartReport:
         percent = _PERCENT.search(message)
         report = replace(report, stage=stage, percent=int(percent[1]) if percent else None)
     return _numbers(report, message)
+
+
+def served(report: StartReport, line: LogLine) -> StartReport:
+    """The report after one more line of an engine that serves. Of its load the worst moment is kept."""
+    match = _LOAD.search(line.message)
+    if match is None:
+        return report
+    report = replace(report, stage=Stage.SERVING)
+    use = KvUse(int(match[1]), int(match[2]), float(match[3]) / 100)
+    worse = report.load is None or (use.waiting, use.used) > (report.load.waiting, report.load.used)
+    return replace(report, load=use) if worse and use.running else report
 
 
 def _numbers(report: StartReport, message: str) -> StartReport:

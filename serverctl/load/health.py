@@ -1,7 +1,7 @@
 """Compares a server's numbers with targets, and gives advice for each number that misses its target."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -9,6 +9,7 @@ from foundation.configs import load_config
 from serverctl.hardware.facts import GIB
 from serverctl.hardware.nvml import GpuUse
 from serverctl.load.metrics import ServerMetrics
+from serverctl.plan.kv_use import KvUse, KvVerdict, judge_kv
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +103,33 @@ def _each_request(metrics: ServerMetrics) -> Judged:
 
 
 def _queue(metrics: ServerMetrics) -> Judged:
-    value, advice = (
-        None,
-        "the KV cache has room: more slots (`mai-server tune`), or another server (--preset throughput)",
-    )
+    value, advice = None, "more slots (`mai-server tune`), or another server (--preset throughput)"
     if metrics.waiting is not None:
         value = f"{metrics.waiting} waiting, {'?' if metrics.running is None else metrics.running} running"
-    if metrics.kv_usage is not None and metrics.kv_usage > targets().kv_usage:
-        advice = "the KV cache is nearly full: shorter requests, 8-bit weights or more cards"
+    if (verdict := _verdict(metrics)) is not None:
+        advice = f"{verdict.what} {verdict.remedy}"
     return _judged("queue", value, "nobody waits", not metrics.waiting, advice)
+
+
+def _verdict(metrics: ServerMetrics) -> KvVerdict | None:
+    """What requests and the KV cache say about the slots now."""
+    if metrics.running is None or metrics.waiting is None or metrics.kv_usage is None:
+        return None
+    return judge_kv(KvUse(round(metrics.running), round(metrics.waiting), metrics.kv_usage))
 
 
 def _caches(metrics: ServerMetrics) -> list[Judged]:
     wanted, used, hits = targets(), metrics.kv_usage, metrics.prefix_hit_rate
     tokens = "" if metrics.kv_tokens is None else f" of {metrics.kv_tokens:,} tokens"
+    verdict = _verdict(metrics)
+    hardly = f"{verdict.what} {verdict.remedy}" if verdict is not None and not metrics.waiting else ""
+    cache = _judged(
+        "KV cache", None if used is None else f"{used:.0%}{tokens}",
+        f"under {wanted.kv_usage:.0%}", (used or 0) <= wanted.kv_usage,
+        "no danger, but the next request waits: fewer slots, shorter histories or 8-bit weights",
+    )  # fmt: skip
     return [
-        _judged(
-            "KV cache", None if used is None else f"{used:.0%}{tokens}",
-            f"under {wanted.kv_usage:.0%}", (used or 0) <= wanted.kv_usage,
-            "no danger, but the next request waits: fewer slots, shorter histories or 8-bit weights",
-        ),
+        replace(cache, advice=hardly) if hardly else cache,
         _judged(
             "prefix cache", None if hits is None else f"{hits:.0%} of prompt tokens",
             f"over {wanted.prefix_hit_rate:.0%}", (hits or 0) >= wanted.prefix_hit_rate,

@@ -92,3 +92,47 @@ def test_without_a_log_of_our_own_it_says_so(
     monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
     assert main(["diagnose", "--name", "nobody"]) == 3
     assert "There is no log of a server named 'nobody'" in capsys.readouterr().err
+
+
+def report_of_load(running: int, waiting: int, used: float) -> str:
+    """A line of vLLM's own report while it serves."""
+    return (
+        "(APIServer pid=7) INFO 11-21 00:30:49 [loggers.py:335] Engine 000: Avg prompt throughput: 735.8 tokens/s, Avg "
+        f"generation throughput: 0.7 tokens/s, Running: {running} reqs, Waiting: {waiting} reqs, GPU KV cache usage: "
+        f"{used}%, Prefix cache hit rate: 0.0%, MM cache hit rate: 0.0%"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "what", "remedy"),
+    [
+        (
+            [(3, 0, 9.0), (34, 62, 99.0), (0, 0, 0.0)],
+            "cache is full: 34 requests run, 62 wait",
+            "--set max_num_seqs=34",
+        ),
+        ([(8, 20, 20.0)], "20 requests wait although the KV cache has room", "--set max_num_seqs=24"),
+        ([(2, 0, 0.4), (8, 0, 1.6)], "hardly used: 1.6% by 8 requests", "about 300 such requests"),
+        ([(1, 0, 1.6)], "", ""),
+        ([(8, 0, 55.0)], "", ""),
+        ([(0, 0, 0.0)], "", ""),
+    ],
+)
+@pytest.mark.parametrize("start", ["", "INFO 11-21 00:24:41 [api_utils.py:347] vLLM server version 0.33.0\n"])
+def test_slots_that_do_not_suit_the_cache_are_told_though_nothing_failed(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    seen: list[tuple[int, int, float]],
+    what: str,
+    remedy: str,
+    start: str,
+) -> None:
+    file = tmp_path / "vllm.log"
+    file.write_text(start + "\n".join(report_of_load(*each) for each in seen) + "\n", encoding="utf-8")
+    document = diagnosis(capsys, file)
+    assert (document["kind"], document["stage"]) == ("NONE", "serving")
+    assert bool(document["slots"]) is bool(what)
+    assert main(["diagnose", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert what in text
+    assert remedy in text
