@@ -292,4 +292,7 @@ def failure_of(state: State) -> MaiError:
 def _quoted(evidence: str) -> str:
     """Shorten an error message: without pydantic's additions, and cut between words."""
     text = _PYDANTIC.sub("", evidence)
-    return text if len(text) <= _MOST_QUOTED else text[:_MOST_QUOTED].rpartition(" ")[0] + " ..."
+    if len(text) <= _MOST_QUOTED:
+        return text
+    cut = max(text.rfind(end, 0, _MOST_QUOTED) for end in (" ", ","))  # a parser's list has no spaces
+    return f"{text[: max(cut, _MOST_QUOTED // 2)]} ..."

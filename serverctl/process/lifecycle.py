@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from foundation.errors import ExitStatus, MaiError
@@ -18,13 +19,14 @@ from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
 from serverctl.diagnose.stages import Stage, StartReport
 from serverctl.earlier_starts import keep_adjustments, measure, recall_adjustments
-from serverctl.models.files import NoStartError, needs_no_hub, refuse_unknown_method
+from serverctl.models.files import NoStartError, needs_no_hub
 from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import Command, render
 from serverctl.plan.show import limits_json, summary_json
 from serverctl.process import api_key_gate as gate
 from serverctl.process import probe
+from serverctl.process.before_start import refuse_hopeless
 from serverctl.process.child import Child, server_env
 from serverctl.process.cleanup import end_left_behind
 from serverctl.process.load_record import LoadRecord
@@ -152,7 +154,8 @@ class Owner:
                     prepared = prepare(self._request, goal)
                     self._goal = goal
         if not self._goal.force:
-            refuse_unknown_method(prepared.plan.model, prepared.capabilities.quantizations)
+            environ = {**os.environ, **{name: value for name, (value, _) in prepared.plan.env.items()}}
+            refuse_hopeless(prepared, Path(self._request.vllm_python), environ)
         offline = not self._goal.force and needs_no_hub(prepared.plan.model, self._goal.extra)
         return replace(prepared, offline=offline)
 

@@ -72,22 +72,25 @@ def metrics_page(port: int, key: str = "", seconds: float = 3.0) -> str | None:
     return answer.body if answer.ok else None
 
 
-def ask_model(port: int, key: str, model: str, image: bool = True, seconds: float = 120.0, others: int = 0) -> Answer:
+def ask_model(
+    port: int, key: str, model: str, image: bool = True, seconds: float = 120.0, others: int = 0, system: bool = False
+) -> Answer:
     """Request one token about a small image, which runs the whole model including its vision tower.
 
-    The answer contains the log probabilities of the `others` most likely tokens.
+    The answer contains the log probabilities of the `others` most likely tokens. Some chat templates want a `system`
+    message first.
     """
-    content = text_of_question()
-    if image:
-        content.insert(0, {"type": "image_url", "image_url": {"url": _picture()}})
-    payload = {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1, "temperature": 0}
+    messages = question(image, system)
+    payload = {"model": model, "messages": messages, "max_tokens": 1, "temperature": 0}
     payload |= {"logprobs": True, "top_logprobs": others} if others else {}
     return ask(port, "/v1/chat/completions", key, payload, seconds)
 
 
-def text_of_question() -> list[dict[str, Any]]:
-    """Return the text that `ask_model` sends with the image, as the content of a message."""
-    return [{"type": "text", "text": "Hi"}]
+def question(image: bool, system: bool) -> list[dict[str, Any]]:
+    """Return the messages that `ask_model` sends."""
+    picture = [{"type": "image_url", "image_url": {"url": _picture()}}] if image else []
+    asked = {"role": "user", "content": [*picture, {"type": "text", "text": "Hi"}]}
+    return [{"role": "system", "content": "Be brief."}, asked] if system else [asked]
 
 
 def _picture() -> str:

@@ -51,7 +51,10 @@ def question(port: int, key: str, name: str, plan: Plan, seconds: float) -> Verd
     if wrong := _words(port, key, name, model, plan.extra):  # first: with a broken tokenizer every request fails
         return Verdict(wrong=wrong)
     began = time.monotonic()
-    answer = probe.ask_model(port, key, name, sees, seconds, _OTHERS)
+    answer, system = probe.ask_model(port, key, name, sees, seconds, _OTHERS), False
+    if answer.status == 400:  # perhaps the template wants a system message, as the families send
+        again = probe.ask_model(port, key, name, sees, seconds, _OTHERS, system=True)
+        answer, system = (again, True) if again.ok else (answer, False)
     if answer.status == 400 and "logprobs" in answer.body:  # the user set --max-logprobs
         answer = probe.ask_model(port, key, name, sees, seconds)
     took = time.monotonic() - began
@@ -64,7 +67,7 @@ def question(port: int, key: str, name: str, plan: Plan, seconds: float) -> Verd
             return Verdict(wrong=f"its chat template is broken, so it refuses every conversation: {answer.body[:300]}")
         said = f"HTTP {answer.status}: {answer.body}" if answer.status else answer.body
         return Verdict(silent=said, refused=answer.status is not None)
-    wrong = _choice(answer) or (_picture(port, key, name, plan, answer) if sees else "")
+    wrong = _choice(answer) or (_picture(port, key, name, plan, answer, system) if sees else "")
     return Verdict(wrong=wrong, seconds=took)
 
 
@@ -96,11 +99,11 @@ def _choice(answer: Answer) -> str:
     return ""
 
 
-def _picture(port: int, key: str, name: str, plan: Plan, answer: Answer) -> str:
+def _picture(port: int, key: str, name: str, plan: Plan, answer: Answer, system: bool) -> str:
     """Return what is wrong with the number of image tokens in `answer`; "" if it is correct or cannot be checked."""
     usage = _of(answer, "usage")
     seen = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    asked = {"model": name, "messages": [{"role": "user", "content": probe.text_of_question()}]}
+    asked = {"model": name, "messages": probe.question(False, system)}
     alone = _of(probe.ask(port, "/tokenize", key, asked, 20.0), "count")
     if not isinstance(seen, int) or not isinstance(alone, int):
         return ""

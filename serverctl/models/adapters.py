@@ -1,0 +1,91 @@
+"""Checks the LoRA adapters of `--lora-modules` against the model: vLLM serves one that fits no layer as the base."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from serverctl.models.defects import Place
+from serverctl.models.safetensors import BrokenFileError, Tensor, read_tensors
+
+_BEGINS = ("base_model.model.", "model.language_model.", "language_model.model.", "language_model.", "model.")
+_REMEDY = "Name the adapter that was trained for this model, or leave out --lora-modules."
+
+
+def check_adapters(place: Place, flags: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with each adapter that the flags name, as a clause, and a remedy."""
+    named = list(_named(flags))
+    base = _weights(place) if named else {}
+    for name, folder in named:
+        file = folder / "adapter_model.safetensors"
+        if not folder.is_dir() or not base:
+            continue  # a repository, or weights that are not on this machine
+        if not file.is_file():
+            if not list(folder.glob("adapter_model.*")):
+                yield f"The adapter {name} has no adapter_model.safetensors in {folder}", _REMEDY
+            continue
+        try:
+            tensors = read_tensors(file)
+        except (BrokenFileError, OSError) as error:
+            yield f"The adapter {name} cannot be read: {file} {getattr(error, 'what', error)}", _REMEDY
+            continue
+        if what := _misfit(tensors, base):
+            yield f"The adapter {name} does not fit the model: {what}", _REMEDY
+
+
+def _misfit(tensors: Mapping[str, Tensor], base: Mapping[str, tuple[int, ...]]) -> str:
+    """Return why an adapter does not fit; "" if it does."""
+    pairs = [name for name in tensors if name.endswith(".lora_A.weight")]
+    fits = 0
+    for first in pairs:
+        layer = first.removesuffix(".lora_A.weight")
+        second = tensors.get(f"{layer}.lora_B.weight")
+        shape = base.get(_plain(layer))
+        if second is None:
+            return f"{layer} has no lora_B"
+        ranks = tensors[first].shape[0], second.shape[-1]
+        if ranks[0] != ranks[1]:
+            return f"{layer} has ranks {ranks[0]} and {ranks[1]}"
+        made = (second.shape[0], tensors[first].shape[-1])
+        if shape is not None and made != shape:
+            return f"{layer} is for a matrix of {made[0]} x {made[1]}, and the model's has {shape[0]} x {shape[1]}"
+        fits += shape is not None
+    return "" if fits else "it names no layer that the model has"
+
+
+def _plain(name: str) -> str:
+    """Return a layer's name without the prefixes that adapters and checkpoints write differently."""
+    shorter = name.removesuffix(".weight")
+    while found := next((begin for begin in _BEGINS if shorter.startswith(begin)), None):
+        shorter = shorter.removeprefix(found)
+    return shorter
+
+
+def _weights(place: Place) -> Mapping[str, tuple[int, ...]]:
+    """Return the shapes of the model's matrices by plain name; empty if a file cannot be read."""
+    found: dict[str, tuple[int, ...]] = {}
+    with suppress(BrokenFileError, OSError):
+        for path in sorted(place.folder.glob("*.safetensors")):
+            tensors = {} if path.name.startswith("adapter_") else read_tensors(path)
+            found |= {_plain(name): one.shape for name, one in tensors.items() if len(one.shape) == 2}
+        return found
+    return {}
+
+
+def _named(flags: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """Yield the name and folder of each adapter: `name=folder`, or JSON with "name" and "path"."""
+    inside = False
+    for word in flags:
+        flag, sign, value = word.partition("=")
+        if word.startswith("--"):
+            inside = flag == "--lora-modules"
+            word = value if inside and sign else ""  # noqa: PLW2901
+        if not inside or not word:
+            continue
+        with suppress(ValueError, KeyError, TypeError):
+            told = (
+                json.loads(word)
+                if word.startswith("{")
+                else dict(zip(("name", "path"), word.split("=", 1), strict=False))
+            )
+            yield str(told["name"]), Path(str(told["path"])).expanduser()
