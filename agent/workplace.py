@@ -109,12 +109,14 @@ def broken_off(error: BaseException) -> "RunFinished":
 class Workplace:
     """Engine, desktop and policy for the runs of one sitting; a context manager. `tell` is told how starts go."""
 
-    def __init__(self, options: RunOptions, tell: Tell, ask: Ask | None) -> None:
+    def __init__(self, options: RunOptions, tell: Tell, ask: Ask | None, *, offers: bool = True) -> None:
         from agent.safety.policy import Grants, Policy
 
         self._options = options
         self._tell = tell
         self._ask = ask
+        self._offers = ask if offers else None  # asks whether to fetch publishers' prompts
+        self._found: dict[Role, str] = {}  # families of named endpoints
         self._opened = ExitStack()
         self._engine: Engine | None = None
         self._others: dict[Role, Engine] = {}
@@ -169,6 +171,8 @@ class Workplace:
             if engine is None and (told := offer(instruction)):
                 self._tell(told)
             engines, desk = self._open(stop, engine)
+            if engine is None:
+                self._offer_prompts(engines)
         families = self._families if engine is None else {}
         recorder = Recorder(options.runs, instruction)
         request = Request(
@@ -206,6 +210,23 @@ class Workplace:
         from agent.tools.servers import read_tool_servers
 
         return partial(open_tools, read_tool_servers(self._options.tools))
+
+    def _offer_prompts(self, engines: "dict[Role, Engine]") -> None:
+        """Offer the published prompts of the models' families, if a person can be asked. Raises UsageError."""
+        from agent.families.registry import detect_family
+        from agent.prompts.offer import offer
+
+        options = self._options
+        if self._offers is None or options.words == "ours" or options.system_prompt or options.tools:
+            return
+        for role, engine in engines.items():
+            named = self._families.get(role) or self._found.get(role) or engine.family
+            family = named or detect_family(engine.endpoint.model or "")
+            if family is not None and family not in options.settings.system_prompts:
+                offer(
+                    family, self._offers, self._tell, mirror=options.settings.get("prompts_mirror"),
+                    reference=options.style == "reference", points=role == "grounder",
+                )  # fmt: skip
 
     def server_load(self) -> str:
         """How busy the server is, in a few words; "" where that cannot be known. Asks the server: may take a second."""
@@ -279,7 +300,8 @@ class Workplace:
             async with AsyncExitStack() as opened:
                 for role, choice in named:
                     engine = named_endpoint(choice)
-                    await open_model(engine, self._families.get(role), patience, opened, Race(stop))
+                    model = await open_model(engine, self._families.get(role), patience, opened, Race(stop))
+                    self._found[role] = model.family.facts.name
 
         if named:
             asyncio.run(ask())

@@ -131,7 +131,11 @@ def execute(options: "RunOptions", *, as_json: bool, engine: "Callable[[], Engin
 
     instruction = _instruction(options.instruction)
     stop = StopSwitch()
-    with stray_output_kept(), stop_signals(stop), Workplace(options, say, terminal_ask()) as workplace:
+    with (
+        stray_output_kept(),
+        stop_signals(stop),
+        Workplace(options, say, terminal_ask(), offers=not as_json) as workplace,
+    ):
         job = workplace.job(instruction, stop, None if engine is None else engine())
         with closing(job.recorder):
             console, redactor = Console(stop), job.recorder.redactor

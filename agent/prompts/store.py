@@ -51,8 +51,7 @@ def fetch(recipe: Recipe, mirror: str | None = None) -> Published:
     `mirror` is an address with {repository}, {commit} and {path}, or one that these follow. Raises
     EnvironmentLacksError: a file cannot be had, is another, or does not hold the texts.
     """
-    address = _address(mirror or usual_address())
-    contents = {path: _download(_filled(address, recipe, path)) for path in recipe.files}
+    contents = {path: _download(address_of(recipe, mirror, path)) for path in recipe.files}
     for path, digest in recipe.files.items():
         if (found := hashlib.sha256(contents[path]).hexdigest()) != digest:
             raise EnvironmentLacksError(
@@ -70,6 +69,11 @@ def fetch(recipe: Recipe, mirror: str | None = None) -> Published:
             f"{folder()} cannot be written: {error}.", "Is the place yours to write to?"
         ) from error
     return published
+
+
+def address_of(recipe: Recipe, mirror: str | None = None, path: str = "") -> str:
+    """Return the address of a family's file. Raises UsageError if the mirror's is none."""
+    return _filled(_address(mirror or usual_address()), recipe, path)
 
 
 def kept(recipe: Recipe) -> Published | None:
