@@ -20,6 +20,7 @@ from agent.desktop.protocol.desktop import Desktop
 from agent.families.base import Decision, PromptRequest
 from agent.families.registry import get_family
 from agent.literal.client import literal_engine
+from agent.model.endpoint import EngineChoice
 from agent.run.observing.observe import Observation, Observer
 from agent.run.observing.outliner import Outliner
 from agent.safety.stop import StopSwitch
@@ -41,7 +42,7 @@ async def measure(real: Desktop, environ: dict[str, str], rounds: int) -> None:
     family = get_family("literal")
     screen, rule = real.screen, family.facts.image
     eye = Observer(screen, rule, "png", 90, Outliner(real.open_elements, real.open_windows))
-    plain, engine = Observer(screen, rule, "png", 90), literal_engine()
+    plain, engine = Observer(screen, rule, "png", 90), literal_engine(EngineChoice("literal"))
     looks = Ocr("The bench"), Ocr("The bench")
     client = engine.client
     times, stages = Times(), Times()

@@ -33,9 +33,7 @@ def measure(rounds: int, environ: dict[str, str]) -> None:
     at = windows.region(settings.id)
     assert at is not None
     plain, masked = MssScreen(), MaskedScreen(MssScreen(), Reach(open_windows, frozenset({own.id})))
-    around = DesktopSurroundings(
-        masked, Launcher(environ, open_windows), DesktopPoint(at.left + 9, at.top + 9), Reach(open_windows)
-    )
+    around = DesktopSurroundings(masked, Launcher(environ, open_windows), Reach(open_windows))
     policy = Policy.load("risky")
     steps = [(x, y) for x in range(40, at.width - 20, 130) for y in range(90, at.height - 20, 70)]
     clicks = [Click(DesktopPoint(at.left + x, at.top + y)) for x, y in steps]
