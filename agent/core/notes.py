@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 NoteKind: TypeAlias = Literal[
     "no_effect", "repeated", "taken_over", "dry_run", "nobody", "failed", "refused", "skipped", "changed", "said",
-    "acted", "left_out", "first_only", "doubted", "let_go", "needs_drag",
+    "acted", "left_out", "first_only", "unread", "target_changed", "doubted", "let_go", "needs_drag",
     "meanwhile", "takes_over",
 ]  # fmt: skip
 #: The text of each kind; "{}" stands for the note's detail.
@@ -24,6 +24,8 @@ _TEXTS: dict[NoteKind, str] = {
     "skipped": "The person wants this skipped: go on with what comes after it.",
     "left_out": "The actions after it ({}) were left out.",
     "first_only": "Only the first call of your answer counted, the others ({}) did not: make one at a time.",
+    "unread": "The next call of your answer cannot be carried out: {}. It was left out, with what came after it.",
+    "target_changed": "The screen changed where your next action points, so it was not done: look again.",
     "doubted": "You say that the task is done, but {}. Look again and go on. If it is done after all, say so again.",
     "changed": "The person changed your action: {}.",
     "let_go": "What you held down ({}) was let go.",

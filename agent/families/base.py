@@ -57,6 +57,7 @@ class Decision:
     doubt: str = ""  # why another element may be at a point, as a clause; "" if nothing says so
     exact: bool = False  # whether the points come from known elements, so that a closer look cannot improve them
     left_out: int = 0  # number of ignored calls, in a family that is trained to make one call at a time
+    unread: str = ""  # why the calls after these cannot be carried out, as a clause; "" if these are all
     objection: str = ""  # why the service wants a person to agree first, as a clause
 
 
@@ -95,6 +96,7 @@ def decide(
     read: Callable[[Call], Action[GridPoint] | Sequence[Action[GridPoint]]],
     *,
     most: int | None = None,
+    in_part: bool = False,
 ) -> Decision | ParseFailure:
     """Return the decision of an answer's calls. If `read` raises ArgumentError for one call, all are rejected.
 
@@ -103,16 +105,24 @@ def decide(
         calls: the calls as written, in order.
         read: returns the action or actions of a call.
         most: how many calls to use; the others are ignored and counted. None for all.
+        in_part: whether the calls before such a call count all the same.
     """
     if isinstance(calls, ParseFailure):
         return ParseFailure(calls.kind, calls.message, thought)
     taken = tuple(calls[:most])
-    try:
-        read_as = [read(call) for call in taken]
-    except ArgumentError as error:
-        return ParseFailure(error.kind, str(error), thought)
+    read_as: list[Action[GridPoint] | Sequence[Action[GridPoint]]] = []
+    unread = ""
+    for call in taken:
+        try:
+            read_as.append(read(call))
+        except ArgumentError as error:
+            if not (in_part and read_as):
+                return ParseFailure(error.kind, str(error), thought)
+            unread = str(error)
+            break
     actions = [action for each in read_as for action in (each if isinstance(each, Sequence) else (each,))]
-    return Decision(thought, tuple(actions), taken, left_out=len(calls) - len(taken))
+    left_out = len(calls) - len(taken)
+    return Decision(thought, tuple(actions), taken[: len(read_as)], left_out=left_out, unread=unread)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,12 +96,31 @@ def test_what_is_offered_can_be_written_under_constraint(name: str, style: str) 
 
 
 @pytest.mark.parametrize("name", QWEN)
-def test_only_the_first_of_several_calls_counts_and_the_others_are_counted(name: str) -> None:
+def test_all_calls_of_an_answer_count_where_the_client_carries_them_out_and_else_the_first(name: str) -> None:
     made, calls = family(name), [Call(**each["call"]) for each in calls_of(name)[:3]]
     read = made.parse(Answer(made.written("Go on.", calls)), SENT)
     assert isinstance(read, Decision)
+    several = name in ("qwen2.5-vl", "qwen3-vl", "qwen3.5", "evocua", "gui-owl-1.5")
+    assert (read.calls, read.left_out) == ((tuple(calls), 0) if several else (tuple(calls[:1]), 2))
+
+
+@pytest.mark.parametrize("name", QWEN)
+def test_a_call_that_cannot_be_carried_out_ends_the_answer_and_is_told(name: str) -> None:
+    made, calls = family(name), [Call(**each["call"]) for each in calls_of(name)[:2]]
+    wrong = Call("computer_use", {"action": "fly"})
+    read = made.parse(Answer(made.written("Go on.", [calls[0], wrong, calls[1]])), SENT)
+    assert isinstance(read, Decision)
     assert read.calls == tuple(calls[:1])
-    assert read.left_out == 2
+    assert read.left_out == 2 or "'fly'" in read.unread
+    assert isinstance(made.parse(Answer(made.written("Go on.", [wrong, calls[0]])), SENT), ParseFailure)
+
+
+@pytest.mark.parametrize("name", ["qwen3-vl", "qwen3.5", "evocua"])
+def test_a_call_that_comes_again_and_again_is_made_once(name: str) -> None:
+    made, calls = family(name), [Call(**each["call"]) for each in calls_of(name)[:2]]
+    read = made.parse(Answer(made.written("Go on.", [calls[1], *calls[:1] * 15])), SENT)
+    assert isinstance(read, Decision)
+    assert (read.calls, read.left_out) == ((calls[1], calls[0]), 14)
 
 
 @pytest.mark.parametrize("name", QWEN)

@@ -1,5 +1,6 @@
 """The loop with a scripted model: what it does with each kind of answer, and in which order it tells."""
 
+import json
 from typing import Any, TypeVar
 
 import pytest
@@ -9,7 +10,7 @@ from stubs.several import Several
 
 from agent.core.actions import Action, CallTool, Click, TypeText
 from agent.core.geometry import DesktopPoint
-from agent.core.notes import Note
+from agent.core.notes import Note, NoteKind, read_notes
 from agent.desktop.input.hand import RecordingHand
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.run_events import (
@@ -386,6 +387,55 @@ async def test_an_end_after_other_actions_comes_when_they_were_carried_out() -> 
     person = FakePerson(approvals=[Approval(allowed=False, by="you")])
     events, _ = await run([act("type", text="alt+f4 done"), DONE], approve="risky", person=person, family=Several())
     assert finish(events).steps == 2
+
+
+def calls(*arguments: dict[str, Any]) -> str:
+    """An answer of a model of Qwen's, which makes several calls."""
+    written = (json.dumps({"name": "computer_use", "arguments": each}) for each in arguments)
+    return "\n".join(["Action: I go on.", *(f"<tool_call>\n{each}\n</tool_call>" for each in written)])
+
+
+def pressing(x: int, y: int, **more: Any) -> dict[str, Any]:
+    return {"action": "left_click", "coordinate": [x, y], **more}
+
+
+@pytest.mark.parametrize(
+    ("second", "done", "note"),
+    [
+        (pressing(900, 900), 3, None),
+        (pressing(100, 100), 1, "target_changed"),  # the first click draws a box there
+        (pressing(800, 100), 3, None),  # the first click's own place may change
+        ({"action": "wait"}, 2, None),
+        ({"action": "fly"}, 1, "unread"),
+    ],
+)
+async def test_the_calls_of_an_answer_are_carried_out_until_one_cannot_be(
+    second: dict[str, Any], done: int, note: NoteKind | None
+) -> None:
+    end = {"action": "terminate", "status": "success"}
+    script = [calls(pressing(800, 100), second, {"action": "type", "text": "x"}), calls(end)]
+    events, desk = await run(script, family="qwen3-vl")
+    assert len(desk.hand.done) == done
+    told = [one.kind for one in read_notes(notes(events)[0] or "") if one.kind != "no_effect"]
+    assert told[:1] == ([note] if note else [])
+    assert finish(events).outcome == "done"
+    if note:
+        assert str(Note(note))[:30] in texts(desk.endpoint.requests[1], "user")[-1]
+
+
+async def test_an_action_that_fails_ends_an_answer_of_several_calls() -> None:
+    screen = FakeScreen()
+    hand = FakeHand(screen)
+
+    def fail(action: Action[DesktopPoint]) -> None:
+        if isinstance(action, TypeText):
+            raise ActionFailedError("this field is locked")
+
+    hand.behave = fail
+    script = [calls(pressing(800, 100), {"action": "type", "text": "x"}, pressing(800, 100)), calls(pressing(1, 1))]
+    events, desk = await run(script, family="qwen3-vl", screen=screen, hand=hand, settings={"max_steps": 2})
+    assert [type(action) for action in desk.hand.done] == [Click, Click]
+    assert [one.kind for one in read_notes(notes(events)[0] or "")] == ["failed", "left_out"]
 
 
 async def test_what_follows_a_question_waits_for_a_look_at_the_reply() -> None:

@@ -20,6 +20,7 @@ from agent.families.qwen.forms import json_answers
 from agent.families.qwen.prompt import Instructions, fill
 from agent.families.shared.answer_parts import AnswerParts, calls_in, in_json, take_apart
 from agent.families.shared.computer_use import Vocabulary
+from agent.families.shared.own_names import unrepeated
 from agent.families.shared.point_answers import Which, pointed
 from agent.families.shared.points import grid_of
 from agent.families.shared.text_entry import read_typing
@@ -147,7 +148,7 @@ class QwenComputerUse(TextFamily):
     # reading
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """Parse the decision in an answer: one action, or those of its first call."""
+        """Parse the decision in an answer."""
         read = super().parse(answer, sent)
         return self.finished(read) if isinstance(read, Decision) else read
 
@@ -164,11 +165,12 @@ class QwenComputerUse(TextFamily):
         if parts.cut and _CALLED.search(parts.thought):
             parts = AnswerParts("", parts.thought, swallowed=True)
         before, calls = calls_in(parts, self.facts.function, self.written_calls)
-        return joined(plain(parts.thought), plain(before)), calls, None if self.facts.several else 1
+        most = 1 if isinstance(calls, ParseFailure) or not self.facts.several else unrepeated(calls)
+        return joined(plain(parts.thought), plain(before)), calls, most
 
     def written_calls(self, text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
         """Return the text before the calls, and the calls."""
-        return in_json(text, function)
+        return in_json(text, function, several=self.facts.several)
 
     def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
         """Return the actions of a call. Raises ArgumentError."""

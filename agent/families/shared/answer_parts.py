@@ -75,12 +75,12 @@ ReadText: TypeAlias = Callable[[str, str], tuple[str, list[Call] | ParseFailure]
 _NONE = "there is no tool call in the answer"
 
 
-def in_json(text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
-    """Return what precedes the calls in a text, and the calls, as JSON in <tool_call> tags."""
+def in_json(text: str, function: str, *, several: bool = False) -> tuple[str, list[Call] | ParseFailure]:
+    """Return what precedes the calls in a text, and the calls, as JSON in <tool_call> tags; see `json_call`."""
     before, rest = split_thought(text)
     if rest is None:
         return before, ParseFailure("truncated", "the answer ends inside the thinking")
-    return before, json_call(rest, function)
+    return before, json_call(rest, function, several=several)
 
 
 def calls_in(told: AnswerParts, function: str, read: ReadText = in_json) -> tuple[str, list[Call] | ParseFailure]:

@@ -26,14 +26,18 @@ _CALL_OPEN = re.compile(r"<\s*tool_call\s*>(?:\s*<\s*tool_call\s*>)*", re.IGNORE
 _CALL_CLOSE = re.compile(r"<\s*/\s*tool_call\s*>?", re.IGNORECASE)
 
 
-def json_call(rest: str, function: str) -> list[Call] | ParseFailure:
-    """Return the call after the thought, and later tagged calls that are no repetitions.
+def json_call(rest: str, function: str, *, several: bool = False) -> list[Call] | ParseFailure:
+    """Return the call after the thought, and later tagged calls.
 
-    `function` is the name for calls that only name an action.
+    Args:
+        rest: the text.
+        function: the name for calls that only name an action.
+        several: whether all calls are meant. Then a broken one is a call without arguments, and the last. If only the
+            first is, repetitions and broken calls do not count.
     """
     try:
         first, more = _find_call(rest)
-        return [_as_call(first, function), *_further(more, first, function)]
+        return [_as_call(first, function), *_further(more, first, function, several=several)]
     except ArgumentError as error:
         return ParseFailure(error.kind, str(error))
 
@@ -70,15 +74,19 @@ def _call_tag(text: str) -> re.Match[str] | None:
     return opening
 
 
-def _further(text: str, first: Mapping[str, Any], function: str) -> list[Call]:
-    """Return the readable calls after the first one."""
+def _further(text: str, first: Mapping[str, Any], function: str, *, several: bool) -> list[Call]:
+    """Return the calls after the first one; see `json_call`."""
     calls: list[Call] = []
     for opening in islice(_CALL_OPEN.finditer(text), 20):
         found = first_object(text[opening.end() :], closed=False)
-        if isinstance(found, JsonFailure) or found[0] == first:
-            continue
-        with suppress(ArgumentError):
-            calls.append(_as_call(found[0], function))
+        if not isinstance(found, JsonFailure):
+            if found[0] == first and not several:
+                continue
+            with suppress(ArgumentError):
+                calls.append(_as_call(found[0], function))
+                continue
+        if several:
+            return [*calls, Call(function, {})]
     return calls
 
 

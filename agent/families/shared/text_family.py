@@ -39,7 +39,8 @@ class TextFamily(Family):
         """Parse the decision in an answer: calls that the server parsed, or those in the text."""
         parts = take_apart(answer)
         thought, calls, most = self.calls_in(parts)
-        return decide(thought, calls, self.reader(grid_of(self.facts.navigation, sent)), most=most)
+        read = self.reader(grid_of(self.facts.navigation, sent))
+        return decide(thought, calls, read, most=most, in_part=self.facts.several)
 
     def calls_in(self, parts: AnswerParts) -> Read:
         """Parse the calls of an answer, wherever the server put them."""

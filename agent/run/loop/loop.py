@@ -29,7 +29,7 @@ from agent.core.actions import (
     shorten,
 )
 from agent.core.geometry import DesktopPoint
-from agent.core.notes import Note
+from agent.core.notes import Note, NoteKind
 from agent.events import run_events as events
 from agent.events.run_events import HandedBack, HandedOver
 from agent.events.sink import Emit, Sink, SinkFailedError
@@ -289,10 +289,12 @@ class Loop:
         if verdict == "stop":
             raise _looping(words, self._settings.dry_run)
         done = Performed([Note("repeated")] if verdict == "nudge" and self._settings.remarks else [])
-        done.notes += [Note("first_only", str(decision.left_out))] if decision.left_out else []
+        left_out: NoteKind = "first_only" if len(decision.calls) == 1 else "left_out"
+        done.notes += [Note(left_out, str(decision.left_out))] if decision.left_out else []
         ending = next((action for action in decision.actions if isinstance(action, ENDING)), None)
         await self._race(self._watch.ready())
         await self._performer.perform(step, seen, decision, targets, done, self._sink.emit)
+        done.notes += [Note("unread", decision.unread)] if decision.unread and not done.incomplete else []
         if self._models.now.errors_hidden:
             done.notes = [Note("failed", "it failed") if note.kind == "failed" else note for note in done.notes]
         if ending is not None and not done.incomplete and (end := await self._judge(ending, done)) is not None:

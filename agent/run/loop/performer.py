@@ -44,7 +44,7 @@ from agent.safety.naming import Aim, aim_of, named
 from agent.safety.sentence import Sentence
 from agent.safety.situation import UNKNOWN, Situation
 from agent.screen.outline import Element
-from agent.screen.settle import Settled, unchanged
+from agent.screen.settle import CELL, Settled, unchanged
 from foundation.errors import MaiError
 
 #: Seconds after which a takeover has been noticed: `agent.desktop.input.takeover` first waits for what applications do
@@ -186,12 +186,31 @@ class Performer:
                 return False
         held = self._holding.held
         target = await self._placed(held.effective(turn.targets[index]))
+        if self._changed_at(turn, index, points_of(turn.targets[index])):
+            done.settled = None
+            done.notes.append(Note("target_changed"))
+            turn.drop(index, "left out", target)
+            return False
         attempt = _Attempt(index, target, held.judged(target))
         if index and self._context.hand.touches:  # between two answers, the thinking takes that long
             await self._race(asyncio.sleep(self._context.hand.rest.since + _NOTICED_WITHIN - time.monotonic()))
         judged = attempt.judged if isinstance(action, (*TOUCHING, CallTool)) else None
         may_be_done = judged is None or await self._may_be_done(turn, attempt, judged)
         return may_be_done and await self._do(turn, attempt, action)
+
+    @staticmethod
+    def _changed_at(turn: _Turn, index: int, points: Sequence[DesktopPoint]) -> bool:
+        """Whether the actions before changed the screen at one of these points, since the model saw it.
+
+        A point that one of these actions had, too, is expected to change.
+        """
+        settled = turn.done.settled
+        if not index or settled is None or settled.frame.viewport != turn.seen.viewport:
+            return False
+        before = {point.rounded() for target in turn.targets[:index] for point in points_of(target)}
+        changed = turn.seen.fingerprint.changed_cells(settled.fingerprint) - settled.restless
+        new = [turn.seen.viewport.desktop_to_capture(point) for point in points if point.rounded() not in before]
+        return any((int(point.y // CELL), int(point.x // CELL)) in changed for point in new)
 
     async def _placed(self, target: Action[DesktopPoint]) -> Action[DesktopPoint]:
         """Return an action that happens at the pointer with the pointer's place, so that it is judged there.
