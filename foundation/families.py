@@ -44,7 +44,7 @@ _KEYS: dict[str, frozenset[str] | None] = {
         {"actions", "described", "desktop", "human", "names_elements", "not_here", "notes", "outline", "parameters",
          "parts", "resolution", "see"}
     ),
-    "question": frozenset({"absent", "asked_with", "system", "text", "which"}),
+    "question": frozenset({"absent", "asked_with", "before", "system", "text", "which"}),
     "scroll": frozenset(
         {"from_middle", "notches", "pixels_per_notch", "pixels_per_side_notch", "usual_magnitude", "usual_pixels"}
     ),

@@ -26,7 +26,8 @@ class Grounder(Family):
     - `system` and `text`: the texts, with the placeholders {instruction}, {width} and {height} (of the image as sent).
       Without `system`, there is no system message;
     - `asked_with`: instead of `system`, the name of a text that several grounders share (`grounder.toml`);
-    - `which`: the point that counts, out of several ("only", "first", "last");
+    - `before`: a text before the image;
+    - `which`: the point that counts, out of several ("only", "first", "last"), or "box" for the corners of a box;
     - `absent`: an answer that means that the target is not there.
     """
 
@@ -38,6 +39,7 @@ class Grounder(Family):
         system = _SHARED[question["asked_with"]] if "asked_with" in question else question.get("system", "")
         self._system: str = system.strip()
         self._text: str = question.get("text", "{instruction}")
+        self._before: str = question.get("before", "")
         self._which: Which = question.get("which", "only")
         self._absent: str | None = question.get("absent")
 
@@ -52,7 +54,8 @@ class Grounder(Family):
         """Return the request for a point: the image, then the text."""
         size = Size(*self.facts.image.fit(*_UNSEEN)) if image is None else image.size
         system = [Message.text("system", self._filled(self._system, instruction, size))] if self._system else []
-        asked = Message("user", (ImagePart(image), TextPart(self._filled(self._text, instruction, size))))
+        before = [TextPart(self._filled(self._before, instruction, size))] if self._before else []
+        asked = Message("user", (*before, ImagePart(image), TextPart(self._filled(self._text, instruction, size))))
         return ChatRequest([*system, asked], self.facts.sampling)
 
     def _filled(self, text: str, instruction: str, size: Size) -> str:

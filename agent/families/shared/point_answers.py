@@ -17,8 +17,8 @@ from agent.families.shared.lenient_json import JsonFailure, first_object, open_b
 from agent.families.shared.points import PointError, read_pair
 from foundation.chat_stream import Answer
 
-#: Which of several points counts. "only" rejects several.
-Which: TypeAlias = Literal["only", "first", "last"]
+#: Which of several points counts. "only" rejects several; for "box", two are the corners of a box, whose centre counts.
+Which: TypeAlias = Literal["only", "first", "last", "box"]
 
 #: The point that means "there is no such thing".
 NOWHERE = (-1.0, -1.0)
@@ -62,7 +62,11 @@ def pointed(
         return ParseFailure("truncated", "the answer ends inside the thinking", told.thought)
     if not points:
         return _nothing(told)
-    if which == "only" and len(points) > 1:
+    if which == "box" and len(points) == 2:
+        (left, top), (right, bottom) = points
+        if left <= right and top <= bottom:  # otherwise these are two places
+            points = [((left + right) / 2, (top + bottom) / 2)]
+    if which in ("only", "box") and len(points) > 1:
         return ParseFailure("ambiguous", "there are several points and no mark which one counts", told.thought)
     x, y = points[-1 if which == "last" else 0]
     return Decision(told.thought, (Click(GridPoint(x, y, grid)),), (Call("grounding", {"coordinate": [x, y]}),))
