@@ -41,7 +41,9 @@ def memory_table() -> MemoryTable:
 @cache
 def speed_table() -> SpeedTable:
     """Load the shipped numbers for speed estimates."""
-    return SpeedTable(**load_config("speed.toml"))
+    data = load_config("speed.toml")
+    least, most = data["host_gb_s"]
+    return SpeedTable(**{**data, "host_gb_s": (least, most)})
 
 
 @cache

@@ -15,7 +15,6 @@ from serverctl.commands.options import cards_here, parse_screen, processor_alone
 from serverctl.config import load_server_config
 from serverctl.hardware.catalogue import Described, cards, imagine, plain_name, plain_names
 from serverctl.hardware.facts import Hardware
-from serverctl.models.model import SPOKEN
 from serverctl.plan.goal import Plan
 from serverctl.plan.show import limits_json
 from serverctl.plan.speed import Range, Speed, measured_speed, speed_of
@@ -284,7 +283,7 @@ def print_rows(console: "Console", rows: Sequence[Row]) -> None:
         servers = f"{len(plan.replicas)} x " if len(plan.replicas) > 1 else ""
         split = f" on {len(plan.gpus)}" if len(plan.gpus) > 1 else ""
         cells = [
-            row.machine.named, model, f"{servers}{SPOKEN[plan.precision]}{split}", f"{plan.context:,}",
+            row.machine.named, model, f"{servers}{plan.weights}{split}", f"{plan.context:,}",
             str(plan.settings.images or 0), str(speed.at_once), _said(speed.one), _said(speed.all_of_them),
             _said(speed.step_s),
         ]  # fmt: skip

@@ -136,7 +136,9 @@ _NAMES = frozenset({"architecture", "error", "flag", "model", "model_type", "mod
 def numbers(kind: Kind, text: str) -> dict[str, Any]:
     """The numbers and names in the evidence of a class."""
     if kind is Kind.FLAG:
-        return {"flags": text.split("unrecognized arguments:", 1)[-1].split()}
+        words = text.split("unrecognized arguments:", 1)[-1].split()
+        # argparse lists a flag's value, too.
+        return {"flags": [word for word in words if re.match(r"--?[A-Za-z]", word)] or words}
     matches = (match for pattern in _NUMBERS.get(kind.value, ()) if (match := pattern.search(text)))
     found = {name: _read(name, said) for match in matches for name, said in match.groupdict().items()}
     # vLLM rounds to hundredths of a GiB, so a small KV cache reads 0.0.

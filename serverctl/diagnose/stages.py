@@ -40,7 +40,7 @@ class Stage(IntEnum):
 #: What vLLM prints on the way; the groups of a text are entries of the report.
 _PRINTED = tuple(re.compile(text) for text in _START["printed"]["texts"])
 _NEW_START = re.compile(r"vLLM (?:API )?server version|\s*(?:█|▄).*version \d")
-_VERSION = re.compile(r"(?:vLLM (?:API )?server version|LLM engine \(v|\bversion)\s*v?(\d+\.\d+[\w.+-]*)")
+_VERSION = re.compile(r"(?:vLLM (?:API )?server version|LLM engine \(v|[█▄].*\bversion)\s*v?(\d+\.\d+[\w.+-]*)")
 #: vLLM's report every ten seconds, of one engine.
 _LOAD = re.compile(r"Running: (\d+) reqs?, Waiting: (\d+) reqs?,.{0,80}?KV cache usage: ([\d.]+)%")
 _PERCENT = re.compile(r"(\d{1,3})% ?(?:Completed|\|)")

@@ -187,8 +187,21 @@ def _from_folder(folder: Path) -> Model:
         raise UsageError(
             f"{folder} has no config.json, so it holds no model.", "Name the folder with the model's files."
         )
-    known = next((entry for entry in known_models() if entry.name.casefold() == folder.name.casefold()), None)
-    return _assemble(str(folder), _files_in(folder), f"{folder}/config.json", known, folder, folder.name)
+    files = _files_in(folder)
+    known = _known_in(folder, files["config.json"])
+    return _assemble(str(folder), files, f"{folder}/config.json", known, folder, folder.name)
+
+
+def _known_in(folder: Path, config: Mapping[str, Any]) -> Known | None:
+    """Return the known model in a folder, by the names that it bears; None if none is known.
+
+    These are the folder's name, the repository of a folder in the hub's cache (models--ORG--NAME/snapshots/REVISION),
+    and the name or path that transformers wrote into config.json.
+    """
+    parts = (part.removeprefix("models--").replace("--", "/") for part in folder.parts if part.startswith("models--"))
+    wrote = str(config.get("_name_or_path") or "").rstrip("/")
+    names = (folder.name, *parts, wrote, wrote.rsplit("/", 1)[-1])
+    return next((found for name in names if name and (found := _known(name)[0]) is not None), None)
 
 
 def _files_in(folder: Path) -> dict[str, Mapping[str, Any]]:

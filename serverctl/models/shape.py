@@ -213,13 +213,22 @@ def _size(entries: Mapping[str, Any], name: str, default: int | None = None) -> 
     return int(value)
 
 
+#: Entries of config.json with the number of experts: Qwen's, Mixtral's and gpt-oss's, DeepSeek's and GLM's.
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
+
+
 def _text_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> TextShape:
     heads = _size(text, "num_attention_heads")
     hidden = _size(text, "hidden_size")
-    experts = _size(text, "num_experts") if text.get("num_experts") else 0
+    many = next((name for name in _EXPERTS if text.get(name)), None)
+    experts = _size(text, many) if many else 0
     used = _size(text, "num_experts_per_tok", 1) if experts else 0
-    expert = _size(text, "moe_intermediate_size") if experts else 0
+    # Mixtral's experts are as wide as its intermediate_size.
+    width = "moe_intermediate_size" if text.get("moe_intermediate_size") else "intermediate_size"
+    expert = _size(text, width) if experts else 0
     shared = _size(text, "shared_expert_intermediate_size") if text.get("shared_expert_intermediate_size") else 0
+    if not shared and text.get("n_shared_experts"):
+        shared = _size(text, "n_shared_experts") * expert
     model_type = str(text.get("model_type") or config.get("model_type") or "")
     return TextShape(
         hidden=hidden,

@@ -82,6 +82,11 @@ def warnings_for(found: Candidate, group: Group, others: Collection[str] | None,
         yield f"Other programs use the card: only {share:.0%} of its memory is asked for."
     elif share is not None and free is not None and share > free:
         yield f"Your {share:.0%} of the card is more than is free now ({free:.0%}): vLLM will refuse to start."
+    if found.budget.offloaded:
+        yield (
+            f"{found.budget.offloaded / GIB:.1f} GiB of weights stay in main memory and are sent to the card for every "
+            "token: slow."
+        )
     yield from _slots(found)
     yield from _thoughts(found, tokens)
     text = found.context - (settings.images or 0) * tokens

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import chain, combinations, product
 from typing import TypeVar
 
+from foundation.errors import UsageError
 from serverctl.hardware.facts import Hardware
 from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.models.model import Model, Precision
@@ -243,6 +244,10 @@ def _smaller(model: Model, group: Group, task: Task) -> str:
 
 def _precisions(model: Model, group: Group, task: Task) -> list[tuple[Model, Precision]]:
     """Return the checkpoints and precisions to try, in order. A quantised repository is served as it is."""
+    if task.goal.overrides.get("dtype") == "float32":
+        if model.own_precision != "16-bit" or task.goal.overrides.get("quantization"):
+            raise UsageError("Quantised weights are not computed in float32.", "Leave out dtype or quantization.")
+        return [(model, "16-bit")]
     if model.own_precision != "16-bit":
         return [(model, model.own_precision)]
     if "quantization" in task.goal.overrides:

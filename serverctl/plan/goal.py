@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from serverctl.hardware.facts import Gpu, Vendor
-from serverctl.models.model import Model, Precision
+from serverctl.models.model import SPOKEN, Model, Precision
 from serverctl.plan.memory import Budget
 from serverctl.plan.settings import Settings
 
@@ -57,6 +57,12 @@ class Plan:
     extra: tuple[str, ...] = ()  # the user's own flags
     warnings: tuple[str, ...] = ()  # to read before the start
     notes: tuple[str, ...] = ()  # alternatives and expectations
+
+    @property
+    def weights(self) -> str:
+        """The precision of the weights in words."""
+        wide = self.settings.dtype == "float32" and self.precision == "16-bit"
+        return "32-bit" if wide else SPOKEN[self.precision]
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

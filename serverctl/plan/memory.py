@@ -38,6 +38,7 @@ class Budget:
     block: int  # tokens in one block
     states: int = 0  # additional blocks of each request for the states of a hybrid model
     measured: bool = False  # whether measurements of a real start replaced the estimates
+    offloaded: int = 0  # weights in main memory, which every token reads over PCIe
 
     @property
     def used(self) -> int:
@@ -140,22 +141,29 @@ def card_budget(
     stages = settings.pipeline_parallel_size or 1
     requested = math.ceil(total * (settings.gpu_memory_utilization or 0.92))
     weights = known.weights or _weights_per_card(model, precision, settings)
+    # Only the layers of the language model can stay in main memory.
+    fixed = model.vision_bytes + 2 * model.shape.text.embedding_parameters // parallel
+    asked = 0 if known.weights else round((settings.cpu_offload_gb or 0) * GIB)
+    offloaded = max(0, min(weights - fixed, asked))
+    weights -= offloaded
     context = known.context if known.context is not None else round(seeds.context_gib * GIB)
     seed = _activation_seed(model, parallel, seeds)
-    activations = known.activations or max(seed, _activation_formula(model, settings, total))
+    wide = 2 if settings.dtype == "float32" else 1
+    activations = known.activations or wide * max(seed, _activation_formula(model, settings, total))
     graphs = known.graphs if known.graphs is not None else round(seeds.graphs_gib * GIB)
     if settings.enforce_eager:
         graphs = 0
-    token = model.shape.text.kv_bytes_per_token(parallel, kv_element_bytes(settings.kv_cache_dtype)) // stages
-    block, states = _blocks(model.shape.text, parallel, kv_element_bytes(settings.kv_cache_dtype), CUDA_BLOCK)
+    element = kv_element_bytes(settings)
+    token = model.shape.text.kv_bytes_per_token(parallel, element) // stages
+    block, states = _blocks(model.shape.text, parallel, element, CUDA_BLOCK)
     if settings.spec_method == "mtp":
-        token += model.head_token_bytes(parallel, kv_element_bytes(settings.kv_cache_dtype))
+        token += model.head_token_bytes(parallel, element)
         weights += 0 if known.weights else model.head_bytes // parallel
     kv = requested - weights - context - activations - graphs
     if settings.kv_cache_memory_bytes is not None:  # vLLM then ignores the formula
         kv = settings.kv_cache_memory_bytes
     kept = measured is not None
-    return Budget(total, requested, weights, context, activations, graphs, kv, token, block, states, kept)
+    return Budget(total, requested, weights, context, activations, graphs, kv, token, block, states, kept, offloaded)
 
 
 def cpu_budget(model: Model, settings: Settings, free: int, table: ProcessorTable) -> Budget:
@@ -186,17 +194,19 @@ def _blocks(text: TextShape, parallel: int, element_bytes: int, least: int) -> t
     return block, 2 * math.ceil(text.linear.layers / text.attention_layers)
 
 
-def kv_element_bytes(kv_cache_dtype: str | None) -> int:
-    """Return the bytes of one number in the KV cache."""
-    return 1 if kv_cache_dtype and (kv_cache_dtype.startswith(("fp8", "int8"))) else 2
+def kv_element_bytes(settings: Settings) -> int:
+    """Return the bytes of one number in the KV cache: by default those of the computation."""
+    if (settings.kv_cache_dtype or "").startswith(("fp8", "int8")):
+        return 1
+    return 4 if settings.dtype == "float32" and settings.kv_cache_dtype in (None, "auto", "float32") else 2
 
 
 def _weights_per_card(model: Model, precision: Precision, settings: Settings) -> int:
     """Return the bytes of weights on one card. In data mode, each card holds the whole vision tower."""
     parallel = (settings.tensor_parallel_size or 1) * (settings.pipeline_parallel_size or 1)
-    whole = model.weight_bytes(precision)
+    whole = model.weight_bytes(precision) * (2 if settings.dtype == "float32" and precision == "16-bit" else 1)
     own = model.vision_bytes if parallel > 1 and settings.mm_encoder_tp_mode == "data" else 0
-    return max(0, (whole - own) // parallel + own - round((settings.cpu_offload_gb or 0) * GIB))
+    return (whole - own) // parallel + own
 
 
 def _activation_seed(model: Model, parallel: int, seeds: Seeds) -> int:

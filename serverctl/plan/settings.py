@@ -110,6 +110,11 @@ def _within(knob: Knob, value: Any) -> bool:
     return (knob.least is None or value >= knob.least) and (knob.most is None or value <= knob.most)
 
 
+#: Suffixes of whole numbers, as vLLM reads them, and whether a decimal point may stand before them: 25.6k, but 32K.
+_UNITS = {letter: (1000**power, True) for power, letter in enumerate("kmgt", 1)}
+_UNITS |= {letter: (1024**power, False) for power, letter in enumerate("KMGT", 1)}
+
+
 def _convert(kind: KnobKind, value: Any) -> Any:
     """Convert a value to a setting's kind; None if that is impossible."""
     if kind == "switch":
@@ -121,8 +126,13 @@ def _convert(kind: KnobKind, value: Any) -> Any:
         return None
     if kind == "text":
         return value if isinstance(value, str) and value and not value.startswith("-") else None
+    text = str(value).replace("_", "")
+    if kind == "int" and (unit := _UNITS.get(text[-1:])) is not None:  # as vLLM reads them
+        text = text[:-1] if unit[1] or text[:-1].isdigit() else ""
+    else:
+        unit = (1, True)
     try:
-        number = float(str(value).replace("_", ""))
+        number = float(text) * unit[0]
     except ValueError:
         return None
     if kind == "float":

@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from serverctl.hardware.facts import GIB, Hardware
-from serverctl.models.model import SPOKEN
 from serverctl.plan.goal import Plan
 from serverctl.plan.memory import Budget
 from serverctl.plan.render import Command
@@ -137,7 +136,7 @@ def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardw
     from rich.table import Table
     from rich.text import Text
 
-    what = f"{SPOKEN[plan.precision]} weights, on {_where(plan, hardware)} (preset {plan.preset})"
+    what = f"{plan.weights} weights, on {_where(plan, hardware)} (preset {plan.preset})"
     console.print(f"[bold]{escape(plan.model.name)}[/bold], {escape(what)}")
     width = max(20, min(72, console.width - 4))
     pieces = [(text, colour) for text, colour, _ in bar(plan.budget, width)]

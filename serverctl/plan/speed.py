@@ -42,6 +42,7 @@ class SpeedTable:
     least_seconds_a_layer: float
     seconds_a_layer: float
     least_share_of_compute: float
+    host_gb_s: tuple[float, float]  # PCIe, at least and at most
     computed_per_image_token: float
     text_tokens: int
     answer_tokens: int
@@ -69,18 +70,23 @@ def bytes_a_token(model: Model, settings: Settings, budget: Budget, requests: in
     """
     stages = settings.pipeline_parallel_size or 1
     weights = max(1, budget.weights - model.vision_bytes) * stages
+    return weights * _share_read(model, requests)
+
+
+def _share_read(model: Model, requests: int) -> float:
+    """Return the share of the language model's weights that one token of each request reads: not all experts."""
     text = model.shape.text
     if not text.experts:
-        return weights
+        return 1.0
     dense = text.embedding_parameters + text.layers * 2 * text.hidden * (text.heads + text.kv_heads) * text.head_dim
     whole = text.embedding_parameters + text.block_parameters
     used = min(1.0, requests * text.experts_used / text.experts)
-    return weights * (dense + (whole - dense) * used) / whole
+    return (dense + (whole - dense) * used) / whole
 
 
 def most_tokens_a_second(model: Model, settings: Settings, budget: Budget, gpu: Gpu) -> float | None:
     """Return the upper bound in tokens/s for one request, from the bandwidth; None if unknown or with speculation."""
-    if gpu.bandwidth_gb_s is None or settings.spec_method is not None:
+    if gpu.bandwidth_gb_s is None or settings.spec_method is not None or budget.offloaded:
         return None
     return gpu.bandwidth_gb_s * 1e9 / bytes_a_token(model, settings, budget)
 
@@ -98,7 +104,10 @@ def speed_of(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> Speed:
     if not plan.gpus or plan.gpus[0].bandwidth_gb_s is None or settings.spec_method is not None:
         return speed
     layers = model.shape.text.layers
-    launch = Range(table.least_seconds_a_layer * layers, table.seconds_a_layer * layers)
+    # Offloaded weights are sent to the card for every step.
+    sent = plan.budget.offloaded * (settings.pipeline_parallel_size or 1)
+    slow, fast = (sent / (rate * 1e9) for rate in table.host_gb_s)
+    launch = Range(table.least_seconds_a_layer * layers + fast, table.seconds_a_layer * layers + slow)
     alone, together = (_seconds_a_token(plan, launch, request, requests) for requests in (1, held))
     one, everybody = alone.per(1), together.per(held)
     prompt = _prompt_seconds(plan, table, image)
@@ -151,9 +160,9 @@ def _prompt_seconds(plan: Plan, table: SpeedTable, image: int) -> Range | None:
     if rate is None:
         return None
     text, vision = plan.model.shape.text, plan.model.shape.vision
-    used = text.experts_used / text.experts if text.experts else 1.0
     tokens = image * table.computed_per_image_token or table.text_tokens
-    operations = 2 * text.block_parameters * used * tokens
+    idle = text.expert_parameters * (1 - text.experts_used / text.experts) if text.experts else 0
+    operations = 2 * (text.block_parameters - idle) * tokens
     if vision is not None:
         operations += 2 * vision.parameters * image * vision.merge**2
     fastest = operations / (rate * 1e12 * len(plan.gpus))

@@ -40,8 +40,7 @@ _BY_FLAG |= {".".join((flag, *path)): name for flag, paths in _IN_JSON.items() f
 def absorbed(goal: Goal) -> Goal:
     """Return the goal with user flags turned into settings where possible.
 
-    Otherwise the plan would use other numbers than the server. Values that cannot be parsed (such as vLLM's notation
-    32k) are passed on unchanged.
+    Otherwise the plan would use other numbers than the server. Values that cannot be parsed are passed on unchanged.
     """
     kept: list[str] = []
     values: dict[str, Any] = {}

@@ -149,7 +149,7 @@ def test_numbers_of_the_evidence_are_read() -> None:
     assert by_kind["MAX_LEN"] == {"max_model_len": 300000, "most": 262144}
     assert by_kind["TENSOR_PARALLEL"] == {"heads": 16, "cards": 3}
     assert by_kind["TOO_FEW_GPUS"] == {"wanted": 4, "has": 2}
-    assert by_kind["FLAG"] == {"flags": ["--swap-space", "4"]}
+    assert by_kind["FLAG"] == {"flags": ["--swap-space"]}, "a flag's value is no flag"
     assert by_kind["FLAG_VALUE"] == {"flag": "--dtype"}
     assert by_kind["TRITON_SMEM"] == {"needed_bytes": 98304, "has_bytes": 65536}
     assert by_kind["IMPORT"] == {}

@@ -136,3 +136,10 @@ def test_slots_that_do_not_suit_the_cache_are_told_though_nothing_failed(
     text = capsys.readouterr().out
     assert what in text
     assert remedy in text
+
+
+def test_nccls_version_is_not_vllms(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "vllm.log"
+    lines = ("node:1:1 [0] NCCL INFO NCCL version 2.27.5+cuda12.9", "Initializing a V1 LLM engine (v0.32.0)")
+    file.write_text("\n".join(lines), encoding="utf-8")
+    assert diagnosis(capsys, file)["report"]["version"] == "0.32.0"

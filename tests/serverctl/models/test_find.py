@@ -391,3 +391,17 @@ def test_a_folder_named_from_where_we_are_is_the_same_to_a_server_that_runs_else
     assert whole_name("mine") == str(tmp_path / "mine")
     assert whole_name("MAI-UI-8B") == "MAI-UI-8B"
     assert whole_name("a\0b") == "a\0b"
+
+
+@pytest.mark.parametrize(
+    ("folder", "wrote"),
+    [
+        ("Qwen3-VL-2B-Instruct", ""), ("mine", "Qwen/Qwen3-VL-2B-Instruct"), ("mine", "/data/Qwen3-VL-2B-Instruct/"),
+        ("models--Qwen--Qwen3-VL-2B-Instruct/snapshots/abc", ""), ("Qwen3-VL-2B-Instruct-FP8", ""),
+    ],
+)  # fmt: skip
+def test_a_folder_of_a_known_model_is_planned_as_its_name(tmp_path: Path, folder: str, wrote: str) -> None:
+    model = find_model(str(write(tmp_path / folder, config__json={**CONFIG, "_name_or_path": wrote})))
+    named = find_model("Qwen3-VL-2B-Instruct")
+    assert (model.family, model.history_images) == (named.family, named.history_images) == ("qwen3-vl", 5)
+    assert find_model(str(write(tmp_path / "unknown", config__json=CONFIG))).history_images == 3

@@ -1,14 +1,17 @@
 """`mai-server plan --compare`: cards, models and presets side by side, with speeds and costs that can be checked."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from planning import plan
+from planning import find_model, plan
 
+from foundation.configs import load_config
 from foundation.errors import UsageError
 from serverctl.commands.plan import main
+from serverctl.models.shape import read_shape
 from serverctl.plan.speed import bytes_a_token, speed_of
 from serverctl.planning import speed_table
 
@@ -227,3 +230,28 @@ def test_the_table_says_what_is_measured_and_what_is_not(capsys: pytest.CaptureF
 def test_what_cannot_be_compared_is_said(words: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         main([*words, "--model", "MAI-UI-2B"])
+
+
+def test_weights_in_main_memory_make_a_token_slower_by_what_pcie_carries() -> None:
+    """Of 8B at most 12.9 GiB can be offloaded: at 50 GB/s that alone is 0.28 s a token."""
+    made = plan("t4", "MAI-UI-8B", overrides={"cpu_offload_gb": 100.0, "quantization": "none"})
+    assert made.budget.offloaded == pytest.approx(12.94 * 1024**3, rel=0.01)
+    speed = speed_of(made, speed_table(), SCREEN)
+    assert speed.one is not None
+    assert speed.one.high < 50e9 / made.budget.offloaded < 3.7
+    assert any("stay in main memory" in text for text in made.warnings)
+    assert not any("tokens/s at the very most" in text for text in made.notes)
+
+
+@pytest.mark.parametrize("entries", [{"num_local_experts": 128}, {"n_routed_experts": 128}, {"num_experts": 128}])
+def test_only_the_experts_that_a_token_uses_are_read(entries: dict[str, int]) -> None:
+    """Qwen3-VL-30B-A3B: of 28.99e9 parameters in experts a sixteenth, and everything else but the tower."""
+    config = load_config("models/shapes/qwen3-vl-30b-a3b.json")
+    text = {name: value for name, value in config["text_config"].items() if name != "num_experts"} | entries
+    shape = read_shape({**config, "text_config": text}, "a test")
+    model = replace(find_model("Qwen3-VL-30B-A3B-Instruct"), shape=shape)
+    made = plan("h200", "Qwen3-VL-30B-A3B-Instruct")
+    read = bytes_a_token(model, made.settings, made.budget)
+    experts = 28_991_029_248
+    dense = shape.parameters - experts - shape.vision.parameters if shape.vision else 0
+    assert read == pytest.approx(2 * (dense + experts * 8 / 128), rel=0.01)

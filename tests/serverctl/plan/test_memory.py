@@ -175,7 +175,22 @@ def test_weights_in_main_memory_leave_room_on_every_card_and_never_more_than_all
     two = card_budget(model, "16-bit", Settings(cpu_offload_gb=4, tensor_parallel_size=2), 24 * GIB, SEEDS)
     assert one.weights == model.weight_bytes("16-bit") - 4 * GIB
     assert two.weights == model.weight_bytes("16-bit") // 2 - 4 * GIB
-    assert card_budget(model, "16-bit", Settings(cpu_offload_gb=1000), 24 * GIB, SEEDS).weights == 0
+    whole = card_budget(model, "16-bit", Settings(cpu_offload_gb=1000), 24 * GIB, SEEDS)
+    # The vision tower and twice 151,936 x 4,096 embeddings stay on the card: 1.07 + 2.32 GiB of 16.33.
+    assert whole.weights == model.vision_bytes + 2 * 2 * 151_936 * 4096
+    assert whole.offloaded == model.weight_bytes("16-bit") - whole.weights
+
+
+def test_float32_doubles_weights_activations_and_kv_cache() -> None:
+    """2B: 2,127,532,032 parameters x 4 bytes; 2 x 28 layers x 8 heads x 128 x 4 bytes = 224 KiB a token."""
+    model = find_model("MAI-UI-2B")
+    wide = card_budget(model, "16-bit", Settings(dtype="float32"), 40 * GIB, SEEDS)
+    assert (wide.weights, wide.token) == (2_127_532_032 * 4, 224 * 1024)
+    assert wide.activations == 2 * card_budget(model, "16-bit", Settings(), 40 * GIB, SEEDS).activations
+    assert (
+        card_budget(model, "16-bit", Settings(dtype="float32", kv_cache_dtype="fp8"), 40 * GIB, SEEDS).token
+        == 56 * 1024
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from planning import CPU, NEW, OLD, command, flags, plan
 from foundation.errors import MaiError, UsageError
 from serverctl.plan.goal import Goal
 from serverctl.plan.render import render
-from serverctl.plan.settings import KNOBS
+from serverctl.plan.settings import KNOBS, parse_assignments
 from serverctl.plan.user_flags import absorbed, check_extra
 from serverctl.vllm.capabilities import snapshot
 
@@ -176,14 +176,14 @@ class TestSettings:
     @pytest.mark.parametrize(
         "extra",
         [
-            ("--max-model-len", "32k"),
+            ("--max-model-len", "32.5K"),
             ("--max-model-len",),
             ("--gpu-memory-utilization", "2"),
             ("--enforce-eager=1",),
             ("--limit-mm-per-prompt", "{"),
             ("--mm-processor-kwargs", '{"max_pixels": "many", "fps": 1}'),
             ("--mm-processor-kwargs", '{"fps": 1}'),
-            ("--kv-cache-memory-bytes", "4G"),
+            ("--kv-cache-memory-bytes", "4Gi"),
         ],
     )
     def test_what_cannot_be_read_is_left_as_it_is(self, extra: tuple[str, ...]) -> None:
@@ -258,3 +258,17 @@ def test_a_value_in_another_spelling_that_vllm_takes_is_passed_on(extra: tuple[s
 def test_a_value_that_a_plugin_brings_is_passed_on() -> None:
     made = plan("l40s", overrides={"reasoning_parser": "mine"}, extra=("--reasoning-parser-plugin", "mine.py"))
     assert "mine" in command(made).flags
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("4K", 4096), ("32k", 32_000), ("25.6k", 25_600), ("32_768", 32_768), ("1M", 1_048_576), ("auto", "auto")],
+)
+@pytest.mark.parametrize("form", ["flag", "setting"])
+def test_suffixes_of_numbers_are_read_as_vllm_reads_them(text: str, number: object, form: str) -> None:
+    goal = (
+        Goal(extra=("--max-model-len", text))
+        if form == "flag"
+        else Goal(overrides=parse_assignments([f"max_model_len={text}"]))
+    )
+    assert absorbed(goal).overrides["max_model_len"] == number
