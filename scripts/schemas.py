@@ -24,8 +24,16 @@ from agent.events.run_events import SCHEMA, Event, ModelInUse, RunStarted
 from agent.families.base import Call, ParseFailure
 from agent.record.records import ACTION_SCHEMA, ActionJson, TokensRecord, ViewportRecord, action_forms
 from agent.record.run_record import ChangeRecord, ModelRecord, RunRecord
-from agent.record.step_record import AnswerPartsRecord, CallRecord, ElementRecord, FailureRecord, StepRecord
+from agent.record.step_record import (
+    AnswerPartsRecord,
+    CallRecord,
+    DescribedRecord,
+    ElementRecord,
+    FailureRecord,
+    StepRecord,
+)
 from agent.screen.encode import EncodedImage
+from agent.screen.nearby import Described
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, Usage
 from foundation.errors import ExitStatus
@@ -43,7 +51,7 @@ class SentImage(BaseModel):
 #: What values of an event become in JSON.
 _FORMS: dict[Any, Any] = {
     EncodedImage: SentImage, Viewport: ViewportRecord, Usage: TokensRecord, ParseFailure: FailureRecord,
-    Call: CallRecord, Change: ChangeRecord, Element: ElementRecord, ModelInUse: ModelRecord,
+    Call: CallRecord, Change: ChangeRecord, Described: DescribedRecord, Element: ElementRecord, ModelInUse: ModelRecord,
     Answer: AnswerPartsRecord, ExitStatus: int, DesktopPoint: tuple[float, float],
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from agent.events.run_events import SCHEMA, Event, ModelInUse, RunStarted
 from agent.families.base import Call, ParseFailure
 from agent.safety.naming import Aim
 from agent.screen.encode import EncodedImage
+from agent.screen.nearby import Described
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, ToolCall, Usage
 
@@ -62,6 +63,14 @@ def _plain(value: Any) -> Any:
             box = _plain(value.box)
             told = {"role": role, "name": name or label, "states": sorted(value.states), "window": value.window}
             return told | {"box": box, "words": value.words}
+        case Described(element, alike, near):
+            return _plain(element) | {
+                "app": element.app,
+                "alike": alike,
+                "source": element.source,
+                "label": element.label,
+                "near": [*near],
+            }
         case Call(name, arguments):
             return {"name": name, "arguments": dict(arguments)}
         case Answer(content, reasoning, tool_calls):

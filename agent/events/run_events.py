@@ -18,6 +18,7 @@ from agent.families.base import Call, ParseFailure
 from agent.safety.naming import Aim
 from agent.safety.policy import PersonAnswer
 from agent.screen.encode import EncodedImage
+from agent.screen.nearby import Described
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, Usage
 from foundation.errors import ExitStatus
@@ -268,6 +269,7 @@ class Acted(RunEvent):
         elements: what it hit, as it stood before, where that is known: at both ends of a drag.
         index: which of the step's actions.
         aim: what it went to, where that is known.
+        described: the element that it went to, of the outline before it, where that is known.
     """
 
     step: int
@@ -280,6 +282,7 @@ class Acted(RunEvent):
     elements: tuple[Element, ...] = field(default=(), kw_only=True)
     index: int = field(default=0, kw_only=True)
     aim: Aim = field(default=Aim(), kw_only=True)
+    described: Described | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,10 +210,12 @@ class Part:
     Args:
         goal: what to do; `Toggle` clicks only what does not stand so already.
         window: the window that gets it: a title, where "*" stands for any text, or an application; "" for the front.
+        near: texts beside, above or around the target that tell it from others of its name; one must be there.
     """
 
     goal: "Open | Press | Click | Toggle | Type | Scroll | Wait | Close"
     window: str = ""
+    near: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class Thing(_Model):
     name: str = ""
     role: str = ""
     window: str = Field("", alias="in")
+    near: list[str] = []
 
     @model_validator(mode="after")
     def _says_something(self) -> "Thing":
@@ -114,10 +115,11 @@ class Step(_Model):
             return Part(Open(self.open))
         if (clicked := self.click) is not None:
             goal = Toggle(clicked.target, clicked.to == "on") if clicked.to else None
-            return Part(goal or Click(clicked.target, clicked.button, clicked.count))
+            return Part(goal or Click(clicked.target, clicked.button, clicked.count), near=tuple(clicked.near))
         if (typed := self.type) is not None:
             into = typed.into.target if typed.into is not None else None
-            return Part(Type(typed.text, into, typed.replace), typed.window)
+            near = tuple(typed.into.near) if typed.into is not None else ()
+            return Part(Type(typed.text, into, typed.replace), typed.window, near)
         if self.press is not None:
             return Part(Press(chord(self.press.keys)), self.press.window)
         if self.scroll is not None:

@@ -16,7 +16,7 @@ from agent.literal.vocabulary.lexicon import letters_of
 from agent.recipes.recipe import VERSION, Recipe
 from agent.record.read import Bundle
 from agent.record.redactor import MASK, Redactor
-from agent.record.step_record import ActionRecord, ElementRecord
+from agent.record.step_record import ActionRecord, DescribedRecord, ElementRecord
 from foundation.errors import UsageError
 
 _CONTAINERS = role_group("containers")
@@ -25,10 +25,16 @@ _SWITCHES = frozenset({"check box", "switch", "toggle switch", "check menu item"
 _FIELDS = frozenset(
     {"text", "entry", "password text", "terminal", "document text", "paragraph", "editbar", "spin button"}
 )
+#: Roles whose own name is often their value.
+_VALUES = role_group("values")
 #: Settings that follow from others, or only remember where a window was, are told by receipts; these are not expected.
 _MOST_EXPECTED = 12
-#: A title's part before its last dash, and after its first one: a document's name.
-_LAST, _FIRST = re.compile(r"^.+(?= [-–—] )", re.DOTALL), re.compile(r"(?<= [-–—] ).+$", re.DOTALL)
+#: The application's part of a title, after its last dash or before its first one; the rest is a document's name.
+_PARTS = (
+    re.compile(r".+ (?P<dash>[-–—]) (?P<name>.+)", re.DOTALL),
+    re.compile(r"(?P<name>.+?) (?P<dash>[-–—])( .*)?", re.DOTALL),
+)
+_PATTERNS = ("* {dash} {name}", "{name} {dash}*")
 _Json = dict[str, Any]
 
 
@@ -42,14 +48,18 @@ class _Deed:
 
     @property
     def element(self) -> ElementRecord | None:
-        """What it hit."""
-        return next(reversed(self.record.elements), None)
+        """What it went to, as the outline tells it; as the hit test does, where its name is another one."""
+        hit, told = next(reversed(self.record.elements), None), self.record.described
+        if hit is None or hit.role in _CONTAINERS - _FIELDS or not hit.name:
+            return told or hit
+        return told if told is not None and told.name == hit.name else hit
 
     @property
     def window(self) -> str:
         """Its window, as recipes name it."""
-        title = (self.element.window if self.element is not None else "") or self.record.aim.window
-        return window_name(title, self.record.aim.app)
+        element, aim = self.element, self.record.aim
+        app = self.record.described.app if element is self.record.described and self.record.described else aim.app
+        return window_name((element.window if element is not None else "") or aim.window, app or aim.app)
 
 
 def recipe_of(bundle: Bundle, parameters: Mapping[str, str]) -> Recipe:
@@ -77,13 +87,11 @@ def recipe_of(bundle: Bundle, parameters: Mapping[str, str]) -> Recipe:
 def window_name(title: str, app: str) -> str:
     """Return how a recipe names a window: its title without a document's name, or its application if it has none."""
     application = letters_of(app)
-    for pattern, name in (
-        (_LAST.sub("*", title), _LAST.sub("", title)),
-        (_FIRST.sub("*", title), _FIRST.sub("", title)),
-    ):
-        letters = letters_of(name)
-        if name != title and letters and application and (letters in application or application in letters):
-            return pattern
+    for parts, pattern in zip(_PARTS, _PATTERNS, strict=True):
+        found = parts.fullmatch(title)
+        letters = letters_of(found["name"]) if found else ""
+        if found and letters and application and (letters in application or application in letters):
+            return pattern.format(**found.groupdict())
     return title.removeprefix("*") or app
 
 
@@ -177,25 +185,22 @@ def _field(deed: _Deed) -> _Json:
     element = deed.element
     if element is None or element.role not in _FIELDS:
         return _in(deed.window)
-    return {"into": _named(deed, element)}
-
-
-def _named(deed: _Deed, element: ElementRecord) -> _Json:
-    name = {"name": element.name} if element.name else {}
-    return {**name, "role": element.role, **_in(deed.window)}
+    return {"into": _thing(deed)}
 
 
 def _thing(deed: _Deed) -> _Json:
-    """Return the target of a click. Raises UsageError if it has no name."""
+    """Return the target. Raises UsageError if it has no name, or nothing tells it from others of its name."""
     element = deed.element
-    if element is not None and element.role in _FIELDS:
-        return _named(deed, element)
-    if element is not None and element.role not in _CONTAINERS and element.name:
-        return _named(deed, element)
-    read = next(iter(deed.record.aim.names), "")
-    if not (found := re.fullmatch(r"“([^“”]+)”", read)):
+    if element is None or not (element.name or element.role in _FIELDS) or element.role in _CONTAINERS - _FIELDS:
         raise _cannot(deed.number, deed.record, "clicks something without a name")
-    return {"name": re.sub(r"…$", "*", found[1]), **_in(deed.window)}
+    told = element if isinstance(element, DescribedRecord) else DescribedRecord()
+    called = (element.role in _VALUES and told.label) or element.name
+    name = {"name": re.sub(r"…$", "*", called)} if called else {}
+    role = {"role": element.role} if told.source != "words" else {}
+    if told.alike > 1 and not told.near and "focused" not in element.states:
+        raise _cannot(deed.number, deed.record, f"is about one of {told.alike} things that are called alike")
+    near = {"near": told.near} if told.alike > 1 and told.near else {}
+    return {**name, **role, **_in(deed.window), **near}
 
 
 def _wanted_state(deed: _Deed) -> _Json:

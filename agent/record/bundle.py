@@ -183,7 +183,9 @@ class Recorder:
 
     def _acted(self, event: events.Acted, told: Json) -> None:
         action = self._action(event.index)
-        action |= {name: told[name] for name in ("executed", "dry_run", "detail", "error", "aim", "elements")}
+        action |= {
+            name: told[name] for name in ("executed", "dry_run", "detail", "error", "aim", "elements", "described")
+        }
         action["fate"] = _fate_of(event, action["fate"])
         if (action["approval"] or {}).get("instead") is None:
             _place_at_pointer(action["target"], told["target"])

@@ -46,6 +46,24 @@ class ElementRecord(Record):
         return Element(0, self.role, self.name, self.box.region, states=frozenset(self.states), window=self.window)
 
 
+class DescribedRecord(ElementRecord):
+    """The element that an action went to, as the outline of the screen told it.
+
+    Args:
+        app: the class of its application.
+        alike: how many elements of its window had its role and name.
+        near: the texts beside, above and around it that the others did not have.
+        source: how it was found: tree, words or both.
+        label: the text of its label.
+    """
+
+    app: Text = ""
+    alike: int = 1
+    source: Text = ""
+    label: Text = ""
+    near: list[Text] = []
+
+
 class AimRecord(Record):
     """What an action went to.
 
@@ -116,6 +134,7 @@ class ActionRecord(Record):
     Args:
         aim: what it went to, where that is known; of what was carried out, where the person changed it.
         elements: what it hit, as it stood before, where that is known: at both ends of a drag.
+        described: what it went to, of the outline before it, so that a recipe finds it again.
         action: as the model wrote it, in its own coordinates.
         grid: width and height of the model's coordinates, and where they begin unless at 0, for actions with points.
         target: the same in desktop units.
@@ -137,6 +156,7 @@ class ActionRecord(Record):
     target_image: Text | None = None
     elements: list[ElementRecord] = []
     aim: AimRecord = Field(default_factory=AimRecord)
+    described: DescribedRecord | None = None
     fate: Text | None = None
 
     @property

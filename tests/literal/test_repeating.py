@@ -177,3 +177,17 @@ def test_a_dry_run_tells_the_steps_and_ends_where_nothing_more_can_be_known():
     replies = follow(screen(save()), stays=True, notes=[Note("dry_run")])
     assert replies[-1].arguments["action"] == "answer"
     assert WINDOW.title in replies[0].thought
+
+
+@pytest.mark.parametrize(("row", "at"), [("Bread", 0), ("Milk", 1), ("Eggs", None)])
+def test_of_several_of_one_name_the_text_beside_tells_which(row, at):
+    rows = [
+        one
+        for y, name in ((200, "Bread"), (300, "Milk"))
+        for one in (element("label", name, x=200, y=y), save(x=400, y=y))
+    ]
+    replies = follow(screen(*rows), stays=True, parts=[Part(SAVE.goal, near=(row,))])
+    clicks = [call_of(one)["coordinate"] for one in replies if one.arguments["action"] == "click"]
+    assert clicks == ([[450, 210 + 100 * at]] if at is not None else [])
+    alone = follow(screen(*rows[2:]), stays=True, parts=[Part(SAVE.goal, near=("Bread",))])
+    assert "click" not in actions(alone)

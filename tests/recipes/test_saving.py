@@ -22,6 +22,10 @@ def act(target, *elements, names=(), window="Notes", app="Notes.py", field=None,
     return {"target": target, "elements": list(elements), "aim": aim, "executed": True, "fate": "done"} | more
 
 
+def described(role, name="", app="Notes.py", source="both", **more):
+    return element(role, name) | {"app": app, "source": source} | more
+
+
 def click(*elements, point=(200, 60), **more):
     return act({"type": "click", "point": list(point), "button": "left", "count": 1}, *elements, **more)
 
@@ -55,9 +59,28 @@ INTO = {"role": "text", "in": "Notes"}
     [
         ([act({"type": "open", "name": "mousepad"})], [{"open": "mousepad"}]),
         ([click(BUTTON)], [{"click": {"name": "Add", "role": "push button", "in": "Notes"}}]),
-        # Only the words there are known: in a list, and where no tree tells anything.
-        ([click(element("tree"), names=["“Adwaita-dark”"])], [{"click": {"name": "Adwaita-dark", "in": "Notes"}}]),
-        ([click(names=["“A long na…”"])], [{"click": {"name": "A long na*", "in": "Notes"}}]),
+        # The hit test only knows the list, the outline knows the row.
+        (
+            [click(element("tree"), described=described("table cell", "Adwaita-dark"))],
+            [{"click": {"name": "Adwaita-dark", "role": "table cell", "in": "Notes"}}],
+        ),
+        (
+            [click(described=described("label", "Adwaita-dark", source="words"))],
+            [{"click": {"name": "Adwaita-dark", "in": "Notes"}}],
+        ),
+        (
+            [click(described=described("check box", "A long na…"))],
+            [{"click": {"name": "A long na*", "role": "check box", "in": "Notes", "to": "on"}}],
+        ),
+        (
+            [click(described=described("combo box", "None", label="Icon type"))],
+            [{"click": {"name": "Icon type", "role": "combo box", "in": "Notes"}}],
+        ),
+        # What tells it from others of its name is kept.
+        (
+            [click(BUTTON, described=described("push button", "Add", alike=2, near=["Bread"]))],
+            [{"click": {"name": "Add", "role": "push button", "in": "Notes", "near": ["Bread"]}}],
+        ),
         (
             [click(element("check box", "Dark", states=["focusable"]))],
             [{"click": {"name": "Dark", "role": "check box", "in": "Notes", "to": "on"}}],
@@ -108,6 +131,8 @@ def test_what_was_done_becomes_steps(actions, steps):
     ("run", "words"),
     [
         (bundle(click(names=[""])), "Step 1 of the run cannot be saved: it clicks something without a name"),
+        (bundle(click(described=described("push button", "Add", alike=2))), "about one of 2 things that are called"),
+        (bundle(click(names=["“Words”"])), "Step 1 .* clicks something without a name"),
         (bundle(click(element("panel", "x"))), "Step 1 .* clicks something without a name"),
         (bundle(key("enter"), act(DRAG)), "Step 2 .* is no step of a recipe"),
         (bundle(key("enter"), outcome="gave_up"), "was not done"),
@@ -152,7 +177,8 @@ def test_a_masked_text_is_asked_for_each_time():
     [
         ("Untitled 1 - Mousepad", "Mousepad", "* - Mousepad"),
         ("*~/a - b.txt - Mousepad", "Mousepad", "* - Mousepad"),
-        ("Terminal - root@x: ~", "Xfce4-terminal", "Terminal - *"),
+        ("Terminal - root@x: ~", "Xfce4-terminal", "Terminal -*"),
+        ("Terminal -", "Xfce4-terminal", "Terminal -*"),
         ("Page — Chromium", "chromium", "* — Chromium"),
         ("Appearance", "Xfce4-appearance-settings", "Appearance"),
         ("one - two", "Other", "one - two"),

@@ -17,6 +17,7 @@ from agent.literal.find.finder import Found, without_twins
 from agent.literal.find.scene import CLICKABLE, FIELDS, TEXTS
 from agent.literal.goals import Click, Close, Expected, Open, Part, Press, Repeat, Scroll, Target, Toggle, Type, Wait
 from agent.literal.language.wording import describe_goal, describe_target
+from agent.screen.nearby import near as texts_near
 from agent.screen.outline import Element, ShownWindow
 
 #: Waits for a target or a window that is not there yet, and seconds of each.
@@ -79,11 +80,11 @@ def _do(now: Now, part: Part, *, last: bool) -> Pursuit:
             yield Step(f"Wait {seconds:g} s.", {"action": "wait", "seconds": seconds}, main=True)
             return Done(f"I waited {seconds:g} s", verified=False)
         case Click():
-            return (yield from _click(now, part.goal, last=last))
+            return (yield from _click(now, part.goal, part.near, last=last))
         case Toggle():
-            return (yield from _toggle(now, part.goal))
+            return (yield from _toggle(now, part.goal, part.near))
         case Type(into=Target()):
-            return (yield from _type_into(now, part.goal))
+            return (yield from _type_into(now, part.goal, part.near))
     window = yield from _in_front(now, part.window)
     if isinstance(window, Stuck):
         return window
@@ -118,8 +119,8 @@ def _shown(now: Now, attempt: Move, last: bool) -> Pursuit:
     )
 
 
-def _click(now: Now, goal: Click, *, last: bool) -> Pursuit:
-    found = yield from _find(now, goal.target)
+def _click(now: Now, goal: Click, near: Sequence[str], *, last: bool) -> Pursuit:
+    found = yield from _find(now, goal.target, near)
     if isinstance(found, Stuck):
         return found
     action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
@@ -128,9 +129,9 @@ def _click(now: Now, goal: Click, *, last: bool) -> Pursuit:
     return (yield from _shown(now, attempt, last))
 
 
-def _toggle(now: Now, goal: Toggle) -> Pursuit:
+def _toggle(now: Now, goal: Toggle, near: Sequence[str]) -> Pursuit:
     """Click a switch unless it stands as wanted; check that it does."""
-    found = yield from _find(now, goal.target)
+    found = yield from _find(now, goal.target, near)
     if isinstance(found, Stuck):
         return found
     if is_on(found) is goal.on:
@@ -138,7 +139,7 @@ def _toggle(now: Now, goal: Toggle) -> Pursuit:
     attempt = yield now.click(f"{state_of(found)}: click it.", found)
 
     def switched() -> Done | None:
-        there = [one for one in _matching(now, goal.target) if is_on(one) is goal.on]
+        there = [one for one in _near(now, _matching(now, goal.target), near) if is_on(one) is goal.on]
         return Done(state_of(there[0])) if there else None
 
     done = yield from until(switched, "It stands as before: wait.", 3, 0.5)
@@ -147,10 +148,10 @@ def _toggle(now: Now, goal: Toggle) -> Pursuit:
     return done or Stuck(attempt.failure or "it does not change when it is clicked")
 
 
-def _type_into(now: Now, goal: Type) -> Pursuit:
+def _type_into(now: Now, goal: Type, near: Sequence[str]) -> Pursuit:
     """Focus a field unless it has the focus, and type into it."""
     assert goal.into is not None
-    found = yield from _find(now, goal.into, FIELDS | {"spin button", "combo box"})
+    found = yield from _find(now, goal.into, near, FIELDS | {"spin button", "combo box"})
     if isinstance(found, Stuck):
         return found
     if "focused" not in found.states:
@@ -158,12 +159,14 @@ def _type_into(now: Now, goal: Type) -> Pursuit:
     return (yield from type_text(now, Type(goal.text, None, goal.replace)))
 
 
-def _find(now: Now, target: Target, roles: frozenset[str] = frozenset()) -> Steps[Element | Stuck]:
+def _find(
+    now: Now, target: Target, near: Sequence[str] = (), roles: frozenset[str] = frozenset()
+) -> Steps[Element | Stuck]:
     """Return the element that a target means, after waiting for it and scrolling to it."""
     search = Search(now, target)
     waited, raised = 0, False
     while True:
-        there = _matching(now, target, roles)
+        there = _near(now, _matching(now, target, roles), near)
         shown = [one for one in there if "offscreen" not in one.states]
         sure = _apart([one for one in shown if now.finder.believes(one)])
         if len(sure) == 1 and "disabled" not in sure[0].states:
@@ -216,6 +219,17 @@ def _matching(now: Now, target: Target, roles: frozenset[str] = frozenset()) -> 
         return [one for one in inside if any(_is_same(text, name) for text in _texts(one) for name in names)]
     nameless = [one for one in inside if not one.name.strip() and ("editable" in one.states or one.role not in FIELDS)]
     return [one for one in nameless if "focused" in one.states] or nameless
+
+
+def _near(now: Now, elements: list[Element], near: Sequence[str]) -> list[Element]:
+    """Return the elements that have one of these texts beside, above or around them; all if there are no such texts."""
+    if not near:
+        return elements
+    wanted = {" ".join(name.split()).casefold() for text in near for name in now.names.of(text)}
+    return [
+        one for one in elements
+        if any(" ".join(text.split()).casefold() in wanted for text in texts_near(now.scene.elements, one))
+    ]  # fmt: skip
 
 
 def _texts(element: Element) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from functools import partial
 from agent.core.actions import (
     ENDING,
     TOUCHING,
+    TYPING,
     Action,
     AskUser,
     ButtonDown,
@@ -43,7 +44,8 @@ from agent.safety.addresses import facts_of
 from agent.safety.naming import Aim, aim_of, named
 from agent.safety.sentence import Sentence
 from agent.safety.situation import UNKNOWN, Situation
-from agent.screen.outline import Element
+from agent.screen.nearby import Described, described_at, described_field
+from agent.screen.outline import Element, Outline
 from agent.screen.settle import CELL, Settled, unchanged
 from foundation.errors import MaiError
 
@@ -266,7 +268,7 @@ class Performer:
         done, target = turn.done, attempt.target
         told = partial(
             Acted, turn.step, target, dry_run=not self._context.hand.touches, elements=attempt.elements,
-            index=attempt.index, aim=attempt.aim,
+            index=attempt.index, aim=attempt.aim, described=_described(turn.seen.outline, target, attempt.aim),
         )  # fmt: skip
         acted = await self._act(target, told, named(target, attempt.aim), done, turn.emit)
         if attempt.judged is not None:  # later actions are judged by it, too
@@ -346,3 +348,11 @@ class Performer:
         if isinstance(action, Wait) and not acted.dry_run:
             await self._race(asyncio.sleep(action.seconds))
         return await self._race(self._observing.call(self._observer().watch, rule, lambda: stop.stopped))
+
+
+def _described(outline: Outline | None, target: Action[DesktopPoint], aim: Aim) -> Described | None:
+    """Return what an action goes to, of the outline before it: the element at its point, or the field for its text."""
+    if isinstance(target, TYPING):
+        return described_field(outline, aim.field)
+    points = points_of(target)
+    return described_at(outline, points[-1]) if points else None

@@ -1,0 +1,124 @@
+"""Describes an element so that it can be told from others of its name: by the texts beside, above and around it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent.core.geometry import DesktopPoint, Region
+from agent.core.roles import role_group
+from agent.screen.outline import Element, Outline
+
+_CONTAINERS = role_group("containers")
+_FIELDS = role_group("texts")
+_ITEMS = role_group("menu items")
+_ROWS = role_group("rows")
+#: Roles whose text says what is beside it. A button's own text says nothing about another one.
+_SPEAKING = frozenset(
+    {"label", "heading", "static", "caption", "check box", "radio button", "section", "paragraph", ""}
+)
+#: Longest text that describes something else, in characters.
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An element that an action went to.
+
+    Args:
+        element: the element, as it stood before the action.
+        alike: how many elements of its window have its role and name, itself included.
+        near: the texts beside, above and around it that the others do not have.
+    """
+
+    element: Element
+    alike: int = 1
+    near: tuple[str, ...] = ()
+
+
+def described_at(outline: Outline | None, point: DesktopPoint) -> Described | None:
+    """Return the element at a point, or else the words there; None if there is neither."""
+    if outline is None:
+        return None
+    around = [one for one in outline.elements if _is_there(one) and one.box.contains(point)]
+    items = [one for one in around if one.role in _ITEMS]  # an open menu covers all else
+    found = min(items or around, key=lambda one: one.box.width * one.box.height, default=None)
+    if found is None:  # nothing but words, where no tree tells anything
+        read = [one for one in outline.elements if one.source == "words" and one.box.contains(point)]
+        found = min(read, key=lambda one: one.box.width * one.box.height, default=None)
+    if found is not None and not (found.name or found.label) and found.role in _ROWS:
+        named = [one for one in around if one.id == found.parent and one.role in _ROWS and one.name]
+        found = next(iter(named), found)  # a cell's picture is a cell of its own
+    return described(outline, found) if found is not None else None
+
+
+def described_field(outline: Outline | None, box: Region | None) -> Described | None:
+    """Return the field at a box, or else the one with the focus; None if that is not known."""
+    fields = [one for one in outline.elements if one.role in _FIELDS] if outline is not None else []
+    found = [one for one in fields if one.box == box] or [one for one in fields if "focused" in one.states]
+    return described(outline, found[0]) if outline is not None and len(found) == 1 else None
+
+
+def described(outline: Outline, element: Element) -> Described:
+    """Describe an element."""
+    own = _key(element)
+    others = [
+        one for one in outline.elements
+        if _key(one) == own and (one.box.left, one.box.top) != (element.box.left, element.box.top)
+        and (one.source == "words") is (element.source == "words")
+    ]  # fmt: skip
+    shared = {text for other in others for text in near(outline.elements, other)}
+    apart = tuple(text for text in near(outline.elements, element) if text not in shared)
+    return Described(element, 1 + len(others), apart)
+
+
+def near(elements: Sequence[Element], element: Element) -> tuple[str, ...]:
+    """Return the texts beside, above and around an element that are not its own."""
+    window = [one for one in elements if (one.window, one.app) == (element.window, element.app)]
+    texts = [one for one in window if one.role in _SPEAKING and one.source != "words" and one.id != element.id]
+    found = (_beside(texts, element), _above(texts, element), *_around(elements, element))
+    own = {element.name, element.label}
+    return tuple(dict.fromkeys(text[:_LONGEST] for text in found if text and text not in own))
+
+
+def _beside(texts: Sequence[Element], element: Element) -> str:
+    """Return the nearest text in the same row."""
+    box, middle = element.box, element.box.top + element.box.height / 2
+    row = [one for one in texts if one.box.top <= middle < one.box.top + one.box.height]
+
+    def gap(one: Element) -> int:
+        return max(one.box.left - box.left - box.width, box.left - one.box.left - one.box.width)
+
+    return min(row, key=gap).name if row else ""
+
+
+def _above(texts: Sequence[Element], element: Element) -> str:
+    """Return the nearest text above that is not right or left of the element."""
+    box = element.box
+    over = [
+        one
+        for one in texts
+        if one.box.top + one.box.height <= box.top + 4
+        and one.box.left < box.left + box.width
+        and box.left < one.box.left + one.box.width
+    ]
+    return max(over, key=lambda one: one.box.top).name if over else ""
+
+
+def _around(elements: Sequence[Element], element: Element) -> Iterator[str]:
+    """Yield the names of what it is in."""
+    by_id = {one.id: one for one in elements}
+    seen = {element.id}
+    while element.parent is not None and element.parent not in seen and element.parent in by_id:
+        element = by_id[element.parent]
+        seen.add(element.id)
+        yield element.name
+
+
+def _is_there(element: Element) -> bool:
+    return (
+        element.source != "words" and element.trusted and element.role not in _CONTAINERS
+        and "offscreen" not in element.states
+    )  # fmt: skip
+
+
+def _key(element: Element) -> tuple[str, str, str, str]:
+    return element.role, element.name or element.label, element.window, element.app
