@@ -102,6 +102,7 @@ class InputHistory:
     _typed: _Typed = field(default_factory=lambda: _Typed(None))
     _here: _Here = field(default_factory=_Here)
     _launcher: bool = False
+    _exporting: bool = False  # an export of secrets was chosen, and nothing saved or cancelled since
     _copied: bool = False  # this run copied the clipboard's content
     _own: dict[Hashable, str] = field(default_factory=dict)  # titles of the windows whose whole text is the run's own
     _met: set[Hashable] = field(default_factory=set)
@@ -155,6 +156,8 @@ class InputHistory:
             "text was lost": place is not None and self._lost[place.app] >= _MUCH,
             "all is replaced": here.all_selected and _replaces(action, seen),
             "own clipboard": self._copied,
+            "secrets come out": self._exporting,
+            "something stands there": typing and _enters(action) and (not seen.read or bool((seen.sent or "").strip())),
             "a form": place is not None and self._page == (window, place.title) and len(self._filled) > 1,
             "unseen choice": typing and here.menu and _chooses(action, seen) and not self._left_menu(seen),
             "launcher": typing and self._launcher,
@@ -207,6 +210,8 @@ class InputHistory:
         self._fill(action, seen, window)
         if self._here.window != window:
             self._here = _Here(window)
+        if keys & {"enter", "kp_enter", "space"}:
+            self._choose(seen)
         here, app = self._here, seen.focused.app if seen.focused else ""
         if not (here.aimed and keys and keys <= _MODIFIERS):
             here.aimed = ""
@@ -257,7 +262,9 @@ class InputHistory:
             covered = min(here.credit, size) if "backspace" in plain_keys else 0
             here.credit -= covered
             taken = size - covered
-        elif "ctrl" in keys and plain_keys & ({"x", "k", "d", "u", "l", "y"} if _may_be_text(seen) else {"x"}):
+        elif "ctrl" in keys and plain_keys & (
+            {"x", "k", "d", "u", "l", "y"} if _may_be_text(seen) and not is_page(seen.focused) else {"x"}
+        ):
             taken = _LINE
         if plain_keys & _NAVIGATING:
             here.credit = 0
@@ -270,6 +277,7 @@ class InputHistory:
         if not isinstance(action, Click | LongPress | Drag):
             return
         said = (seen.words, *(one.name for one in seen.elements))
+        self._choose(seen)
         text = any(takes_text(one) for one in seen.elements)
         pressed = isinstance(action, Click) and action.button == "left"
         on_menu = any(one.role == "menu" for one in seen.elements)
@@ -288,6 +296,13 @@ class InputHistory:
             here.selected = _WORD if action.count == 2 else _LINE
         elif isinstance(action, Drag) and (text or not seen.elements):
             here.selected = _LINE
+
+    def _choose(self, seen: Situation) -> None:
+        """Note whether what was pressed begins an export of secrets, or ends it as every other button does."""
+        if _says("exports secrets", (seen.words, *(one.name for one in seen.elements))):
+            self._exporting = True
+        elif any(one.role == "push button" for one in seen.elements):
+            self._exporting = False
 
     def _saved(self, app: str) -> None:
         self._saving = app

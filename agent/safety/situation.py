@@ -25,6 +25,7 @@ Fact: TypeAlias = Literal[
     "a link",  # it hits a link, which leads to a page
     "a button",  # it presses a button, a menu item, or something drawn like one
     "drawn as a button",  # the words there are centred in a small area of their own
+    "drawn apart",  # the letters of its caption are drawn apart, or below each other
     "nameless",  # it presses a button whose name is unknown
     "in your words",  # the user's instruction names what is pressed
     "in your words, with its object",  # and something else that the instruction names is visible there
@@ -34,6 +35,9 @@ Fact: TypeAlias = Literal[
     "a switch",  # it hits a check box, a switch or the like, which submits nothing
     "a row",  # it goes to an item of a list, table or tree, or an icon; a drag ends there
     "a value",  # it goes to a slider, a combo box or the like, which wheel and arrows change
+    "something stands there",  # the field that Enter submits is not empty, or cannot be read
+    "secrets come out",  # an export of secrets was chosen just before
+    "replaces text",  # the dialog finds and replaces words of a text
     "own clipboard",  # the run itself copied or cut the clipboard's content
     "unread field",  # Enter submits a field whose content cannot be read
     "in pieces",  # the run wrote it in several pieces, or by other keys

@@ -10,7 +10,7 @@ from agent.core.geometry import DesktopPoint, Region
 from agent.core.roles import role_group
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.text import spelled
-from agent.safety.words import plain, shipped_words
+from agent.safety.words import is_drawn_apart, plain, shipped_words
 from agent.screen.outline import Element
 from foundation.configs import load_config
 
@@ -31,6 +31,7 @@ _CORNER, _TITLE_BAR = 56, 48
 _OF_ROLES: frozenset[Fact] = frozenset(
     {"a text", "one line", "a long text", "a search", "a menu's title", "a switch", "a link", "a row", "a value"}
 )
+_PICTURES = frozenset({"image", "icon", "canvas", "link"})
 _PRESSING = frozenset({"enter", "kp_enter", "space"})
 #: Most height of a button in a page, in pixels; a taller element is a container.
 _TALLEST_BUTTON = 120
@@ -43,6 +44,10 @@ _LEAST_READ, _ALIKE = 3, 0.6
 def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situation) -> set[Fact]:
     """Return the facts that follow from the target of an action."""
     found: set[Fact] = set(facts_of_focus(seen))
+    if place is not None and place.dialog and not is_page(place) and shipped_words("replaces text").found(place.title):
+        found.add("replaces text")
+    if any(map(is_drawn_apart, (seen.words, *(one.name for one in seen.elements)))):
+        found.add("drawn apart")
     if seen.elements and all(one.role in _SWITCHES for one in seen.elements):
         found.add("a switch")
     if seen.elements and all(one.role == "link" for one in seen.elements):
@@ -127,12 +132,23 @@ def named_elements(place: Place | None, seen: Situation, *, typing: bool) -> Ite
 def _pressed(place: Place | None, seen: Situation) -> set[Fact]:
     if any(one.role in _BUTTONS for one in seen.elements):
         return {"a button"} if any(map(str.strip, captions(seen, typing=False))) else {"a button", "nameless"}
+    if is_page(place) and _is_picture(seen):
+        return {"a button", "nameless"}
     drawn = "drawn as a button" in seen.facts and not (place is not None and place.backdrop)
     if not drawn or not (is_page(place) or all(one.role in _SILENT for one in seen.elements)):
         return set()
     if seen.words.strip():
         return {"a button"}
     return {"a button", "nameless"} if place is not None and place.dialog else set()
+
+
+def _is_picture(seen: Situation) -> bool:
+    """Whether a small element of a page shows a picture without any words, which may say anything."""
+    element = seen.elements[-1] if seen.elements else None
+    if element is None or seen.words.strip() or element.box.height > _TALLEST_BUTTON or takes_text(element):
+        return False
+    shows = element.role in _PICTURES or "clickable" in element.states
+    return shows and not any((one.name or one.label).strip() for one in seen.elements)
 
 
 def captions(seen: Situation, *, typing: bool) -> list[str]:

@@ -29,6 +29,10 @@ _MOST_WORDS = 4
 _NUMBER = re.compile(r"\d+[^\W\d]{0,3}\d*")
 #: Allowed signs beside numbers and letters: those of calculators, players and lists, but no pictures.
 _SIGNS = re.compile(r"[\w\s!-/:-@\[-`{-~×÷−√±°…·•«»‹›←→↑↓⋮☰]+")
+#: Letters drawn apart, or one a line: words whose letters nobody reads as a word but a person.
+_APART = re.compile(
+    r"(?<![^\W\d_])(?:[^\W\d_\u3040-\u30ff\u3400-\u9fff]\s){3,}[^\W\d_\u3040-\u30ff\u3400-\u9fff](?!\w)"
+)
 #: The shortcut that a menu shows beside an item.
 _CHORD = re.compile(r"(?:\s+|^)(?:(?:ctrl|strg|alt|shift|super|umschalt|maj|mayus|meta)\s?\+\s?)+\S+$|\s+f\d{1,2}$")
 
@@ -37,6 +41,16 @@ def plain(text: str) -> str:
     """Return the text without case, accents and marks, for comparisons."""
     folded = unicodedata.normalize("NFKD", text.casefold().translate(_PLAIN))
     return "".join(char for char in folded if not unicodedata.combining(char))
+
+
+def is_drawn_apart(text: str) -> bool:
+    """Whether a caption has words whose letters are drawn apart, or below each other."""
+    return _APART.search(text) is not None
+
+
+def _joined(text: str) -> str:
+    """Join the letters that are drawn apart; wider gaps stay between words."""
+    return _APART.sub(lambda found: re.sub(r"\s", "", found[0]), text)
 
 
 class WordList:
@@ -99,7 +113,7 @@ def shipped_words(name: str) -> WordList:
 
 
 def _readings(text: str) -> Iterator[str]:
-    seen = {plain(one) for one in readings(text[:_LONGEST])}
+    seen = {plain(_joined(one)) for one in readings(text[:_LONGEST])}
     yield from seen | {_MNEMONIC.sub("", one) for one in seen}
 
 

@@ -227,3 +227,30 @@ def test_what_was_judged_when_it_was_typed_is_not_judged_again_unless_it_changed
     for stands, asks in (("sudo ls", False), ("sudo ls /", True)):
         seen = replace(empty, typed=stands, sent=stands)
         assert (SHIPPED.question(keys("enter"), history.judge(keys("enter"), seen, "w")) is not None) is asks
+
+
+def test_saving_after_an_export_of_secrets_asks_until_a_button_ends_it() -> None:
+    for between, asks in ((None, True), ("Cancel", False)):
+        run = Run(Place("Firefox", "Passwords - Mozilla Firefox"))
+        for name in filter(None, ("Export Passwords…", between)):
+            run.elements = (Element(3, "push button", name, FIELD.box),)
+            run.does(Click(POINT))
+        run.place, run.elements = Place("Firefox", "Save As", dialog=True), (FIELD,)
+        assert ("secrets come out" in run.does("enter")) is asks
+
+
+def test_ctrl_d_takes_nothing_out_of_a_page() -> None:
+    page = Place("Firefox", "Weather - Mozilla Firefox")
+    assert not Run(page).is_asked_about("ctrl+d")
+    assert "text was lost" not in Run(page).does("ctrl+d", "ctrl+s")
+
+
+def test_a_picture_in_a_page_without_any_words_is_a_button_that_nothing_names() -> None:
+    page = Place("Firefox", "News - Mozilla Firefox")
+    for role, name, asks in (
+        ("image", "", True),
+        ("link", "", True),
+        ("image", "A cat", False),
+        ("section", "", False),
+    ):
+        assert Run(page, Element(3, role, name, FIELD.box)).is_asked_about(Click(POINT)) is asks, (role, name)

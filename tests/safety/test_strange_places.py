@@ -51,7 +51,7 @@ def test_a_row_that_is_called_by_a_deed_and_an_amount_of_money_asks(name: str, a
 def test_enter_in_a_field_for_an_amount_or_where_one_trades_asks() -> None:
     page = Place("Firefox", "Savings - Mozilla Firefox")
     assert _asks(TypeText("500\n"), page, "entry", "Betrag")
-    assert not _asks(TypeText("500\n"), page, "entry", "Postleitzahl")
+    assert not _asks(TypeText("500"), page, "entry", "Betrag")
     assert _asks(PressKeys(("enter",)), Place("Firefox", "Trade Republic - Mozilla Firefox"), "entry", "Shares")
 
 

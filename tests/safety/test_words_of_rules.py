@@ -10,7 +10,7 @@ from agent.core.actions import Click, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region
 from agent.safety.policy import Policy
 from agent.safety.situation import Place, Situation
-from agent.safety.words import WordList, shipped_words
+from agent.safety.words import WordList, is_drawn_apart, shipped_words
 from agent.screen.outline import Element
 from foundation.configs import load_config
 
@@ -112,3 +112,14 @@ def test_a_slash_stands_between_words_of_which_any_may_stand_there() -> None:
     assert [words.found(one) for one in ("Empty Bin", "empty some bin", "Add user now", "Add user", "trash")] == [
         True, False, True, False, False,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["D e l e t e", "D\nE\nL\nE\nT\nE", "d e l e t e   a c c o u n t"])
+def test_letters_that_are_drawn_apart_are_joined_before_they_are_judged(text: str) -> None:
+    assert is_drawn_apart(text)
+    assert shipped_words("loses data").found(text)
+
+
+@pytest.mark.parametrize("text", ["Delete", "A B", "x = 1", "1 2 3 4 5", "保 存 す る", "Sort A to Z"])
+def test_single_letters_and_signs_are_not_letters_drawn_apart(text: str) -> None:
+    assert not is_drawn_apart(text)

@@ -50,6 +50,7 @@ _CONDITIONS: dict[str, frozenset[str]] = {
     "keys": frozenset({"key", "hold"}),
     "patterns": frozenset({"type", "open", "visit", "call_tool"}),
     "windows": _ON_DESKTOP,
+    "elsewhere": _ON_DESKTOP,
     "words": _POINTING,
     "says": _POINTING,
     "unlisted": frozenset({"press"}),
@@ -95,6 +96,7 @@ class Rule(PolicyPart):
     keys: Some[Chord] = ()  # chords; all keys of at least one are pressed
     patterns: Patterns = ()  # searched in the typed text, or the application's or tool's name
     windows: Patterns = ()  # searched in the class and title of the target window
+    elsewhere: Patterns = ()  # found in the class of no target window; titles do not count, because pages choose them
     words: Patterns = ()  # searched in the words at the target and the names of the elements there
     elements: Patterns = ()  # searched in the target element's role and name: push button Save
     buttons: Some[Button] = ()
@@ -154,6 +156,8 @@ class Rule(PolicyPart):
         places = (situation.focused,) if typing else (situation.under, situation.origin)
         placed = any(self._is_in(place) for place in places if place is not None)
         if self.windows and ("windows" if typing else "places") not in lost and not placed:
+            return False
+        if self.elsewhere and any(found(one, place.app) for one in self.elsewhere for place in places if place):
             return False
         said = (situation.words, *_names(situation, typing=typing))
         unread = bool(lost & ({"elements"} if typing else {"elements", "words"}))
