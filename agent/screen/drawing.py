@@ -12,6 +12,8 @@ from agent.screen.outline import Element
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    from agent.screen.ocr import Box
+
 
 #: In pixels of the image, from its top left.
 Place: TypeAlias = tuple[float, float]
@@ -35,6 +37,15 @@ def mark(image: "Image", places: Sequence[Place], radius: int, width: int) -> No
     for x, y in places:
         for reach, colour, wide in ((radius + 1, "white", width + 2), (radius, _COLOUR, width)):
             pen.ellipse((x - reach, y - reach, x + reach, y + reach), outline=colour, width=wide)
+
+
+def frame(image: "Image", box: "Box", width: int) -> None:
+    """Draw a frame around a box."""
+    from PIL import ImageDraw
+
+    pen = ImageDraw.Draw(image)
+    for reach, colour, wide in ((width + 1, "white", width + 2), (width, _COLOUR, width)):
+        pen.rectangle((box.left - reach, box.top - reach, box.right + reach, box.bottom + reach), None, colour, wide)
 
 
 def crop_around(image: "Image", place: Place, width: int, height: int) -> tuple["Image", tuple[int, int]]:

@@ -15,8 +15,9 @@ from PIL import Image
 from rich.segment import Segment
 from stubs.terminal import Bench, run_screen, shown
 
-from agent.core.actions import Click, Drag, TypeText
+from agent.core.actions import Click, Drag, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
+from agent.screen.encode import encode
 from agent.tui.pictures import terminal
 from agent.tui.pictures.cells import GREYS, PARTS, CellImage, characters, drawn
 from agent.tui.pictures.crop import Shot, picture
@@ -218,7 +219,42 @@ def test_an_action_without_a_point_is_shown_in_the_window_that_it_goes_to() -> N
 def test_what_is_typed_is_shown_at_the_field_that_gets_it() -> None:
     row = a_row(target=TypeText("hello"), about=Region(100, 50, 400, 200), spot=Region(300, 100, 80, 20))
     shot = picture(row, 2.0, whole=False, across=200)
-    assert shot is not None and shot.image.size == (200, 100) and shot.places == ((100, 50),)
+    assert shot is not None and shot.image.size == (200, 100) and not shot.places
+    assert shot.field == (108, 68, 188, 88)
+    wide = picture(row, 2.0, whole=False, across=320)
+    assert wide is not None and wide.field == (212, 86, 292, 106)  # the window's title is in sight, too
+
+
+def test_in_a_large_field_the_last_line_that_is_written_is_in_sight() -> None:
+    page = Image.new("RGB", (960, 540), (250, 250, 250))
+    page.paste((20, 20, 20), (110, 420, 200, 432))
+    row = a_row(target=TypeText("hello"), about=Region(100, 60, 700, 460), spot=Region(100, 90, 700, 430))
+    row.data = encode(page, "png", 85).data
+    shot = picture(row, 2.0, whole=False, across=200)
+    assert shot is not None and shot.image.size == (200, 100)
+    assert shot.image.convert("L").getextrema()[0] < 60
+    row.data = encode(Image.new("RGB", (960, 540), (250, 250, 250)), "png", 85).data
+    empty = picture(row, 2.0, whole=False, across=200)
+    assert empty is not None and empty.field == (12, 66 - 30, 200, 100)  # from the title on
+
+
+def test_of_a_large_window_without_a_known_field_the_title_is_shown() -> None:
+    row = a_row(target=PressKeys(("ctrl", "s")), about=Region(100, 60, 800, 460))
+    shot = picture(row, 2.0, whole=False, across=200)
+    assert shot is not None and shot.image.size == (480, 240) and not shot.whole
+
+
+@pytest.mark.usefixtures("in_cells")
+@pytest.mark.parametrize(("size", "is_drawn"), [((80, 24), True), ((80, 14), False), ((140, 40), True)])
+async def test_where_a_picture_would_be_too_small_there_are_words(
+    bench: Bench, size: tuple[int, int], is_drawn: bool
+) -> None:
+    async with bench.app().run_test(size=size) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, Click(DesktopPoint(480.0, 270.0))))
+        await pilot.pause()
+        detail = run_screen(pilot).detail
+        assert detail.query_one(Picture).display is is_drawn
+        assert is_drawn or detail.query_one("#scroll").size.height >= detail.size.height - 1
 
 
 @pytest.mark.parametrize("about", [None, Region(2000, 50, 400, 200), Region(-500, -500, 400, 400)])

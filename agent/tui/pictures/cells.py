@@ -2,6 +2,7 @@
 
 from functools import cache
 from itertools import groupby
+from math import ceil
 from typing import NamedTuple, TypeAlias
 
 from rich.color import Color
@@ -59,7 +60,7 @@ def characters(cells: Cells) -> str:
 
 
 def drawn(shot: Shot, columns: int, rows: int, cells: Cells, *, greys: bool = False) -> list[list[Cell]]:
-    """The picture in this many cells, row by row, with a frame around the last target; `greys` for 16 colours.
+    """The picture in this many cells, row by row, with a frame around its last target or field; `greys` for 16 colours.
 
     The parts of a cell are split in the middle of the colour channel that varies most, and each side gets its mean: an
     edge stays an edge.
@@ -94,19 +95,24 @@ def drawn(shot: Shot, columns: int, rows: int, cells: Cells, *, greys: bool = Fa
     for place in places[:-1]:
         _mark(grid, *place, "●", greys)
     for x, y in places[-1:]:
-        _frame(grid, x, y, greys)
+        _frame(grid, x - _HALF_WIDTH, y - 1, x + _HALF_WIDTH, y + 1, greys)
+    if (field := shot.field) is not None:
+        wide, high = columns / shot.image.width, rows / shot.image.height
+        left, top = max(0, int(field.left * wide) - 1), max(0, int(field.top * high) - 1)
+        right, bottom = min(columns - 1, ceil(field.right * wide)), min(rows - 1, ceil(field.bottom * high))
+        _frame(grid, left, top, right, bottom, greys)
     return grid
 
 
-def _frame(grid: list[list[Cell]], x: int, y: int, greys: bool) -> None:
-    left, right = x - _HALF_WIDTH, x + _HALF_WIDTH
-    for row, corners in ((y - 1, "┏┓"), (y + 1, "┗┛")):
+def _frame(grid: list[list[Cell]], left: int, top: int, right: int, bottom: int, greys: bool) -> None:
+    for row, corners in ((top, "┏┓"), (bottom, "┗┛")):
         for column in range(left + 1, right):
             _mark(grid, column, row, "━", greys)
         _mark(grid, left, row, corners[0], greys)
         _mark(grid, right, row, corners[1], greys)
-    _mark(grid, left, y, "┃", greys)
-    _mark(grid, right, y, "┃", greys)
+    for row in range(top + 1, bottom):
+        _mark(grid, left, row, "┃", greys)
+        _mark(grid, right, row, "┃", greys)
 
 
 def _mark(grid: list[list[Cell]], x: int, y: int, char: str, greys: bool) -> None:

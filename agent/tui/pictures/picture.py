@@ -15,6 +15,8 @@ from agent.tui.view import Row
 _PIXELS_A_CELL, _LEAST_ACROSS = 6.5, 150
 #: Pixels of the screenshot for each pixel of the terminal: letters of 10 points stay readable.
 _SMALLER = 1.2
+#: Columns and rows below which nothing is recognised: words say more there.
+LEAST = (20, 8)
 _setting: list[str] = []  # what the settings file says
 
 
@@ -79,11 +81,12 @@ class Picture(Container):
 
     def _show(self) -> None:
         row, (width, height) = self._row, self.size
-        if row is None or (row.image is None and row.data is None) or not pictures_wanted():
+        unseen = row is None or (row.image is None and row.data is None) or not pictures_wanted()
+        if row is None or unseen or width < LEAST[0] or height < LEAST[1]:
             self._show_shot(None)
             return
         shown = (id(row), row.image, row.target, row.about, row.spot, self._whole, self.size)
-        if self.is_attached and width >= 4 and height >= 2 and shown != self._shown:
+        if self.is_attached and shown != self._shown:
             a_cell = _PIXELS_A_CELL if issubclass(image_widget(), CellImage) else cell_size()[0] * _SMALLER
             across = max(_LEAST_ACROSS, min(SHARP, round(width * a_cell)))
             aspect = width * self._cell[0] / (height * self._cell[1])

@@ -10,13 +10,19 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from agent.core.actions import AskUser, to_json
-from agent.tui.pictures.picture import Picture, pictures_wanted
+from agent.tui.pictures.picture import LEAST, Picture, pictures_wanted
 from agent.tui.view import Row
 from foundation.foreign_text import harmless
 
 _PAGES = ("thought", "answer", "details")
 #: The order of the stages in the details; what they mean is in docs/architecture.md.
 _STAGES = ("capture", "fit", "encode", "prompt", "ttft", "model", "parse", "map", "act", "settle")
+
+
+#: The share of the height that the words get beside a picture, and their fewest and most lines, as in the styles below.
+_WORDS, _FEWEST, _MOST = 0.3, 4, 10
+#: Lines of words beside a picture that would be too small otherwise.
+_TIGHT = 2
 
 
 class Detail(Vertical):
@@ -30,7 +36,11 @@ class Detail(Vertical):
         &.-nothing > Picture { display: none; }
         &.-nothing > #pages { display: none; }
         &.-nothing > #scroll, &.-wordy > #scroll { height: 1fr; max-height: 100%; }
+        &.-tight > #scroll { height: 2; min-height: 2; }
+        &.-wordy > #scroll { height: 1fr; }
+        &.-wordy > Picture { display: none; }
         &.-whole > #scroll { display: none; }
+        &.-whole > Picture { display: block; }
     }
     """
     page: reactive[int] = reactive(0)
@@ -50,7 +60,15 @@ class Detail(Vertical):
             yield Static(id="words")
 
     def on_mount(self) -> None:
-        self.set_class(not pictures_wanted(), "-wordy")
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        """Give the room to the words where a picture would be too small even beside few of them."""
+        width, height = self.size
+        words = min(_MOST, max(_FEWEST, round(height * _WORDS)))
+        small = width < LEAST[0] or height - _TIGHT - 1 < LEAST[1]
+        self.set_class(not pictures_wanted() or small, "-wordy")
+        self.set_class(height - words - 1 < LEAST[1], "-tight")
 
     def show(self, row: Row | None, pictured: Row | None = None) -> None:
         """Show a row, again if it changed; `pictured` is the row with the screenshot if that is another one."""
