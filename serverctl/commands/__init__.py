@@ -6,6 +6,8 @@ COMMANDS = {
     "install": "make an environment with the right vLLM for this machine",
     "up": "start a server and wait until it answers",
     "status": "what a server is doing: stage, memory, load, cache hits, latency",
+    "watch": "the same, again every second (status --watch)",
+    "check": "the checklist of a server that goes into production, answered point by point",
     "logs": "a server's log",
     "down": "stop a server and everything it started",
     "doctor": "say what this machine has and lacks for serving",

@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
         "mai-server doctor",
         description="Look at everything that serving a model needs: cards, driver, memory, disk, vLLM, settings, "
         "servers.",
-        epilog="exit status: 0 a model can be served here, 3 something is lacking",
+        epilog="exit status: 0 a model is or can be served here, 3 something is lacking",
     )
     parser.add_argument("--model", metavar="NAME", help="whose files to look at (default: all that are served here)")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -47,7 +47,8 @@ def main(arguments: list[str]) -> int:
     else:
         for finding in findings:
             put(f"{'ok     ' if finding.ok else 'LACKING'}  {finding.name:<10}{finding.detail}")
-    return ExitStatus.DONE if all(finding.ok for finding in findings) else ExitStatus.ENVIRONMENT
+    serves = options.model is None and any(current_state(Folder(name)).is_ready for name in control.ordered_names())
+    return ExitStatus.DONE if serves or all(finding.ok for finding in findings) else ExitStatus.ENVIRONMENT
 
 
 def look(model: str | None = None) -> Iterator[Finding]:

@@ -12,11 +12,25 @@ from serverctl.load.client import Endpoint, find_endpoint
 KEY_VARIABLE = "MAI_AGENT_API_KEY"
 
 
+def add_foreign(parser: argparse.ArgumentParser) -> None:
+    """--endpoint and --key: a server that is not ours."""
+    parser.add_argument("--endpoint", metavar="URL", help="a server that somebody else started: 10.0.0.7:8000")
+    parser.add_argument(
+        "--key", "--api-key", dest="api_key", metavar="KEY", help=f"its key (better: in the variable {KEY_VARIABLE})"
+    )
+
+
+def foreign_address(options: argparse.Namespace) -> tuple[str, str]:
+    """Return the base URL and the key of `add_foreign`. Raises UsageError."""
+    url = normalize_url(options.endpoint)
+    return url, options.api_key or os.environ.get(KEY_VARIABLE) or _key_of_ours(url)
+
+
 def add_target(parser: argparse.ArgumentParser) -> None:
     """--endpoint, --api-key and --model."""
     group = parser.add_argument_group("server (default: the one that `mai-server up` started)").add_argument
     group("--endpoint", metavar="URL", help="an OpenAI-compatible endpoint, for example 127.0.0.1:8000")
-    group("--api-key", metavar="KEY", help=f"its key (better: in the variable {KEY_VARIABLE})")
+    group("--api-key", "--key", metavar="KEY", help=f"its key (better: in the variable {KEY_VARIABLE})")
     group("--model", metavar="NAME", help="the served model (default: the one the endpoint serves)")
 
 

@@ -1,17 +1,19 @@
 """`mai-server status`: what a server is doing, in numbers of its own."""
 
+import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 from foundation.command_line import Parser
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
+from serverctl.commands.endpoint_options import add_foreign, foreign_address
 from serverctl.load.metrics import Latency, ServerMetrics
 from serverctl.process import control
 from serverctl.process.state import LIVE, Folder, State
-from serverctl.watch import Look, Watch
+from serverctl.watch import ForeignWatch, Look, Watch
 
 
 def main(arguments: list[str]) -> int:
@@ -25,14 +27,15 @@ def main(arguments: list[str]) -> int:
         "  mai-server status --watch\n  mai-server status --json | python3 -m json.tool",
     )
     parser.add_argument("--name", default=None, help="only this server")
+    add_foreign(parser)
     parser.add_argument("--watch", action="store_true", help="show it again every second until Ctrl-C")
     parser.add_argument("--json", action="store_true", help="print JSON (with --watch: a line a second)")
     options = parser.parse_args(arguments)
+    look_at = _looking(options)
     if options.watch and not options.json:
-        return _watch(options.name)
-    watches: dict[str, Watch] = {}
+        return _watch(look_at)
     while True:
-        looks = look_at_all(options.name, watches)
+        looks = look_at()
         if options.json:
             documents = [_look_json(look) for look in looks]
             document = documents[0] if len(documents) == 1 else documents
@@ -44,6 +47,15 @@ def main(arguments: list[str]) -> int:
             ready = any(look.state.is_ready for look in looks)
             return ExitStatus.DONE if ready else ExitStatus.NOT_DONE
         time.sleep(1)
+
+
+def _looking(options: argparse.Namespace) -> Callable[[], list[Look]]:
+    """Return what looks at the servers that a command line means, each time that it is called."""
+    if options.endpoint is not None:
+        watch = ForeignWatch(*foreign_address(options))
+        return lambda: [watch.look()]
+    watches: dict[str, Watch] = {}
+    return lambda: look_at_all(options.name, watches)
 
 
 def look_at_all(name: str | None, watches: dict[str, Watch]) -> list[Look]:
@@ -128,7 +140,7 @@ def lines_of(look: Look) -> list[str]:
 
 
 def _phase(state: State) -> str:
-    since = state.ready_at if state.is_ready else state.started
+    since = state.ready_at if state.phase == "ready" else state.since or state.started
     if since is None or state.phase not in LIVE:
         return state.phase
     return f"{state.phase} for {_span(time.time() - since)}"
@@ -166,6 +178,9 @@ def _load(metrics: ServerMetrics) -> list[str]:
 
 def _judged(look: Look) -> Iterator[str]:
     """Yield each number with its target, and advice below a number that misses it."""
+    if not look.judged:
+        yield "  judged     nothing yet: nobody has asked anything"
+        return
     since = "since its start" if look.window_s is None else f"the last {look.window_s:.0f} s"
     yield f"  judged     {since}, for one person's agent"
     for each in look.judged:
@@ -191,14 +206,13 @@ def _seconds(latency: Latency | None) -> str:
     return " / ".join(f"{value:.{2 if value >= 0.1 else 3}f}" for value in values) + " s"
 
 
-def _watch(name: str | None) -> int:
+def _watch(look_at: Callable[[], list[Look]]) -> int:
     from rich.live import Live
     from rich.text import Text
 
     from foundation.rich_console import GatedConsole
 
-    watches: dict[str, Watch] = {}
     with Live(Text(""), console=GatedConsole(), refresh_per_second=4, screen=False) as live:
         while True:
-            live.update(Text("\n\n".join("\n".join(lines_of(look)) for look in look_at_all(name, watches))))
+            live.update(Text("\n\n".join("\n".join(lines_of(look)) for look in look_at())))
             time.sleep(1)

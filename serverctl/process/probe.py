@@ -8,6 +8,7 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from serverctl.load.metrics import ServerMetrics, parse_metrics
 from serverctl.process.in_vllm.mai_gate import OURS
@@ -32,8 +33,16 @@ class Answer:
 
 
 def ask(port: int, path: str, key: str = "", payload: object | None = None, seconds: float = 5.0) -> Answer:
-    """Send one request. Never raises; errors are in the answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+    """Send one request to a port on loopback. Never raises; errors are in the answer."""
+    return ask_at(f"http://127.0.0.1:{port}", path, key, payload, seconds)
+
+
+def ask_at(root: str, path: str, key: str = "", payload: object | None = None, seconds: float = 5.0) -> Answer:
+    """Send one request to the server at a URL, without proxies and redirections. Never raises."""
+    parts = urlsplit(root)
+    made = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = made(parts.hostname or "", parts.port, timeout=seconds)
+    path = f"{parts.path.rstrip('/')}{path}"
     headers = {"Content-Type": "application/json", OURS: "1", **({"Authorization": f"Bearer {key}"} if key else {})}
     method, body = ("GET", None) if payload is None else ("POST", json.dumps(payload))
     try:

@@ -27,6 +27,8 @@ class Publisher:
 
     def set(self, phase: Phase, message: str) -> None:
         """Set the phase and the message, and write the state."""
+        if phase != self._state.phase or self._state.since is None:
+            self._state.since = time.time()
         self._state.phase = phase
         self._state.note(time.time(), message)
         self.flush()

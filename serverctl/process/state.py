@@ -16,8 +16,9 @@ from pydantic import BaseModel, ConfigDict, Strict, ValidationError
 
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import is_full, overwrite, read_json_object, write_atomically
-from foundation.processes import ProcessIdentity, identity_of, is_alive, read_identity
+from foundation.processes import ProcessIdentity, identity_of, is_alive, marked_processes, read_identity
 from serverctl.paths import servers_root
+from serverctl.process.cleanup import MARK
 
 Phase: TypeAlias = Literal[
     "stopped", "planning", "waiting", "starting", "probing", "ready", "degraded", "restarting", "stopping", "failed"
@@ -55,6 +56,7 @@ class State(BaseModel):
     phase: Phase = "stopped"
     name: str = "default"  # the server's name
     message: str = ""  # one sentence about the current situation
+    since: float | None = None  # when the phase began
     stage: str = ""  # the stage of a start, for display
     percent: int | None = None  # progress within the stage
     stage_at: dict[str, float] = {}  # when each stage was reached, by name
@@ -63,6 +65,7 @@ class State(BaseModel):
     server_pid: int | None = None  # vLLM's main process
     run: str = ""  # the mark in the environment of all its processes
     port: int | None = None  # on loopback
+    address: str = ""  # the base URL of a server that somebody else runs; "" for ours
     model: str = ""  # the model's name for clients
     source: str = ""  # the repository or folder that vLLM loads
     family: str | None = None  # the model family that the agent uses
@@ -89,7 +92,7 @@ class State(BaseModel):
     @property
     def url(self) -> str | None:
         """The base URL of the API; None before a port is chosen."""
-        return None if self.port is None else f"http://127.0.0.1:{self.port}/v1"
+        return self.address or (None if self.port is None else f"http://127.0.0.1:{self.port}/v1")
 
     @property
     def ready_after(self) -> float | None:
@@ -329,12 +332,15 @@ def current_state(folder: Folder) -> State:
             state.message = full.what
             state.failure = failure_json("DISK", full.what, remedy=full.remedy)
             return state
+        left = [process.pid for process in marked_processes(MARK, state.run)] if state.run else []
+        still = f" Of the server, {len(left)} processes still hold memory: {', '.join(map(str, left))}." if left else ""
         state.message = "The program that watched this server was killed; the next start cleans up after it."
-        state.failure = state.failure or failure_json(
+        remedy = "`mai-server down` ends what is left, and `mai-server up` starts a new one."
+        state.failure = failure_json(
             "SUPERVISOR_DIED",
             "The program that watched this server was killed",
-            "Somebody, or the system because memory ran out, ended it.",
-            "`mai-server up` starts a new one.",
+            f"Somebody, or the system because memory ran out, ended it.{still}",
+            remedy if left else "`mai-server up` starts a new one.",
         )
     return state
 

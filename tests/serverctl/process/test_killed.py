@@ -74,7 +74,12 @@ def test_supervisor_and_guardian_killed_together_are_cleaned_up_by_the_next_star
     guardian.kill()
     supervisor.kill()
     assert gone([supervisor, guardian])
-    assert machine.state().phase == "failed"
+    state = machine.state()
+    assert state.phase == "failed"
+    assert state.failure is not None
+    still = [process for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    assert all(str(process.pid) in state.failure["cause"] for process in still)
+    assert still, "an engine in its own session outlives both"
     machine.scenario({})
     state = machine.up()
     assert state.phase == "ready"

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from threading import Thread
@@ -13,9 +14,11 @@ from typing import Any
 import pytest
 from stubs.controlled import Machine
 
+from serverctl.commands.status import lines_of
 from serverctl.process import logs
 from serverctl.process.logs import MOST_BYTES, LogWriter, follow, log_files, tail
 from serverctl.process.state import Folder
+from serverctl.watch import Watch, by_clients
 
 KEYS = {
     "name", "phase", "stage", "percent", "message", "model", "source", "family", "endpoint", "api_key", "vllm",
@@ -55,6 +58,45 @@ def test_status_has_the_same_shape_in_every_phase(machine: Machine) -> None:
     failed = status(machine, 1)
     assert failed["phase"] == "failed"
     assert {"kind", "title", "cause", "remedy", "evidence"} <= set(failed["failure"])
+
+
+def test_a_server_of_somebody_else_is_looked_at_and_checked_by_its_address(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    url, key = str(machine.up().url), Folder("default").key()
+    ours = machine.run("check", "--json")
+    assert ours.returncode == 0, ours.stdout
+    points = {point["name"]: point for point in json.loads(ours.stdout)["points"]}
+    assert [points[name]["ok"] for name in ("health", "picture", "key", "supervisor", "errors")] == [True] * 5
+    environ = {**os.environ, "MAI_SERVER_STATE": str(tmp_path / "another")}
+    for word in ("--key", "--api-key"):
+        document = json.loads(machine.run("status", "--endpoint", url, word, key, "--json", env=environ).stdout)
+        assert set(document) == KEYS
+        assert (document["phase"], document["endpoint"], document["model"]) == ("ready", url, "tiny")
+        assert document["metrics"]["kv_tokens"]
+    closed = machine.run("status", "--endpoint", url, env=environ)
+    assert (closed.returncode, "--key" in closed.stdout) == (1, True)
+    foreign = machine.run("check", "--endpoint", url, "--key", key, "--json", env=environ)
+    points = {point["name"]: point for point in json.loads(foreign.stdout)["points"]}
+    assert [points[name]["ok"] for name in ("health", "picture", "key")] == [True] * 3
+    assert points["attention"]["ok"] is None, "only ours tell it"
+    machine.scenario({"chat": "fail"})
+    assert machine.run("check", "--endpoint", "127.0.0.1:9", env=environ).returncode == 3
+
+
+def test_nothing_is_judged_before_a_client_has_asked_and_a_phase_counts_from_its_own_beginning(
+    machine: Machine,
+) -> None:
+    state = machine.up()
+    assert state.since is not None
+    assert state.started is not None
+    assert state.since > state.started
+    looked = Watch("default").look()
+    assert looked.metrics is not None
+    asked_by_nobody = replace(looked.metrics, generation_tokens=1, requests={"length": 1}, running=0)
+    assert not by_clients(asked_by_nobody)
+    assert by_clients(replace(asked_by_nobody, generation_tokens=9))
+    assert "nobody has asked anything" in "\n".join(lines_of(replace(looked, judged=())))
 
 
 def test_a_server_without_metrics_has_them_unknown_and_not_zero(machine: Machine) -> None:

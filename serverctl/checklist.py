@@ -1,0 +1,235 @@
+"""Answers the checklist of a server that goes into production, point by point, from the server itself.
+
+Any OpenAI-compatible server can be asked; vLLM's counters and our own state answer more points.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+
+from foundation.endpoints import is_loopback
+from serverctl.diagnose.classify import classify_log
+from serverctl.diagnose.failures import Kind
+from serverctl.hardware.facts import GIB
+from serverctl.hardware.nvml import gpu_use
+from serverctl.load.health import targets
+from serverctl.load.metrics import parse_window, quantile, read_samples
+from serverctl.process import probe
+from serverctl.process.state import Folder, State
+
+#: Tokens of the answer whose speed is measured.
+_TOKENS = 33
+#: Share of the context that the longest usual prompt should reach. A longer context costs slots and cache.
+_LEAST_USED = 0.25
+_ASK_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of the checklist."""
+
+    name: str
+    ok: bool | None  # None if the server does not tell
+    found: str  # the value, or why it is unknown
+    advice: str = ""  # what to do if it is not ok
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The server to check: ours has a state, a foreign one only an address."""
+
+    url: str
+    key: str
+    model: str
+    state: State | None = None
+
+    def ask(self, path: str, payload: object | None = None, key: str | None = None) -> probe.Answer:
+        """Send one request."""
+        root = self.url.rstrip("/").removesuffix("/v1")
+        return probe.ask_at(root, path, self.key if key is None else key, payload, _ASK_SECONDS)
+
+    def page(self) -> str:
+        """Return the /metrics page; "" if there is none."""
+        answer = self.ask("/metrics")
+        return answer.body if answer.ok else ""
+
+
+def points(server: Checked) -> Iterator[Point]:
+    """Yield all points, those that the others depend on first. Asks the model one question."""
+    health = server.ask("/health")
+    said = "answers 200" if health.ok else f"HTTP {health.status}" if health.status else health.body
+    yield Point("health", health.ok, said, "its health check must answer 200: `mai-server logs`, or its own log")
+    before = server.page()
+    answered, seconds = _question(server)
+    after = server.page()
+    yield answered
+    yield _speed(before, after, seconds if answered.ok else None)
+    yield _closed(server)
+    page = read_samples(after)
+    info = page["cache_config_info"][0][0] if page["cache_config_info"] else {}
+    yield from _configured(info)
+    yield _context(server, page)
+    yield _weights(server.state)
+    yield _attention(server.state)
+    yield from _cards(server)
+    yield _supervised(server)
+    yield _trouble(server, page)
+
+
+def _question(server: Checked) -> tuple[Point, float]:
+    """Ask for some tokens about a picture, and return how long they took."""
+    messages = probe.question(True, True)
+    asked = {"model": server.model, "messages": messages, "max_tokens": _TOKENS, "temperature": 0, "ignore_eos": True}
+    began = time.monotonic()
+    answer = server.ask("/v1/chat/completions", asked)
+    if answer.status == 400:  # not vLLM: it knows no ignore_eos
+        asked.pop("ignore_eos")
+        began = time.monotonic()
+        answer = server.ask("/v1/chat/completions", asked)
+    took = time.monotonic() - began
+    if answer.ok:
+        return Point("picture", True, f"a question about a picture is answered in {took:.2f} s"), took
+    said = f"HTTP {answer.status}: {answer.body[:200]}" if answer.status else answer.body
+    return Point("picture", False, said, "the model must take pictures, and the key be right"), took
+
+
+def _speed(before: str, after: str, seconds: float | None) -> Point:
+    wanted = targets().tokens_per_s
+    each = parse_window(before, after).per_token if before and after else None
+    if each is not None and each.p50 > 0:
+        speed = 1 / each.p50
+    elif seconds:
+        speed = _TOKENS / seconds  # the first token is in it: the true speed is higher
+    else:
+        return Point("speed", None, "no answer was measured")
+    advice = "8-bit weights, fewer requests at a time, or a card with more bandwidth (`mai-server plan --compare`)"
+    return Point("speed", speed >= wanted, f"{speed:.1f} tokens/s of one request (wanted: {wanted:g})", advice)
+
+
+def _closed(server: Checked) -> Point:
+    answer = server.ask("/v1/models", key="")
+    advice = "start it with a key (VLLM_API_KEY), or keep its port to this machine"
+    closed = answer.status in (401, 403)
+    alone = is_loopback(server.url)
+    found = "refuses requests without the key" if closed else "answers anybody who reaches it"
+    return Point("key", closed or (None if alone else False), found, "" if closed else advice)
+
+
+def _configured(info: Any) -> Iterator[Point]:
+    """Yield what vLLM's metrics say of its cache."""
+    prefix = {"True": True, "False": False}.get(info.get("enable_prefix_caching", ""))
+    found = "on" if prefix else "the server does not tell" if prefix is None else "off"
+    yield Point("prefix caching", prefix, found, "--enable-prefix-caching: histories are computed anew without it")
+    share: float | None = None
+    with suppress(ValueError):
+        share = float(info.get("gpu_memory_utilization", ""))
+    if share is None:
+        yield Point("memory share", None, "the server does not tell")
+        return
+    advice = "0.85 to 0.95 leaves vLLM the room and the driver the rest (--gpu-memory-utilization)"
+    good = 0.85 <= share <= 0.95 or bool(info.get("kv_cache_memory_bytes", "None") != "None")
+    yield Point("memory share", good, f"{share:.2f}", advice)
+
+
+def _context(server: Checked, page: Any) -> Point:
+    context: int | None = None
+    with suppress(ValueError, LookupError, TypeError):
+        listed = json.loads(server.ask("/v1/models").body)["data"]
+        context = next(int(one["max_model_len"]) for one in listed if one["id"] == server.model)
+    if context is None:
+        return Point("context", None, "the server does not tell")
+    if (grid := os.environ.get("GRID_MAX_CONTEXT_LENGTH")) and grid != str(context):
+        return Point("context", False, f"{context:,}, and GRID_MAX_CONTEXT_LENGTH is {grid}", "make them the same")
+    buckets: dict[float, float] = {}
+    for labels, count in page["request_prompt_tokens_bucket"]:
+        bound = float(labels["le"])
+        buckets[bound] = buckets.get(bound, 0.0) + count
+    seen = sorted(buckets.items())
+    if not seen or seen[-1][1] < 20:
+        return Point("context", None, f"{context:,} tokens; too few requests to say whether that suits them")
+    longest = quantile(seen, 0.99)
+    found = f"{context:,} tokens; 99 of 100 prompts have at most {longest:,.0f}"
+    advice = "a shorter --max-model-len leaves room for more requests at a time"
+    return Point("context", longest >= _LEAST_USED * context, found, advice)
+
+
+def _weights(state: State | None) -> Point:
+    precision = state.plan.get("precision") if state else None
+    if precision is None:
+        return Point("weights", None, "the server does not tell")
+    return Point("weights", True, f"{precision}: `mai-server plan` says what fewer bits would give")
+
+
+def _attention(state: State | None) -> Point:
+    backend = state.report.get("attention") if state else None
+    return Point("attention", None if backend is None else True, str(backend or "only its log tells"))
+
+
+def _cards(server: Checked) -> Iterator[Point]:
+    """Yield the memory and the work of this machine's cards, if the server is here."""
+    cards = gpu_use(()) if is_loopback(server.url) else ()
+    for card in cards:
+        if card.used_bytes is not None and card.total_bytes:
+            found = f"{card.used_bytes / GIB:.1f} of {card.total_bytes / GIB:.1f} GiB"
+            full = card.used_bytes / card.total_bytes
+            yield Point(f"GPU {card.index} memory", full < 0.97, found, "less than 3 % is free: lower the memory share")
+        found = "?" if card.busy is None else f"{card.busy:.0%}; judged under load: `mai-server status --watch`"
+        yield Point(f"GPU {card.index} busy", None, found)
+    if not cards:
+        yield Point("GPU", None, "no card can be looked at from here")
+
+
+def _supervised(server: Checked) -> Point:
+    """Who starts the server again after a crash."""
+    if server.state is not None:
+        return Point("supervisor", True, "mai-server watches it and starts it again")
+    port = urlsplit(server.url).port
+    unit = _unit(port) if is_loopback(server.url) and port else None
+    if unit is None:
+        return Point("supervisor", None, "who starts it again after a crash cannot be seen from here")
+    advice = "`mai-server export systemd` or compose makes a service of it"
+    return Point("supervisor", bool(unit), unit or "a plain process: nobody starts it again", advice)
+
+
+def _unit(port: int) -> str | None:
+    """Return the service or container of the process on a port; "" if it has none, None if that is unknown."""
+    with suppress(psutil.Error, OSError):
+        for connection in psutil.net_connections("inet"):
+            if (
+                connection.status == psutil.CONN_LISTEN
+                and getattr(connection.laddr, "port", None) == port
+                and connection.pid
+            ):
+                with open(f"/proc/{connection.pid}/cgroup", encoding="ascii", errors="replace") as file:  # noqa: PTH123
+                    text = file.read()
+                parts = [part for part in text.replace("\n", "/").split("/") if part]
+                named = [part for part in parts if part.endswith(".service") and not part.startswith("user@")]
+                kept = [part for part in parts if any(word in part for word in ("docker", "containerd", "kubepods"))]
+                return (named or kept or [""])[-1]
+    return None
+
+
+def _trouble(server: Checked, page: Any) -> Point:
+    """What went wrong since the start: in the log of ours, else in the counters."""
+    preempted = round(sum(value for _, value in page["num_preemptions_total"]))
+    if server.state is not None:
+        with suppress(OSError):
+            file = Folder(server.state.name).log_file
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                failure = classify_log(lines)
+            if failure.kind is not Kind.NONE:
+                found = f"{failure.words.title}: {failure.evidence[:120]}"
+                return Point("errors", False, found, failure.words.remedy)
+    if not page:
+        return Point("errors", None, "only its log tells")
+    found = f"{preempted} requests were thrown out of the KV cache" if preempted else "none in its log and counters"
+    if server.state is None and not preempted:
+        found = "no request was thrown out of the KV cache; its log tells the rest (`mai-server diagnose LOG`)"
+    return Point("errors", not preempted, found, "fewer slots or a larger cache: `mai-server tune`")
