@@ -1,5 +1,6 @@
 """Resolves a goal on this machine: hardware, the vLLM that would run, its flags, and the plan."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +11,12 @@ from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.find import known_models, whole_name
+from serverctl.plan.gaudi_plan import PLUGIN_ENV
 from serverctl.plan.goal import Goal, Plan
 from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for, plans_for
 from serverctl.vllm.builds import VllmEnvironment, build_for, find_environment
 from serverctl.vllm.capabilities import Capabilities, installed, snapshot
+from serverctl.vllm.gone import variables_now
 from serverctl.vllm.install import install
 from serverctl.vllm.packages import Report
 
@@ -67,7 +70,10 @@ class Resolved:
             raise CannotPlanError(
                 " ".join(self.hardware.problems), "Repair that, or plan for the processor alone with --gpu cpu."
             )
-        return plan_for(self.hardware, self.goal, self.capabilities.version)
+        plan = plan_for(self.hardware, self.goal, self.capabilities.version)
+        plugin = PLUGIN_ENV if plan.vendor == "gaudi" else frozenset()
+        forgotten = variables_now(os.environ, self.capabilities, plugin)
+        return replace(plan, warnings=(*plan.warnings, *forgotten))
 
     def beside(self, models: Sequence[str]) -> tuple["Resolved", ...]:
         """Divide the cards between this goal and other models. Raises as `plan`.

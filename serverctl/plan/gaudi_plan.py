@@ -31,7 +31,10 @@ _SOURCE = "vllm-gaudi 0.26: docs/serving.md"
 #: Vision models that the plugin's documentation lists as validated, by Gaudi generation.
 _VALIDATED = {"Gaudi 3": ("qwen2_5_vl", "qwen3_vl"), "Gaudi 2": ("qwen2_5_vl",)}
 #: Variables that the plugin reads and that are missing from vLLM's own list.
-PLUGIN_ENV = frozenset({"VLLM_MULTIMODAL_RESOLUTIONS", "VLLM_GRAPH_RESERVED_MEM", "VLLM_SKIP_WARMUP"})
+PLUGIN_ENV = frozenset({
+    "VLLM_MULTIMODAL_RESOLUTIONS", "VLLM_MULTIMODAL_BUCKETS", "VLLM_GRAPH_RESERVED_MEM", "VLLM_SKIP_WARMUP",
+    "VLLM_FP32_SOFTMAX_VISION",
+})  # fmt: skip
 #: The plugin uses this share of the memory that is free after profiling, and reserves this part of it for graphs.
 _UTILIZATION, _GRAPHS = 0.9, 0.1
 

@@ -3,6 +3,7 @@
 `None` means that vLLM's default applies and no flag is emitted.
 """
 
+import difflib
 import json
 import math
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from foundation.errors import UsageError
+from serverctl.vllm.gone import flag_now
 
 KnobKind: TypeAlias = Literal["int", "float", "text", "switch"]
 
@@ -93,7 +95,9 @@ def check_value(name: str, value: Any, origin: str) -> Any:
     """Convert and check a setting's value from TOML or text. Raises UsageError that names `origin` if it is invalid."""
     knob = KNOBS.get(name)
     if knob is None:
-        raise UsageError(f"{origin}: there is no setting {name!r}.", f"Settings are: {', '.join(KNOBS)}.")
+        near = difflib.get_close_matches(name, KNOBS, 2, 0.6)
+        other = f"Did you mean {' or '.join(near)}?" if near else f"Settings are: {', '.join(KNOBS)}."
+        raise UsageError(f"{origin}: there is no setting {name!r}.", flag_now(f"--{name}") or other)
     if name == "max_model_len" and value in ("auto", "-1", -1):
         return "auto"
     if name == "quantization" and isinstance(value, str) and value.casefold() == "none":

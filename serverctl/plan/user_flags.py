@@ -11,6 +11,7 @@ from foundation.errors import UsageError
 from serverctl.plan.goal import Goal
 from serverctl.plan.settings import KNOBS, check_value, flag_text
 from serverctl.vllm.capabilities import Capabilities
+from serverctl.vllm.gone import flag_now, value_now
 
 #: Rejected flags: the controller sets them itself, or they would weaken the server's protection.
 _REFUSED = {
@@ -129,9 +130,7 @@ def check_extra(extra: Sequence[str], capabilities: Capabilities) -> tuple[str, 
             because = _REFUSED[canonical]
             raise UsageError(f"{flag} cannot be passed on.", f"{because[0].upper()}{because[1:]}.")
         if option is None and not capabilities.has(flag) and stem not in ("-O", "-O0", "-O1", "-O2", "-O3"):
-            near = difflib.get_close_matches(flag, list(capabilities.options), 2, 0.6)
-            hint = f"Did you mean {' or '.join(near)}?" if near else "`vllm serve --help=all` lists its flags."
-            raise UsageError(f"vLLM {capabilities.version} has no flag {flag}.", hint)
+            raise UsageError(f"vLLM {capabilities.version} has no flag {flag}.", _instead(stem, capabilities))
         if sign and option is not None and not option.takes_value:
             raise UsageError(f"{flag} takes no value, and {value!r} is given.", f"Write {flag} alone, or leave it out.")
         if sign:
@@ -141,6 +140,14 @@ def check_extra(extra: Sequence[str], capabilities: Capabilities) -> tuple[str, 
         takes = 1 if stem == "-O" or (flag != stem and not sign) else takes
     _refuse_bare(flag, lacks)
     return tuple(extra)
+
+
+def _instead(flag: str, capabilities: Capabilities) -> str:
+    """Return what to write instead of a flag that this vLLM does not have."""
+    if (now := flag_now(flag)) is not None:
+        return now
+    near = difflib.get_close_matches(flag, list(capabilities.options), 2, 0.6)
+    return f"Did you mean {' or '.join(near)}?" if near else "`vllm serve --help=all` lists its flags."
 
 
 def _refuse_bare(flag: str, lacks: bool) -> None:
@@ -153,6 +160,8 @@ def check_choice(flag: str, value: str, extra: Sequence[str], capabilities: Capa
     option = capabilities.options.get(flag)
     if option is None or value.casefold() == "none":
         return
+    if (now := value_now(option.flag.removeprefix("--").replace("-", "_"), value)) is not None:
+        raise UsageError(f"{option.flag} of vLLM {capabilities.version} cannot be {value!r}.", now)
     if (wanted := _KINDS.get(option.kind)) and not wanted[0](value):
         raise UsageError(f"{option.flag} of vLLM {capabilities.version} cannot be {value!r}.", f"It takes {wanted[1]}.")
     known = {choice.casefold() for choice in option.choices} if option.open else option.choices

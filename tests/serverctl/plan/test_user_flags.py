@@ -1,6 +1,7 @@
 """The person's own vLLM flags: settings of ours are planned with, others passed on, refused ones explained."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -8,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planning import CPU, NEW, OLD, command, flags, plan
 
+from foundation.configs import load_config
 from foundation.errors import MaiError, UsageError
+from serverctl.hardware.catalogue import imagine
 from serverctl.plan.goal import Goal
 from serverctl.plan.render import render
 from serverctl.plan.settings import KNOBS, parse_assignments
 from serverctl.plan.user_flags import absorbed, check_extra
+from serverctl.resolve import resolve
 from serverctl.vllm.capabilities import snapshot
 
 
@@ -126,6 +130,45 @@ class TestRefused:
     )
     def test_flags_that_are_gone_are_said_to_be_gone(self, flag: str) -> None:
         assert f"vLLM 0.33.0 has no flag {flag}." == refusal(flag, "1").what
+        assert "Did you mean" not in refusal(flag, "1").remedy
+
+    def test_what_is_said_to_be_gone_is_gone_and_its_successor_is_there(self) -> None:
+        data, newest = load_config("vllm/gone.toml"), snapshot(NEW)
+        for flag, now in data["flags"].items():
+            assert not newest.has(flag), flag
+            assert all(newest.has(word.split(".")[0]) for word in re.findall(r"--[a-z][a-z0-9.-]+", now.split("`")[0])
+                       if word not in ("--preset", flag)), now  # fmt: skip
+        for name in data["variables"]:
+            assert not newest.reads(name), name
+
+    def test_a_variable_that_vllm_no_longer_reads_is_answered(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("VLLM_ATTENTION_BACKEND", "TORCH_SDPA")
+        monkeypatch.setenv("VLLM_FP32_SOFTMAX_VISION", "1")
+        made = resolve("MAI-UI-2B", hardware=imagine("t4")).plan()
+        told = [text for text in made.warnings if "is set, and vLLM 0.33.0 does not read it" in text]
+        assert len(told) == 2
+        assert "--set attention_backend=NAME" in told[0]
+        gaudi = resolve("MAI-UI-2B", hardware=imagine("gaudi3")).plan()
+        assert not any("VLLM_FP32_SOFTMAX_VISION" in text for text in gaudi.warnings)
+
+    @pytest.mark.parametrize("name", ["TORCH_SDPA", "torch_sdpa", "XFORMERS", "FLASH_ATTN_VLLM_V1"])
+    @pytest.mark.parametrize("form", ["flag", "setting"])
+    def test_attention_for_the_tower_alone_is_refused_for_text(self, name: str, form: str) -> None:
+        extra = ("--attention-backend", name) if form == "flag" else ()
+        overrides = {"attention_backend": name} if form == "setting" else {}
+        with pytest.raises(UsageError) as refused:
+            command(plan("t4", "MAI-UI-2B", extra=extra, overrides=overrides))
+        assert "leave" in refused.value.remedy or "FLASH_ATTN now" in refused.value.remedy
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [("disable_cuda_graph=true", "--enforce-eager"), ("swap-space=4", "--kv-offloading-size"),
+         ("max_num_seq=4", "Did you mean max_num_seqs"), ("zzz=1", "Settings are: dtype")],
+    )  # fmt: skip
+    def test_a_setting_that_does_not_exist_is_answered_with_what_is_meant(self, text: str, said: str) -> None:
+        with pytest.raises(UsageError) as refused:
+            parse_assignments([text])
+        assert said in refused.value.remedy
 
     def test_a_flag_that_only_another_version_has_is_refused_by_this_one(self) -> None:
         assert check_extra(("--spec-method", "ngram"), snapshot(NEW))
