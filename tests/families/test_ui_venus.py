@@ -38,7 +38,7 @@ def test_what_came_back_stands_behind_the_step_that_it_came_to() -> None:
     ("model", "family"),
     [
         ("inclusionAI/UI-Venus-1.5-8B", "ui-venus-1.5"),
-        ("inclusionAI/UI-Venus-2-8B", "ui-venus-1.5"),
+        ("inclusionAI/UI-Venus-2-9B", "ui-venus-2"),
         ("inclusionAI/UI-Venus-Navi-72B", "ui-venus"),
         ("UI-Venus-Ground-7B-GGUF", "ui-venus"),
     ],

@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -24,9 +24,9 @@ from agent.model.request import ChatRequest, ImagePart, TextPart
 from agent.screen.encode import EncodedImage
 
 _CALLS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("calls.toml").read_text(encoding="utf-8"))
-_ACTION = re.compile(r"<\s*action\s*>(.*?)(?:<\s*/\s*action\s*>|(?=<\s*conclusion)|\Z)", re.DOTALL | re.IGNORECASE)
+ACTION = re.compile(r"<\s*action\s*>(.*?)(?:<\s*/\s*action\s*>|(?=<\s*conclusion)|\Z)", re.DOTALL | re.IGNORECASE)
 _CONCLUSION = re.compile(r"<\s*conclusion\s*>.*", re.DOTALL | re.IGNORECASE)
-_NOISE = re.compile(r"```\w*|<\|im_end\|>")
+NOISE = re.compile(r"```\w*|<\|im_end\|>")
 
 
 class UiVenus(TextFamily):
@@ -35,7 +35,7 @@ class UiVenus(TextFamily):
     Texts of each version: "actions" and "grounding".
     """
 
-    shared_texts = Path(__file__).with_name("skeleton.toml")
+    shared_texts: ClassVar[Path | None] = Path(__file__).with_name("skeleton.toml")
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """Return the request for an action: one message, the text first."""
@@ -61,7 +61,7 @@ class UiVenus(TextFamily):
         thought = step.thought
         if step.answer is not None and step.answer.content:
             said = take_apart(step.answer)
-            written = _ACTION.search(said.text)
+            written = ACTION.search(said.text)
             thought, action = said.thought or thought, written[1].strip("\n") if written else action
         line = self.texts["step"].format(number=number, thought=thought, action=action)
         # Its client has no place for replies. They are put after their step.
@@ -78,10 +78,10 @@ class UiVenus(TextFamily):
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse one call in each pair of tags. Without tags, the whole answer is one call."""
-        marks = list(_ACTION.finditer(parts.text))
-        written = [_NOISE.sub("", mark[1]).strip() for mark in marks]
+        marks = list(ACTION.finditer(parts.text))
+        written = [NOISE.sub("", mark[1]).strip() for mark in marks]
         if not written:
-            rest = _NOISE.sub("", _CONCLUSION.sub("", parts.text)).strip()
+            rest = NOISE.sub("", _CONCLUSION.sub("", parts.text)).strip()
             if not rest:
                 return parts.thought, ParseFailure("empty", "there is no action in the answer"), 1
             written = [rest]

@@ -1,0 +1,1 @@
+"""UI-Venus-2 on a desktop."""
