@@ -10,6 +10,9 @@ SAID, QUOTED = "as it stands in the instruction", "as it stands in the instructi
 Said: TypeAlias = Annotated[str, SAID]
 Quoted: TypeAlias = Annotated[str, QUOTED]
 
+#: A place: the desktop itself, with the icons on it. "desktop" alone may name an application.
+BACKDROP = "the desktop"
+
 
 @dataclass(frozen=True, slots=True)
 class Target:

@@ -483,6 +483,15 @@ def test_a_plain_click_on_what_is_called_desktop_waits_for_it(engine, said):
     assert "click" not in reply.arguments["action"]
 
 
+def test_on_the_desktop_means_no_window_and_no_application_of_that_name(engine):
+    icon, button = words("Home", 20, 40, window="", app=""), element("toggle button", "Desktop", 20, 5, app="panel")
+    told = engine.reply(talk("double-click Home on the desktop", screen(element("label", "Home"), icon, button)))
+    assert (call_of(told)["action"], call_of(told)["coordinate"]) == ("double_click", [36, 47])
+    opened = follow(engine, "double-click Bin on the desktop", *[screen(element("label", "Bin"), icon, button)] * 12)
+    assert ending(opened[-1]) == ("fail", False)
+    assert {call_of(reply)["action"] for reply in opened[:-1]} <= {"wait"}
+
+
 def test_a_desktop_that_is_covered_is_not_clicked(engine):
     page = screen(windows=(replace(WINDOW, box=Region(0, 0, 1000, 800)),))
     assert ending(engine.reply(talk("right-click the desktop", page)))[0] == "fail"

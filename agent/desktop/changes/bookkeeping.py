@@ -57,6 +57,11 @@ def is_app_of_desktop(app: str) -> bool:
     return _matches("windows", "apps", app)
 
 
+def is_app_of_panels(app: str) -> bool:
+    """Whether an application's panels are windows, too."""
+    return _matches("windows", "panels", app)
+
+
 def is_kde_file(name: str) -> bool:
     """Whether a file is one of KDE's configuration files, by its path relative to the configuration folder.
 

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 from agent.core.changes import Change
 from agent.desktop.changes.bookkeeping import (
     is_app_of_desktop,
+    is_app_of_panels,
     is_written_when_starting,
     starting_age,
     starting_seconds,
@@ -184,6 +185,7 @@ class WindowChanges:
     def __init__(self, open_windows: OpenWindows) -> None:
         self._open = open_windows
         self._before: dict[WindowId, Window] | None = None
+        self._shown: set[WindowId] = set()  # seen as ordinary windows at any time
         self.remark = ""
 
     def begin(self) -> None:
@@ -193,7 +195,18 @@ class WindowChanges:
     def changes(self) -> list[Change]:
         """Return the differences from the initial windows."""
         now = None if self._before is None else self._now()
-        return [] if now is None or self._before is None else list(_differences(self._before, now))
+        if now is None or self._before is None:
+            return []
+        before, now = self._counted(self._before), self._counted(now)
+        return list(_differences(before, now))
+
+    def _counted(self, windows: dict[WindowId, Window]) -> dict[WindowId, Window]:
+        """Leave out what comes and goes by itself, and of a program of panels what is no ordinary window."""
+        return {
+            key: one
+            for key, one in windows.items()
+            if not is_app_of_desktop(one.app) and (key in self._shown or not is_app_of_panels(one.app))
+        }
 
     def _now(self) -> dict[WindowId, Window] | None:
         """Return the windows by id, or None if they are unknown. Connects anew, for the calling thread."""
@@ -203,12 +216,11 @@ class WindowChanges:
             if windows is None:
                 return None
             with closing(windows):
-                found = {
-                    window.id: window
-                    for window in windows.windows()
-                    # A minimised window is not ordinary but still exists; tooltips and menus never count.
-                    if self._before is None or window.id in self._before or windows.is_ordinary(window.id)
-                }
+                there = list(windows.windows())
+                # A minimised window is not ordinary but still exists; tooltips and menus never count.
+                self._shown.update(window.id for window in there if windows.is_ordinary(window.id))
+                known = None if self._before is None else self._shown | self._before.keys()
+                found = {window.id: window for window in there if known is None or window.id in known}
         except EnvironmentLacksError:
             return None
         self.remark = ""
@@ -219,12 +231,11 @@ def _differences(before: dict[WindowId, Window], now: dict[WindowId, Window]) ->
     """Yield windows that opened or closed, and applications that came or went. Title changes count only if nothing else
     differs.
     """
-    before, now = ({key: one for key, one in all_.items() if not is_app_of_desktop(one.app)} for all_ in (before, now))
     opened = [window for key, window in now.items() if key not in before]
     closed = [window for key, window in before.items() if key not in now]
     apps_before, apps_now = ({window.app for window in all_.values()} for all_ in (before, now))
     for app in dict.fromkeys(window.app for window in opened):
-        if app not in apps_before:
+        if app not in apps_before and not is_app_of_panels(app):
             title = next(window.title for window in opened if window.app == app)
             yield Change("app", bounded(app), None, bounded(title))
     for window in opened:
@@ -232,7 +243,7 @@ def _differences(before: dict[WindowId, Window], now: dict[WindowId, Window]) ->
     for window in closed:
         yield Change("window", bounded(window.app), bounded(window.title), None)
     for app in dict.fromkeys(window.app for window in closed):
-        if app not in apps_now:
+        if app not in apps_now and not is_app_of_panels(app):
             title = next(window.title for window in closed if window.app == app)
             yield Change("app", bounded(app), bounded(title), None)
     if not opened and not closed:

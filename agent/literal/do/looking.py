@@ -13,7 +13,7 @@ from agent.literal.do.now import Move, Now, Step, Steps, Stuck, press, start, wa
 from agent.literal.find.effects import effects
 from agent.literal.find.finder import AREAS, WHOLE, fit_of
 from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, Scene, below, contains, right_of
-from agent.literal.goals import Target
+from agent.literal.goals import BACKDROP, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element, ShownWindow
@@ -102,6 +102,8 @@ class Search:
             return self._in_a_menu() or self._not_found()
         if now.finder.doubted(target) is not None and self._waits < MOST_DOUBTS:
             return self._wait(f"{describe_target(target)} does not answer yet: wait and look again.")
+        if target.inside == BACKDROP:  # nothing of it is elsewhere
+            return self._later() or self._not_found()
         for way in (
             self._to_its_place, self._to_what_it_is_in, self._later, self.to_offscreen, self.further_down,
             self._behind_a_tab, self._in_a_menu,

@@ -24,7 +24,7 @@ from agent.literal.find.scene import (
     reading_order,
     right_of,
 )
-from agent.literal.goals import Target
+from agent.literal.goals import BACKDROP, Target
 from agent.literal.vocabulary.labels import plain
 from agent.literal.vocabulary.names import Names
 from agent.literal.vocabulary.places import find_page
@@ -39,7 +39,14 @@ _CUT = 58
 _LONG = 5
 _ALIKE = 0.88
 #: Areas of a window by name, and the role of their container ("" for the window's left side).
-AREAS = {"sidebar": "", "toolbar": "tool bar", "tool bar": "tool bar", "menu bar": "menu bar", "menubar": "menu bar"}
+AREAS = {
+    BACKDROP: "",
+    "sidebar": "",
+    "toolbar": "tool bar",
+    "tool bar": "tool bar",
+    "menu bar": "menu bar",
+    "menubar": "menu bar",
+}
 #: Largest share of a window's width that a sidebar takes.
 _SIDE = 0.38
 #: Elements whose centres are nearer than this, in pixels, are one thing that is reported twice.
@@ -236,7 +243,9 @@ class Finder:
         return [one for one in elements if self.scene.in_front(one)] if is_page else None
 
     def _area(self, name: str) -> list[Element] | None:
-        """Return the elements in an area of the front window ("sidebar"); None for any other name."""
+        """Return the elements on the desktop or in an area of the front window ("sidebar"); None for any other name."""
+        if name == BACKDROP:
+            return [one for one in self.scene.elements if not (one.window or self._is_covered(one))]
         front = self.scene.front
         if front is None or name.casefold() not in AREAS:
             return None
@@ -246,6 +255,9 @@ class Finder:
             return [one for one in shown if any(up.id in bars for up in self.scene.parents(one))]
         edge = front.box.left + _SIDE * front.box.width
         return [one for one in shown if one.role not in MENU_ITEMS and middle(one.box)[0] < edge]
+
+    def _is_covered(self, element: Element) -> bool:
+        return any(contains(window.box, element.box) for window in self.scene.windows)
 
     def group(self, name: str) -> list[Element] | None:
         """Return the elements in the group, page or list of that name; None if there is none or it is not open."""

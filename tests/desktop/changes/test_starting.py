@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -9,7 +10,7 @@ from agent.core.changes import Change
 from agent.desktop.changes import witness as witnesses
 from agent.desktop.changes.witness import LinuxWitness, WindowChanges
 from agent.desktop.linux import bus
-from agent.desktop.protocol.windows import Windows
+from agent.desktop.protocol.windows import Window, Windows
 from foundation.errors import EnvironmentLacksError
 
 
@@ -115,3 +116,27 @@ def test_windows_of_a_compositor_that_went_away_are_not_known_and_that_is_all_th
     shown.begin()
     assert shown.changes() == []
     assert shown.remark.startswith("Windows are not known here")
+
+
+def test_a_new_window_counts_though_it_is_minimised_now_and_of_a_panel_only_its_other_windows() -> None:
+    class Shown:
+        """Windows by their ids; those in `ordinary` are."""
+
+        def windows(self) -> list[Window]:
+            return [Window(number, title, app, 1) for number, (app, title) in there.items()]
+
+        def is_ordinary(self, number: int) -> bool:
+            return number in ordinary
+
+        def close(self) -> None: ...
+
+    there, ordinary = {1: ("Xfce4-panel", "xfce4-panel"), 2: ("Thunar", "home")}, {2}
+    changes = WindowChanges(lambda: cast("Windows", Shown()))
+    changes.begin()
+    there |= {3: ("Xfce4-panel", "Panel 1"), 4: ("Xfce4-panel", "xfce4-panel"), 5: ("Thunar", "Desktop")}
+    ordinary |= {3, 5}
+    told = [("Xfce4-panel", "Panel 1"), ("Thunar", "Desktop")]
+    assert [(one.what, one.after) for one in changes.changes() if one.kind == "window"] == told
+    assert [one.what for one in changes.changes() if one.kind == "app"] == []
+    ordinary.clear()
+    assert [(one.what, one.after) for one in changes.changes() if one.kind == "window"] == told

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from agent.core.actions import Button
-from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, SetValue, Target, Toggle, Type
+from agent.literal.goals import BACKDROP, ArrangeWindow, Choose, Click, Goal, SetValue, Target, Toggle, Type
 from agent.literal.language.rules.base import Groups, builders, fragment, is_described, times
 from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError, Part
 from agent.literal.language.targets import place_name, read_target, read_targets, split_list
@@ -109,7 +109,10 @@ def _click(part: Part, match: Groups) -> list[Goal]:
     if not what.strip(" \x00"):
         raise NotUnderstoodError("I do not understand a click without a target.")
     count = 2 if kind.startswith("double") else 1
-    return [Click(target, button, count) for target in _clicked(part, what) for _ in range(number)]
+    targets = _clicked(part, what)
+    if re.search(r" on (?:the|my) desktop$", what, re.IGNORECASE):
+        targets = [replace(one, inside=BACKDROP) if one.inside.casefold() == "desktop" else one for one in targets]
+    return [Click(target, button, count) for target in targets for _ in range(number)]
 
 
 def _clicked(part: Part, what: str) -> list[Target]:
