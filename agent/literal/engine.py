@@ -84,7 +84,7 @@ class Engine:
             try:
                 run = self._go_on(prompt)
             except NotUnderstoodError as error:
-                return _give_up(f"{error} This is the literal engine; it understands: {UNDERSTOOD}.", ())
+                return _give_up(f"{error} This is the literal engine; it understands English: {UNDERSTOOD}.", ())
             return run.decide(self._scene(prompt.outline, picture), prompt.changes, picture.size)
 
     def _go_on(self, prompt: PromptRequest) -> "_Run":
@@ -173,7 +173,7 @@ class _Run:
         self._said = []
         move, self._move = self._move, None
         if move is not None and self._is_unclear(move):
-            self._said.append(f"I cannot follow what you say; I understand: {UNDERSTOOD}.")
+            self._said.append(f"I cannot follow what you say; I understand English: {UNDERSTOOD}.")
         try:
             self._step = step = next(self._steps) if move is None else self._steps.send(move)
         except StopIteration as end:

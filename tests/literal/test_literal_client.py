@@ -160,4 +160,4 @@ def test_without_a_right_reading_the_sentence_is_refused_as_ever(behaviour, why)
     (call,), _ = converse([behaviour] * 4, asking(GERMAN))
     assert (call["action"], call["status"]) == ("terminate", "fail")
     assert why in call["text"]
-    assert "This is the literal engine" in call["text"]
+    assert "This is the literal engine; it understands English" in call["text"]
