@@ -64,19 +64,17 @@ class _Typed:
     window: Hashable
     text: str = ""  # only the end of it is kept
     pieces: int = 0  # how many actions made it
-    judged: str | None = None  # the whole text of the field, as it was judged with what was typed last
 
-    def after(self, action: Action[DesktopPoint], seen: Situation) -> "_Typed":
+    def after(self, action: Action[DesktopPoint]) -> "_Typed":
         """Return the state after an action."""
         entered = spelled(action)
         if isinstance(action, PressKeys) and action.keys == ("backspace",):
             text = self.text[:-1]
         else:
             text = (self.text + entered)[-_REMEMBERED:]
-        judged = seen.typed + entered + seen.rest if seen.read and entered.strip() else self.judged
         alone = not entered and set(getattr(action, "keys", ())) <= _MODIFIERS
-        pieces = 0 if _enters(action) else self.pieces + (not alone)
-        return _Typed(self.window, text, pieces, judged)
+        pieces = 0 if _enters(action) or not text else self.pieces + (not alone)
+        return _Typed(self.window, text, pieces)
 
 
 @dataclass(slots=True)
@@ -108,6 +106,7 @@ class InputHistory:
     _met: set[Hashable] = field(default_factory=set)
     _lost: Counter[str] = field(default_factory=Counter)  # characters deleted from documents, by application
     _saving: str = ""  # the application that was told to save; saving may change its window's title
+    _judged: set[tuple[Hashable, str]] = field(default_factory=set)  # windows and what stood in a field of them
     _page: tuple[Hashable, str] = (None, "")  # window and title of the page whose fields were filled in
     _filled: set[Hashable] = field(default_factory=set)
     _last: tuple[Situation, Hashable] | None = None
@@ -126,9 +125,9 @@ class InputHistory:
             self._meet(window, place)
         facts = {*seen.facts, *facts_of_place(action, place, seen), *self._facts(action, place, seen, window)}
         before = self._typed if self._typed.window == window else _Typed(window)
-        unjudged = seen.sent is not None and (before.judged is None or seen.sent.split() != before.judged.split())
-        if "a long text" in facts and not is_page(place):  # Enter begins a new line there, and sends nothing
-            unjudged = False
+        # In a long text of an application, Enter begins a new line and sends nothing.
+        sent = () if seen.sent is None or ("a long text" in facts and not is_page(place)) else (seen.sent,)
+        unjudged = tuple(one for one in (*sent, *seen.fields) if (window, _words(one)) not in self._judged)
         claimed = claimed_facts(action, place, seen)
         seen = replace(seen, claimed=claimed, facts=frozenset(facts), unjudged=unjudged)
         if not isinstance(action, TYPING):
@@ -206,7 +205,9 @@ class InputHistory:
         keys = frozenset() if isinstance(action, TypeText) else frozenset(action.keys)
         before = self._typed if self._typed.window == window else _Typed(window)
         # After a tab, the next text goes to another field.
-        self._typed = _Typed(window) if "tab" in keys else before.after(action, seen)
+        self._typed = _Typed(window) if "tab" in keys else before.after(action)
+        if seen.read and spelled(action).strip():
+            self._judged.add((window, _words(seen.typed + spelled(action) + seen.rest)))
         self._fill(action, seen, window)
         if self._here.window != window:
             self._here = _Here(window)
@@ -311,6 +312,10 @@ class InputHistory:
 
 def _says(words: str, texts: Iterable[str]) -> bool:
     return any(map(shipped_words(words).found, texts))
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _replaces(action: Action[DesktopPoint], seen: Situation) -> bool:

@@ -87,9 +87,10 @@ class Situation:
     typed: str = ""
     rest: str = ""  # text behind the caret, as read
     read: bool = False  # whether both were read; of a terminal, the line behind its prompt
-    #: Content of the fields that Enter or a button would submit; None if nothing is submitted or it cannot be read.
+    #: Content of the focused field that Enter would submit; None if nothing is submitted or it cannot be read.
     sent: str | None = None
-    unjudged: bool = False  # whether `sent` differs from what was judged when it was typed
+    fields: tuple[str, ...] = ()  # contents of the fields of the page or dialog whose button is pressed
+    unjudged: tuple[str, ...] = ()  # what of both was not judged as it stands when the run typed it
     asked: str = ""  # text of the dialog that a press answers
     #: Why the target may differ from what the model says it wants, as a clause.
     doubt: str = ""

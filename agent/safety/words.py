@@ -112,6 +112,13 @@ def shipped_words(name: str) -> WordList:
     return word_lists({name: load_config("policies/words.toml")["words"][name]})[name]
 
 
+@cache
+def harmless_buttons() -> WordList:
+    """Return the shipped list of buttons that only show, look for or turn back, and submit nothing."""
+    tables = load_config("policies/harmless.toml")["words"]
+    return word_lists({"harmless": tables["harmless buttons"]})["harmless"]
+
+
 def _readings(text: str) -> Iterator[str]:
     seen = {plain(_joined(one)) for one in readings(text[:_LONGEST])}
     yield from seen | {_MNEMONIC.sub("", one) for one in seen}

@@ -107,6 +107,8 @@ class Fields:
         """The situation with the text of the focused field, where the tree would tell it."""
         focus, place = step.seen.elements[-1:], step.seen.focused
         terminal = place is not None and is_terminal(place.app)
+        if place is None and step.window == (*self.where, "")[0] and self.text.strip():
+            return replace(step.seen, fields=(self.text,))
         if place is None or any(not takes_text(one) or one.role == "password text" for one in focus):
             return step.seen
         if terminal and not _TOLD_TERMINALS.search(place.app):

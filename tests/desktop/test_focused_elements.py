@@ -15,6 +15,7 @@ from agent.desktop.guard.reach import Reach
 from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.trees.elements import AtspiElements
+from agent.desktop.trees.roles import EDITABLE
 from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.x11.windows import open_windows
 from agent.safety.policy import Policy
@@ -172,3 +173,11 @@ def test_a_field_for_a_password_that_nobody_clicked_asks(sandbox: Sandbox, comma
     finally:
         around.close()
         desktop.close()
+
+
+def test_the_fields_of_a_window_are_read_without_its_password(bus: AccessibilityBus) -> None:
+    elements, _, name, password = shown(bus, "gtk")
+    for field in (name, password):
+        field.states = field.states | 1 << EDITABLE
+    read = elements.fields()
+    assert read == ["Ada"]

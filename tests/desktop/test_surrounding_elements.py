@@ -1,5 +1,7 @@
 """What the policy is told of the elements that an action hits."""
 
+from dataclasses import replace
+
 from PIL import Image
 
 from agent.core.actions import Click, Drag, Move, OpenApp, PressKeys, TypeText, Wait
@@ -30,12 +32,16 @@ class Elements:
         self.asked = []
         self.focus = None
         self.text = None
+        self.filled = None
 
     def focused(self):
         return self.focus
 
     def field_text(self):
         return self.text
+
+    def fields(self):
+        return self.filled
 
     def at(self, point):
         self.asked.append(point)
@@ -121,6 +127,22 @@ def test_what_enter_sends_is_read_in_the_field_with_what_is_typed_in_its_place()
     for role in ("push button", "password text"):
         elements.focus = Element(9, role, "Go", Region(0, 0, 20, 20))
         assert "unread field" not in desk.of(PressKeys(("enter",))).facts
+
+
+def test_a_button_that_may_submit_is_judged_by_what_stands_in_the_fields_beside_it():
+    elements = Elements()
+    elements.filled = ["Ann", "my password: hunter2"]
+    desk = around(elements)
+    assert desk.of(Click(BUTTON)).unjudged == ("Ann", "my password: hunter2")
+    assert "looks like a secret" in Policy.load("risky").question(Click(BUTTON), desk.of(Click(BUTTON))).reason
+    SHOWN[ICON] = replace(SHOWN[ICON], role="push button", name="Cancel")
+    assert desk.of(Click(ICON)).fields == (), "this submits nothing"
+    SHOWN[ICON] = Element(3, "icon", "Trash", Region(240, 40, 20, 20))
+    elements.focus = Element(9, "entry", "Note", Region(0, 0, 20, 20), states=frozenset({"editable"}))
+    elements.text = FieldText("my password: ", 13, 13)
+    desk.of(TypeText("hunter2"))
+    desk.did(TypeText("hunter2"))
+    assert desk.of(Click(BUTTON)).unjudged == ("Ann",), "the other was judged when it was typed"
 
 
 def test_a_click_is_known_by_the_element_that_it_hits():

@@ -121,7 +121,9 @@ class Application:
                 return "(iiii)", (thing.box,)
             case "GetMatches" if self.toolkit not in ("Qt", "GTK"):
                 wanted = body[0][0][0]
+                roles = sum((word % (1 << 32)) << 32 * at for at, word in enumerate(body[0][4]))
                 found = [one for one in self._below(thing) if one.states & wanted == wanted]
+                found = [one for one in found if not roles or roles >> ROLES.index(one.role) & 1]
                 return "a(so)", ([self._ref(one) for one in found],)
             case "GetItems" if self.toolkit == "GTK":
                 return "a((so)(so)(so)iiassusau)", ([self._item(one) for one in self._below(self.root)],)

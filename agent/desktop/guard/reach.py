@@ -165,6 +165,9 @@ class MaskedElements:
     def field_text(self) -> FieldText | None:
         return self._elements.field_text() if self._has_foreign_focus() else None
 
+    def fields(self) -> list[str] | None:
+        return self._elements.fields() if self._has_foreign_focus() else None
+
     def close(self) -> None:
         self._windows.close()
         self._elements.close()

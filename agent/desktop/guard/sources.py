@@ -4,6 +4,7 @@ A source that never worked is mentioned when a run begins, and its rules match n
 run must not look like "nothing is there": rules that need it ask the person (`Situation.lost`).
 """
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -19,6 +20,9 @@ from foundation.errors import EnvironmentLacksError
 
 T = TypeVar("T")
 _WHO = "Knowing what a click would hit"
+#: Seconds that a question about elements takes if it ran into its time limit, and for which it is asked again.
+_SLOW, _PATIENCE = 0.04, 0.4
+_TRIES = 6
 _LOST = "{}: from now on, everything that rules about {} would have judged is asked about."
 #: What the person is told when a source fails, and when it works again.
 _NEWS: dict[Sense, tuple[str, str]] = {
@@ -107,12 +111,23 @@ class Sources:
                 self._elements = opened()
             if self._elements is None:
                 return None
-            told = question(self._elements)
+            told = self._patiently(question, self._elements)
         except Exception:  # no bus, a broken tree or a lost display: only the words are left
             self._note("elements", works=False)
             return None
         self._note("elements", works=True)
         return told
+
+    def _patiently(self, question: Callable[[Elements], T | None], elements: Elements) -> T | None:
+        """Ask again if there was no answer because an application of a busy machine took too long."""
+        began = time.monotonic()
+        for _ in range(_TRIES):
+            asked = time.monotonic()
+            if (told := question(elements)) is not None or time.monotonic() - asked < _SLOW:
+                return told
+            if time.monotonic() - began > _PATIENCE:
+                break
+        return None
 
     def captions(self, points: list[DesktopPoint]) -> tuple[str, bool]:
         """Return the text at these points, and whether it is drawn as the caption of a button."""

@@ -22,9 +22,9 @@ from agent.safety.commands import after_prompt
 from agent.safety.input_history import InputHistory
 from agent.safety.naming import nameless
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
-from agent.safety.targets import TEXT_ROLES, takes_text
+from agent.safety.targets import TEXT_ROLES, is_page, takes_text
 from agent.safety.text import spelled
-from agent.safety.words import shipped_words
+from agent.safety.words import harmless_buttons, shipped_words
 from agent.screen.capture import Screen
 from agent.screen.outline import Element
 
@@ -152,6 +152,7 @@ class DesktopSurroundings:
             place,
             elements=elements,
             asked=self._question(place) if presses and _may_agree(names) else "",
+            fields=self._submitted(window, place, names) if names else (),
             facts=(self._starting(names, place) if presses else frozenset()) | (_UNREAD if unread else frozenset()),
             typed=field.text[: field.start] if field else "",
             rest=field.text[field.end :] if field else "",
@@ -168,6 +169,18 @@ class DesktopSurroundings:
         return (
             field.line(after_prompt) if field is not None and focus is not None and focus.role == "terminal" else field
         )
+
+    def _submitted(self, window: Window | None, place: Place | None, names: Iterable[str]) -> tuple[str, ...]:
+        """Return what stands in the fields of a page or dialog, if a button is pressed there that may submit them."""
+        told = [name for name in names if name.strip()]
+        if place is None or window is None or not (place.dialog or is_page(place)):
+            return ()
+        if told and all(map(harmless_buttons().covers, told)):
+            return ()
+        active = self._sources.windows(lambda known: known.active())
+        if active is None or active.id != window.id:
+            return ()
+        return tuple(self._sources.elements(lambda known: known.fields()) or ())
 
     def _of_pointing(self, action: Action[DesktopPoint], known: bool) -> tuple[Situation, WindowId | None]:
         points, found = self._under(action)
@@ -190,6 +203,9 @@ class DesktopSurroundings:
             words=words,
             elements=elements,
             asked=self._question(under) if answers and _may_agree([words]) else "",
+            fields=self._submitted(found[-1], under, [words, *(one.name for one in elements)])
+            if answers and elements
+            else (),
             facts=facts,
         ), found[-1].id if found and found[-1] is not None else None
 

@@ -52,6 +52,12 @@ class Elements(Protocol):
         Return None if no field has the focus, for a password field, and if the text is unknown or very long.
         """
 
+    def fields(self) -> list[str] | None:
+        """Return the texts of the fields in the active window, in a browser those of its pages; None if unknown.
+
+        Password fields are left out.
+        """
+
     def close(self) -> None:
         """Close the connection; never raises."""
 

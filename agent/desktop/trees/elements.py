@@ -120,6 +120,9 @@ class AtspiElements:
     def field_text(self) -> FieldText | None:
         return self._looked_at_active(Lookup.text)
 
+    def fields(self) -> list[str] | None:
+        return self._looked_at_active(Lookup.fields)
+
     def _looked_at_active(self, look: Callable[[Lookup, list[Layer]], Question[T | None]]) -> T | None:
         """Take one quick look at the active window."""
         began = time.monotonic()

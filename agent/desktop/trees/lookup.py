@@ -19,12 +19,14 @@ from agent.desktop.trees.tree import (
     Node,
     Ref,
     details,
+    editable_below,
     extents,
     focused_below,
     getter,
     hit,
     method,
     move,
+    pages_below,
     refs,
     region_of,
     variant,
@@ -130,6 +132,19 @@ class Lookup:
         selects = found[0].role != roles.TERMINAL and 0 <= start < end <= len(read)
         return FieldText(read, start, end) if selects else FieldText(read, at, at)
 
+    def fields(self, layers: Sequence[Layer]) -> Question[list[str] | None]:
+        """Return the texts of the fields of the window, or of the pages that it shows; None if they are unknown."""
+        frame = yield from self._frame(layers)
+        if frame is None or self.application.is_gtk4 or not self.application.matches:
+            focused = yield from self.text(layers)
+            return None if focused is None else [focused.text]
+        [pages] = yield [pages_below(frame.ref, _MOST)]
+        below = yield [editable_below(ref, _MOST) for ref in refs(pages, _MOST) or [frame.ref]]
+        found = yield from details([ref for reply in below for ref in refs(reply, _MOST)])
+        open_ones = [node.ref for node in found if node.role not in (roles.PASSWORD, roles.TERMINAL)]
+        texts = yield [method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT) for ref in open_ones]
+        return [str(text[0]) for text in texts if text]
+
     def _path(self, start: Ref, point: DesktopPoint, origin: tuple[int, int]) -> Question[list[Ref]]:
         """Return the path of nodes at a point as far as it is known, the deepest last."""
         x, y = point.rounded()
@@ -173,9 +188,7 @@ class Lookup:
 
     def _with_focus(self, layers: Sequence[Layer]) -> Question[tuple[Node, Node] | None]:
         """Return the node that has the focus, and the window's node."""
-        frames = yield from windows_of(self.application)
-        found, own = matching(frames, layers, self.application.pid), self.layer.window.id
-        frame = next((one for one in frames if one.ref in found and found[one.ref].window.id == own), None)
+        frame = yield from self._frame(layers)
         if frame is None:
             return None
         nodes = yield from self._saying_focused(frame.ref)
@@ -183,6 +196,12 @@ class Lookup:
         if not nodes:
             return None
         return max(reversed(nodes), key=lambda one: (one.role == roles.PASSWORD, one.role in roles.FIELDS)), frame
+
+    def _frame(self, layers: Sequence[Layer]) -> Question[Node | None]:
+        """Return the window's node."""
+        frames = yield from windows_of(self.application)
+        found, own = matching(frames, layers, self.application.pid), self.layer.window.id
+        return next((one for one in frames if one.ref in found and found[one.ref].window.id == own), None)
 
     def _saying_focused(self, frame: Ref) -> Question[list[Node]]:
         """Return the nodes of a window that claim the focus now."""

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from agent.core.geometry import Region
 from agent.desktop.trees.bus import Body, Question
-from agent.desktop.trees.roles import FOCUSED, MENU_BAR, SHOWING, TABLES, VISIBLE, has
+from agent.desktop.trees.roles import DOCUMENT_WEB, EDITABLE, FOCUSED, MENU_BAR, SHOWING, TABLES, VISIBLE, has
 from agent.desktop.trees.wire import Array, Call
 
 #: A node: the application's name on the bus, and the object's path there.
@@ -87,11 +87,26 @@ def focused_below(ref: Ref, most: int) -> Call:
     return _matches(ref, 1 << FOCUSED, most)
 
 
-def _matches(ref: Ref, states: int, most: int) -> Call:
-    # All of these states; no attributes; any role, given as four empty words; no interfaces; not inverted.
-    rule = (Array((states, 0)), 1, Array(()), 1, Array((0, 0, 0, 0)), 2, Array(()), 1, False)
+def editable_below(ref: Ref, most: int) -> Call:
+    """Build a call for the fields below a node that can be edited, for toolkits with ATK's bridge."""
+    return _matches(ref, 1 << EDITABLE, most)
+
+
+def pages_below(ref: Ref, most: int) -> Call:
+    """Build a call for the web pages below a window, for toolkits with ATK's bridge."""
+    return _matches(ref, 1 << SHOWING, most, DOCUMENT_WEB)
+
+
+def _matches(ref: Ref, states: int, most: int, role: int | None = None) -> Call:
+    # All of these states; no attributes; one role, or any, given as four empty words; no interfaces; not inverted.
+    words = [0 if role is None or role // 32 != word else _signed(1 << role % 32) for word in range(4)]
+    rule = (Array((states, 0)), 1, Array(()), 1, Array(tuple(words)), 2, Array(()), 1, False)
     signature = "(aiia{ss}iaiiasib)uib"
     return method(ref, "Collection", "GetMatches", "a(so)", signature, rule, 1, most, True)
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 32) if word >> 31 else word
 
 
 def variant(body: Body, kind: str) -> Any:

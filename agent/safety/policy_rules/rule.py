@@ -121,7 +121,7 @@ class Rule(PolicyPart):
 
     def matches(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> bool:
         """Whether the rule applies to this action. A condition on lost information counts as met."""
-        if not self._speaks_of(action, unjudged=situation.unjudged) or any(
+        if not self._speaks_of(action, unjudged=bool(situation.unjudged)) or any(
             fact in situation.facts - situation.claimed for fact in self.unless
         ):
             return False
@@ -224,8 +224,8 @@ class Rule(PolicyPart):
             if text:
                 # A tab or a line end inside a text moves the focus or submits it.
                 yield from islice(matches(pattern, text, before, "" if text.isspace() else after), _MOST_FOUND)
-            if situation.unjudged and situation.sent:
-                yield from islice(matches(pattern, situation.sent), _MOST_FOUND)
+            for stands in situation.unjudged:
+                yield from islice(matches(pattern, stands), _MOST_FOUND)
 
     def _opens(self, action: OpenApp, situation: Situation) -> bool:
         if situation.opens == ():  # no such application is installed, which the hand reports
