@@ -68,6 +68,10 @@ class MaiApp(App[int]):
 
         return Workplace(self._options, tell, ask)
 
+    def use_options(self, options: RunOptions) -> None:
+        """Do the runs of this sitting in another way; only before the first one."""
+        self._options = options
+
     async def on_event(self, event: events.Event) -> None:
         """Note every key before it acts: several keys in a row are a word, and answer no question."""
         if isinstance(event, events.Key) and event is not self._key:  # it bubbles up to here once more

@@ -7,6 +7,8 @@ import pytest
 from stubs.terminal import Bench
 from textual.widgets import Static
 
+from agent.tui.start_page import Here
+
 
 class Placeholder(Static):
     """Stands for an image: its size in words, so that snapshots stay readable."""
@@ -29,4 +31,5 @@ class Placeholder(Static):
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setattr("agent.tui.pictures.picture.image_widget", lambda: Placeholder)
     monkeypatch.setenv("MAI_AGENT_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr("agent.tui.start_page.look", lambda options: Here("built in", "none", "yours"))
     yield Bench(tmp_path)

@@ -241,7 +241,7 @@ async def test_a_change_too_long_for_the_line_is_asked_about_anew(bench: Bench) 
         await pilot.press(*"# x", "enter")
         await pilot.pause(ALONE)
         assert bench.answers == []
-        assert "as you changed it" in shown(pilot)
+        assert "As you changed it" in shown(pilot)
         bench.clock.now += 1
         await press(bench, pilot, "y")
         assert bench.answers == []

@@ -14,7 +14,9 @@ from agent.events.run_events import (
     Receipt,
     UserActed,
 )
+from agent.options import RunOptions
 from agent.tui.conductor import Progress, QuestionOver, ReplyWanted, RunClosed
+from agent.tui.start_page import EXAMPLES, Here
 from agent.tui.widgets.history import History
 
 SIZES = [(140, 40), (80, 24), (40, 12)]
@@ -232,3 +234,36 @@ async def test_what_a_window_is_called_does_not_steer_the_terminal(bench: Bench)
         await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt((evil,)), *bench.ends(1))
         assert "next line”" in shown(pilot)
         assert not {"\x1b", "\x07", "\u202e"} & set(shown(pilot))
+
+
+async def test_the_page_before_the_first_run_says_what_there_is_and_offers_a_sandbox_where_no_desktop_is(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[bool] = []
+
+    def look(options: RunOptions) -> Here:
+        looked.append(options.sandbox)
+        return Here("built in", "none", "There is no display.", options.sandbox, [("done", "good", "write a letter")])
+
+    monkeypatch.setattr("agent.tui.start_page.look", look)
+    async with bench.app(None, sandbox=False).run_test(size=(80, 24)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        for words in ("built in", "There is no display.", "F2  works in a throw-away", "done          write a letter"):
+            assert words in shown(pilot)
+        await pilot.press("f2")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert looked == [False, True]
+        assert "SANDBOX" in shown(pilot) and "F2" not in shown(pilot)
+        await pilot.press("tab", "tab")
+        assert run_screen(pilot).prompt.line.value == EXAMPLES[1]
+        assert bench.conductor.started == []
+        await pilot.press("enter")
+        assert bench.conductor.started == [EXAMPLES[1]]
+
+
+async def test_an_example_takes_no_written_line_away(bench: Bench) -> None:
+    async with bench.app(None).run_test(size=(80, 24)) as pilot:
+        await pilot.press(*"mine", "tab", "f2")
+        assert run_screen(pilot).prompt.line.value == "mine"

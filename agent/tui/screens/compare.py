@@ -130,7 +130,7 @@ class CompareScreen(Screen[None]):
                     yield History([])
                     yield Detail()
         yield Static(id="told")
-        yield Footer(compact=True)
+        yield Footer(compact=True, show_command_palette=False)
 
     @work
     async def on_mount(self) -> None:

@@ -31,7 +31,7 @@ class RecordedScreen(StepsScreen):
     def compose(self) -> ComposeResult:
         yield from self.compose_steps()
         yield StatusLine()
-        yield Footer(compact=True)
+        yield Footer(compact=True, show_command_palette=False)
 
     @work
     async def on_mount(self) -> None:
@@ -57,7 +57,7 @@ class ReplayScreen(StepsScreen):
 
     def compose(self) -> ComposeResult:
         yield from self.compose_steps()
-        yield Footer(compact=True)
+        yield Footer(compact=True, show_command_palette=False)
 
     @work
     async def on_mount(self) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from textual.widgets import Footer, Static
 from agent.options import RunOptions
 from agent.run.control.steering import Hold
 from agent.safety.visible_text import lines_of
+from agent.tui import start_page
 from agent.tui.conductor import (
     ApprovalWanted,
     Conductor,
@@ -63,6 +65,8 @@ class RunScreen(AnsweringScreen):
         Binding("s", "single", "Single step"),
         Binding("t", "tell", "Tell"),
         Binding("o", "runs", "Runs"),
+        Binding("tab", "example", "Example", show=False, priority=True),
+        Binding("f2", "sandbox", "Use a sandbox"),
         Binding("ctrl+r", "search", "Search past instructions", show=False),
     ]
 
@@ -80,13 +84,14 @@ class RunScreen(AnsweringScreen):
         self._stale: int | None = None
         self._load = ""
         self._applied: tuple[object, ...] = ()
+        self._here = start_page.Here()
 
     def compose(self) -> ComposeResult:
         yield from self.compose_steps()
         yield ApprovalPanel(self._clock)
         yield Prompt(self._memory.instructions)
         yield StatusLine()
-        yield Footer(compact=True)
+        yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         self.set_interval(1.0, self.show_status)
@@ -96,6 +101,36 @@ class RunScreen(AnsweringScreen):
         self.show_rows(-1)
         self.show_status()
         self.prompt.open("instruct")
+        if not self._options.instruction:
+            self._look_here()
+
+    # Before the first run
+
+    def start_words(self) -> Content:
+        return start_page.words(self._here)
+
+    @work(exclusive=True, group="here")
+    async def _look_here(self) -> None:
+        self._here = await asyncio.to_thread(start_page.look, self._options)
+        if not self.view.instruction:
+            self.show_rows(-1)
+        self.show_status()
+        self.refresh_bindings()
+
+    def action_example(self) -> None:
+        """Put the next example on the line, where nothing else is written."""
+        examples, line = start_page.EXAMPLES, self.prompt.line
+        if not line.value or line.value in examples:
+            at = examples.index(line.value) + 1 if line.value else 0
+            self.prompt.open("instruct", examples[at % len(examples)])
+
+    def action_sandbox(self) -> None:
+        """Work in a throw-away desktop from now on."""
+        self._options = replace(self._options, sandbox=True)
+        self.app.use_options(self._options)  # type: ignore[attr-defined]  # the application's own
+        self.view.sandbox = True
+        self.show_status()
+        self._look_here()
 
     # What comes in
 
@@ -128,6 +163,7 @@ class RunScreen(AnsweringScreen):
                 self._changed(translator.progress(text))
             case RunFailed(message, status):
                 self._changed(translator.failed(message, status))
+                self._look_here()
             case ApprovalWanted():
                 translator.asks()
                 self._asked(report)
@@ -199,7 +235,7 @@ class RunScreen(AnsweringScreen):
         return Content.styled(_asks(self.view.stage, self.size.width), "$text-warning")
 
     def next_keys(self) -> list[str]:
-        keys = [*super().next_keys(), "o recorded runs"]
+        keys = [*super().next_keys(), *([] if self._here.has_desktop else ["F2 use a sandbox"]), "o recorded runs"]
         return ["say what is next, or Esc and then", *keys] if self.prompt.line.has_focus else ["t what is next", *keys]
 
     @property
@@ -346,6 +382,10 @@ class RunScreen(AnsweringScreen):
         asking = self.asking.wanted
         if action in ("answer", "instead", "edit"):
             return asking is not None and (parameters != ("always",) or bool(self.asking.scope))
+        if action in ("example", "sandbox"):
+            return (
+                not self.view.instruction if action == "example" else not (self.view.active or self._here.has_desktop)
+            )
         if action in ("pause", "single", "escape"):
             return self.view.active
         if action == "undo":

@@ -90,7 +90,7 @@ class RunsScreen(Screen[None]):
             yield DataTable(cursor_type="row", zebra_stripes=True)
             yield RunPreview()
         yield Static(id="told")
-        yield Footer(compact=True)
+        yield Footer(compact=True, show_command_palette=False)
 
     @work
     async def on_mount(self) -> None:

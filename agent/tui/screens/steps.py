@@ -57,7 +57,11 @@ class StepsScreen(Screen[None]):
         self.query_one("#title", Static).update(Content.styled(f" {self.view.title or 'mai-agent'}", "bold"))
         self.history.show(self.view.rows, cursor)
         self.set_class(not self.view.instruction, "-idle")
-        self.detail.idle = not self.view.instruction
+        self.detail.idle = None if self.view.instruction else self.start_words()
+
+    def start_words(self) -> Content:
+        """What stands there while there is no run at all."""
+        return Content("")
 
     def stage_words(self) -> Content:
         """What the run waits for, or how it ended; its row tells how it starts."""

@@ -45,7 +45,7 @@ class Detail(Vertical):
     """
     page: reactive[int] = reactive(0)
     whole: reactive[bool] = reactive(False, init=False)
-    idle: reactive[bool] = reactive(False, init=False)  # whether there is no run at all
+    idle: reactive[Content | None] = reactive(None, init=False)  # what stands there while there is no run at all
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,9 @@ class Detail(Vertical):
             return
         names = [(f" {name} ", "bold $foreground" if at == self.page else "") for at, name in enumerate(_PAGES)]
         self.query_one("#pages", Static).update(Content.assemble(*names, (" v next · z zoom", "dim")))
-        words = _nothing(self.idle) if self._row is None else (_thought, _answers, _details)[self.page](self._row)
+        words = (
+            (self.idle or Content("")) if self._row is None else (_thought, _answers, _details)[self.page](self._row)
+        )
         self.query_one("#words", Static).update(words)
 
 
@@ -156,19 +158,6 @@ def _details(row: Row) -> Content:
     if row.image is not None:
         lines.append((f"{row.image}\n", "dim"))
     return Content.assemble(*lines)
-
-
-def _nothing(idle: bool) -> Content:
-    if not idle:
-        return Content("")
-    told = [
-        ("Enter", "does what you wrote on the line below"),
-        ("↑", "what you asked for before; ctrl+r searches it"),
-        ("Esc, o", "recorded runs: look, compare, run again"),
-        ("Esc, ?", "the keys, by what you want to do"),
-        ("ctrl+p", "everything there is, by name"),
-    ]
-    return Content.assemble(*(part for key, what in told for part in ((f"\n {key:>7} ", "bold"), (f" {what}", "dim"))))
 
 
 def _rounded(value: Any) -> Any:
