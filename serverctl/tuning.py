@@ -15,10 +15,11 @@ from foundation.printing import remark
 from serverctl.earlier_starts import keep_adjustments
 from serverctl.load.bench.measure import measure
 from serverctl.load.bench.report import Report
-from serverctl.load.bench.workload import Workload
+from serverctl.load.bench.workload import Load, Workload
 from serverctl.load.client import Endpoint
 from serverctl.load.tune.advice import Advice, Reading
 from serverctl.load.tune.bottleneck import enough
+from serverctl.load.tune.seen import SeenLoad, Shape, noting
 from serverctl.load.tune.trial import Verdict, bounds, judge, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
 from serverctl.process import api_key_gate as gate
@@ -40,9 +41,9 @@ _MOST_TRIES = 2
 
 def observe(
     state: State, folder: Folder, request: ServerRequest, load: int | None, seconds: float, quiet: bool
-) -> Window | None:
+) -> tuple[Window | None, Sequence[Shape]]:
     """Return the load to judge: `load` generated requests at once, the current load, the last recorded one, or all
-    since the start. None if the server does not answer."""
+    since the start. None if the server does not answer. With a current load, also return its requests' shapes."""
     assert state.port is not None
     port, key = state.port, folder.key()
     if load is not None:
@@ -50,22 +51,22 @@ def observe(
             remark(f"mai-server: making a load of {load} requests at once ...")
         with _looking(port, key) as seen:
             _bench(state, folder, _own_load(request, load))
-        return last_load(seen)
+        return last_load(seen), ()
     now = _snapshot(port, key)
     if now is None:
-        return None
+        return None, ()
     seen = [now]
     if now.busy:
         if not quiet:
             remark(f"mai-server: watching the load for {seconds:.0f} s ...")
-        with _looking(port, key) as live:
+        with _looking(port, key) as live, noting(folder.look_file, folder.seen_file) as shapes:
             _watch(live, seconds)
         seen += live
         if enough(own := last_load(seen)):
-            return own  # an earlier load may be of another kind
+            return own, shapes  # an earlier load may be of another kind
     # Skip later records: they overlap with `seen`, so that counters would seem to fall.
     recorded = [one for one in read_record(folder) if (state.ready_at or 0) <= one.at < seen[0].at]
-    return last_load([*recorded, *seen]) or since_start(seen[-1])
+    return last_load([*recorded, *seen]) or since_start(seen[-1]), ()
 
 
 def _watch(live: Sequence[Snapshot], seconds: float) -> None:
@@ -115,7 +116,7 @@ def _looking(port: int, key: str) -> Iterator[list[Snapshot]]:
         thread.join()
 
 
-def _bench(state: State, folder: Folder, workload: Workload) -> Report:
+def _bench(state: State, folder: Folder, workload: Load) -> Report:
     assert state.url is not None
     endpoint = Endpoint(state.url, folder.key(), state.model, {OURS: "1"})
     return asyncio.run(measure({"server": endpoint}, workload, max_seconds=bounds()["most_seconds"]))[0]
@@ -165,7 +166,10 @@ def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> l
     state = current_state(folder)
     model = prepare(change.request, change.request.goal).plan.model
     large = reading.bottleneck.kind == "images"
+    workload: Workload | SeenLoad
     workload = workload_like(reading.window, model, change.request.goal.screen, reading.settings, large)
+    if reading.shapes:  # the clients' own requests, rather than a guess
+        workload = SeenLoad(reading.shapes, workload.requests, workload.concurrency, workload.max_tokens)
     tried: list[Tried] = []
     with ending_by_interrupt(), folder.restarting():
         _wait_empty(change, state)
@@ -203,7 +207,7 @@ def _requests(change: Change, state: State) -> int:
     return 0 if now is None else round(sum(now.loads.get(load, 0) for load in ("running", "waiting")))
 
 
-def _try(change: Change, advice: Advice, before: Report, workload: Workload) -> Tried:
+def _try(change: Change, advice: Advice, before: Report, workload: Load) -> Tried:
     """Restart with one change and measure. Revert it if it is not better or anything fails."""
     folder, kept = Folder(change.name), False
     try:

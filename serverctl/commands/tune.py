@@ -3,6 +3,7 @@
 import argparse
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from foundation.printing import put, put_json
 from serverctl.commands.progress import StartProgress
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
 from serverctl.load.tune.bottleneck import NAMES, find_bottleneck, unseen_images, vision_share
+from serverctl.load.tune.seen import Shape, picture_tokens
 from serverctl.load.window import Window
 from serverctl.plan.user_flags import absorbed
 from serverctl.process import control, probe
@@ -46,8 +48,8 @@ def main(arguments: list[str]) -> int:
         raise EnvironmentLacksError(f"No server named {options.name!r} is ready.", "`mai-server up` starts one.")
     request = read_request(folder.request_file)
     request = replace(request, goal=absorbed(request.goal))  # settings given as vLLM's own flags are one's own, too
-    window = observe(state, folder, request, options.load, options.seconds, quiet=options.json)
-    reading = read(state, folder, request, window)
+    window, shapes = observe(state, folder, request, options.load, options.seconds, quiet=options.json)
+    reading = read(state, folder, request, window, shapes)
     found = advise(reading)
     fixed = frozenset[str]() if options.also_own else reading.fixed
     wanted = changes(found, fixed)
@@ -87,7 +89,9 @@ def _parser() -> Parser:
     return parser
 
 
-def read(state: State, folder: Folder, request: ServerRequest, window: Window | None) -> Reading:
+def read(
+    state: State, folder: Folder, request: ServerRequest, window: Window | None, shapes: Sequence[Shape] = ()
+) -> Reading:
     """Read the input of a judgement. Raises EnvironmentLacksError if the server does not answer /metrics."""
     assert state.port is not None
     metrics = probe.read_metrics(state.port, folder.key())
@@ -100,7 +104,8 @@ def read(state: State, folder: Folder, request: ServerRequest, window: Window | 
         if settings.get("mm_processor_cache_gb") == 0:  # the only one that counts them
             window = replace(window, unseen_images=unseen_images(window, model, request.goal.screen, settings))
     if window is not None and window.images and window.prompt_tokens:
-        vision = vision_share(model, request.goal.screen, edge, window.images, window.prompt_tokens)
+        picture = picture_tokens(shapes, model, edge)
+        vision = vision_share(model, request.goal.screen, edge, window.images, window.prompt_tokens, picture)
     return Reading(
         bottleneck=find_bottleneck(window, settings.get("max_num_seqs"), metrics.kv_tokens, vision),
         window=window,
@@ -110,6 +115,7 @@ def read(state: State, folder: Folder, request: ServerRequest, window: Window | 
         fixed=frozenset(request.goal.overrides),
         processor=request.processor,
         cores=len(os.sched_getaffinity(0)),
+        shapes=shapes,
     )
 
 

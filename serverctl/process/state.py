@@ -178,6 +178,8 @@ class Folder:
         self.restart_file = self.path / "restart.json"
         #: While it exists, clients' requests get status 503 and a Retry-After (`api_key_gate.py`).
         self.gate_file = self.path / "gate"
+        #: While the first exists, the gate notes the shapes of requests in the second, for `tune`.
+        self.look_file, self.seen_file = self.path / "gate.look", self.path / "gate.seen"
         #: vLLM's output.
         self.log_file = self.path / "server.log"
         #: The supervisor's own output and errors.

@@ -6,7 +6,7 @@ long as the context: slots = KV tokens / tokens of a request. Long contexts need
 vLLM's waiting reason "capacity" is any scheduling capacity, slots as well as room in the cache.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -15,6 +15,7 @@ from typing import Any
 from foundation.configs import load_config
 from serverctl.load.metrics import ServerMetrics
 from serverctl.load.tune.bottleneck import Bottleneck, Kind, Limits
+from serverctl.load.tune.seen import Shape
 from serverctl.load.window import Window
 from serverctl.plan.settings import KNOBS
 
@@ -50,6 +51,7 @@ class Reading:
     fixed: frozenset[str] = frozenset()  # knobs that the person set
     processor: bool = False  # whether it serves without a card
     cores: int = 1  # of the processor
+    shapes: Sequence[Shape] = ()  # of the load's requests, if they were noted
 
     @property
     def limits(self) -> Limits:

@@ -135,7 +135,8 @@ def _of_waiting(window: Window, parts: Parts, limits: Limits, vision: float) -> 
     slots = limits.slots
     tower = f" (the vision tower {vision:.0%} of that)" if vision else ""
     prompts: Kind = "images" if vision > 0.5 else "prefill"
-    full = slots is not None and (running >= slots if running is not None else (holds is None or slots <= holds))
+    taken = running >= slots if slots and running is not None else slots and (holds is None or slots <= holds)
+    full = bool(taken) and slots is not None and (window.since_start or window.clients > slots)
     if full and (holds is None or slots is None or holds > slots):
         service, prefill = parts.prefill + parts.decode, parts.prefill + window.beside_prefills * parts.decode
         gain = service / prefill if prefill > 0 else float("inf")
@@ -186,7 +187,12 @@ def _prompt_operations(text: TextShape, tokens: float) -> float:
 
 
 def vision_share(
-    model: Model, screen: tuple[int, int], longest_edge: int | None, images: float, prompt_tokens: float
+    model: Model,
+    screen: tuple[int, int],
+    longest_edge: int | None,
+    images: float,
+    prompt_tokens: float,
+    picture: float | None = None,
 ) -> float:
     """The vision tower's part of the arithmetic of a prefill, 0 to 1.
 
@@ -196,6 +202,7 @@ def vision_share(
         longest_edge: the pixel budget of one screenshot; None for the model's own.
         images: screenshots of a mean request.
         prompt_tokens: of a mean request, those of its images included.
+        picture: tokens of a mean picture, if its size was seen.
     """
     vision = model.shape.vision
     if vision is None or images <= 0 or prompt_tokens <= 0:
@@ -203,6 +210,7 @@ def vision_share(
     most = (longest_edge or model.max_pixels) / model.factor**2
     planned = model.image_tokens(*screen, longest_edge)
     each = min(max(planned, (prompt_tokens - _TEXT_TOKENS) / images), prompt_tokens / images, most)
+    each = each if picture is None else picture
     seen = images * _vision_operations(vision, each)
     return seen / (seen + _prompt_operations(model.shape.text, prompt_tokens))
 

@@ -1,5 +1,6 @@
 """What holds a server up, by recorded and made-up loads; what would help; and what a trial makes of it."""
 
+import base64
 import json
 import os
 import signal
@@ -23,10 +24,12 @@ from serverctl.load.client import Failure
 from serverctl.load.metrics import ServerMetrics
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
 from serverctl.load.tune.bottleneck import Bottleneck, find_bottleneck, unseen_images, vision_share
+from serverctl.load.tune.seen import SeenLoad, picture_tokens
 from serverctl.load.tune.trial import judge, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
 from serverctl.models.find import find_model
 from serverctl.plan.goal import Goal
+from serverctl.process.in_vllm.mai_gate import picture_size
 from serverctl.process.load_record import LoadRecord, read_record
 from serverctl.process.request import ServerRequest
 from serverctl.process.state import Folder
@@ -73,7 +76,46 @@ def recorded(name: str) -> tuple[Window, dict[str, Any]]:
     return window, document
 
 
+SEEN = [
+    [["system", [["s1", 512], ["s2", 100]]], ["user", [["t1", 30], ["p1", 320, 256]]]],
+    [["system", [["s1", 512], ["s2", 100]]], ["user", [["t1", 30], ["p1", 320, 256]]], ["user", [["p2", 640, 480]]]],
+]
+
+
+def test_a_trial_sends_what_was_seen_with_the_clients_own_sizes_and_repetitions() -> None:
+    seen = SeenLoad(SEEN, requests=5, concurrency=(2,), max_tokens=16)
+    (setting,) = seen.settings()
+    assert (setting.width, setting.height, setting.concurrency, setting.cache) == (640, 480, 2, "replayed")
+    first, second, again = (seen.messages(setting, number, "run") for number in (0, 1, 2))
+    assert second[: len(first)] == first, "a history grows at its end, and the prefix cache sees it"
+    assert [message["role"] for message in second] == ["system", "user", "user"]
+    assert again != first, "a repetition is new to the server"
+    assert seen.messages(setting, 0, "another run") != first
+    url = second[2]["content"][0]["image_url"]["url"]
+    assert picture_size(base64.b64decode(url.partition(",")[2])) == (640, 480)
+    assert len(seen.groups) == 5
+    assert json.dumps(seen.to_json())
+
+
+def test_small_pictures_are_not_blamed_where_their_size_was_seen() -> None:
+    model = find_model("MAI-UI-8B", allow_network=False)
+    tokens = picture_tokens(SEEN, model, None)
+    assert tokens is not None
+    assert tokens < 250
+    guessed = vision_share(model, (1920, 1080), None, 2.0, 4000.0)
+    assert vision_share(model, (1920, 1080), None, 2.0, 4000.0, tokens) < guessed / 3
+    assert picture_tokens([SEEN[0][:1]], model, None) is None
+
+
 # --------------------------------------------------------------------------------------------------- the bottleneck
+
+
+def test_as_many_slots_as_clients_are_not_what_requests_wait_for() -> None:
+    assert find_bottleneck(load(queue=3.0, running=4, waiting=1), slots=4, kv_tokens=200_000).kind == "slots"
+    first, middle, last = load(seconds=40, queue=3.0, running=4).snapshots
+    later = replace(middle, at=middle.at + 1, loads={**middle.loads, "running": 3.0, "waiting": 1.0})
+    four = Window((first, middle, later, last))  # at one moment four run, at another one waits for the prompts of three
+    assert find_bottleneck(four, slots=4, kv_tokens=200_000).kind == "prefill"
 
 
 def test_one_slot_under_eight_clients_is_named_though_vllm_calls_it_capacity() -> None:
@@ -280,9 +322,9 @@ def test_a_setting_that_was_given_as_a_flag_of_vllm_is_ones_own_too(
     busy = load(queue=3.0, running=1, waiting=7)
     monkeypatch.setattr(tune, "current_state", lambda _: SimpleNamespace(is_ready=True, port=1))
     monkeypatch.setattr(tune, "read_request", lambda _: request)
-    monkeypatch.setattr(tune, "observe", lambda *_, **__: busy)
+    monkeypatch.setattr(tune, "observe", lambda *_, **__: (busy, ()))
     monkeypatch.setattr(
-        tune, "read", lambda _, __, seen, window: reading(window, "slots", fixed=frozenset(seen.goal.overrides))
+        tune, "read", lambda _, __, seen, window, ___: reading(window, "slots", fixed=frozenset(seen.goal.overrides))
     )
     assert tune.main(["--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -490,7 +532,7 @@ def test_a_trial_sends_what_was_seen() -> None:
 
 @pytest.mark.parametrize(("now", "judged"), [(20.0, 20), (3.0, 43)])
 def test_the_load_of_now_is_judged_alone_where_it_is_enough_to_judge(
-    now: float, judged: int, monkeypatch: pytest.MonkeyPatch
+    now: float, judged: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def at(moment: float, finished: float) -> Snapshot:
         return Snapshot(moment, {"finished": finished}, {"running": 1.0})
@@ -504,9 +546,9 @@ def test_the_load_of_now_is_judged_alone_where_it_is_enough_to_judge(
     monkeypatch.setattr(tuning, "read_record", lambda _: [at(50, 0), at(90, 40), at(105, 40 + now)])
     monkeypatch.setattr(tuning.time, "sleep", lambda _: None)
     state: Any = SimpleNamespace(port=1, ready_at=0.0)
-    folder: Any = SimpleNamespace(key=lambda: "")
+    folder: Any = SimpleNamespace(key=lambda: "", look_file=tmp_path / "look", seen_file=tmp_path / "seen")
     request = ServerRequest(Goal(), "python")
-    window = tuning.observe(state, folder, request, load=None, seconds=10, quiet=True)
+    window, _ = tuning.observe(state, folder, request, load=None, seconds=10, quiet=True)
     assert window is not None
     assert window.finished == judged
 

@@ -1,17 +1,21 @@
 """A server's gate: new requests are asked to come again before their server goes away; those inside finish."""
 
 import asyncio
+import base64
+import io
 import json
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from stubs.controlled import PATIENCE, Machine
 
+from serverctl.load.tune.seen import noting
 from serverctl.process import api_key_gate as gate
 from serverctl.process import in_vllm
-from serverctl.process.in_vllm.mai_gate import FILE, INSIDE, KEY, OURS, Gate
+from serverctl.process.in_vllm.mai_gate import FILE, INSIDE, KEY, OURS, Gate, picture_size
 from serverctl.process.state import Folder
 
 SECRET = "s3cret"
@@ -21,14 +25,17 @@ WITH_KEY = (b"authorization", f"Bearer {SECRET}".encode())
 class Server:
     """vLLM behind a gate: it answers 200 as soon as it may, and counts who came to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, reads: bool = False) -> None:
+        self.reads = reads
         self.may = asyncio.Event()
         self.may.set()
         self.came = 0
         self.gate = Gate(self._serve)
 
-    async def _serve(self, _scope: Any, _receive: Any, send: Any) -> None:
+    async def _serve(self, _scope: Any, receive: Any, send: Any) -> None:
         self.came += 1
+        while self.reads and (await receive()).get("more_body"):
+            pass
         await self.may.wait()
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"{}"})
@@ -37,7 +44,11 @@ class Server:
         self, path: str = "/v1/chat/completions", method: str = "POST", *headers: tuple[bytes, bytes], **scope: Any
     ) -> tuple[int, dict[bytes, bytes], Any]:
         """Ask with the key, unless headers are given."""
-        parts = iter([{"more_body": True}, {"more_body": True}, {"more_body": False}])
+        body = scope.pop("body", b"")
+        pieces = (body[:9], body[9:], b"")
+        parts = iter([{"type": "http.request", "body": piece, "more_body": bool(piece)} for piece in pieces])
+        if not body:
+            parts = iter([{"more_body": True}, {"more_body": True}, {"more_body": False}])
         self.read = 0
         sent: list[Any] = []
 
@@ -61,6 +72,45 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     monkeypatch.setenv(FILE, str(made.gate_file))
     monkeypatch.setenv(KEY, SECRET)
     return made
+
+
+def png(width: int, height: int) -> str:
+    data = io.BytesIO()
+    Image.new("RGB", (width, height)).save(data, "PNG")
+    return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
+
+
+def test_shapes_are_noted_only_while_somebody_looks_and_hold_no_content(folder: Folder) -> None:
+    shown = [{"type": "text", "text": "My password"}, {"type": "image_url", "image_url": {"url": png(64, 48)}}]
+    history = [{"role": "system", "content": "word " * 200}, {"role": "user", "content": shown}]
+    body = json.dumps({"messages": history}).encode()
+
+    async def scenario() -> list[Any]:
+        server = Server(reads=True)
+        await server.ask(body=body)
+        with noting(folder.look_file, folder.seen_file) as shapes:
+            assert not folder.seen_file.exists()
+            assert [(await server.ask(body=body))[0] for _ in range(2)] == [200, 200]
+            await server.ask("/v1/chat/completions", "POST", WITH_KEY, (OURS.encode(), b"1"), body=body)
+            await server.ask(body=b"no JSON")
+            assert "password" not in folder.seen_file.read_text()
+        return shapes
+
+    first, second = asyncio.run(scenario())
+    assert first == second
+    (system, texts), (user, pieces) = first
+    assert (system, user) == ("system", "user")
+    assert [length for _, length in texts] == [512, 488]
+    assert (pieces[0][1], pieces[1][1:]) == (11, [64, 48])
+    assert not folder.look_file.exists()
+    assert not folder.seen_file.exists()
+
+
+@pytest.mark.parametrize(("form", "options"), [("PNG", {}), ("JPEG", {}), ("WEBP", {}), ("WEBP", {"lossless": True})])
+def test_the_size_of_a_picture_is_read_from_its_first_bytes(form: str, options: dict[str, Any]) -> None:
+    data = io.BytesIO()
+    Image.new("RGB", (301, 77)).save(data, form, **options)
+    assert picture_size(data.getvalue()) == (301, 77)
 
 
 NO_KEY = (b"host", b"127.0.0.1")
