@@ -158,8 +158,8 @@ def snapshot_for(hardware: Hardware) -> Capabilities:
         return snapshot(build_for(hardware).version)
     newest = snapshot(NEWEST)
     if hardware.vendor == "gaudi":
-        other = f"the parser of vLLM {NEWEST}, as that of 0.26 is not at hand"
-        return replace(newest, version="0.26.0", origin=other, parser=other)
+        other = f"the parser of vLLM {NEWEST}, as that of 0.30 is not at hand"
+        return replace(newest, version="0.30.0", origin=other, parser=other)
     return newest
 
 

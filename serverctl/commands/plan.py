@@ -22,6 +22,7 @@ from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.plan.show import print_plan, shell_line, to_json
 from serverctl.resolve import Resolved
+from serverctl.vllm.builds import how_to_install
 
 _EXAMPLES = """examples:
   mai-server plan                                        this machine
@@ -100,10 +101,13 @@ def _show(request: Resolved, options: argparse.Namespace) -> None:
 
     console = GatedConsole(highlight=False)
     print_plan(console, plan, command, request.hardware)
-    state = "installed" if request.vllm else "not installed: `mai-server install` does it"
+    how = how_to_install(request.hardware.vendor).rstrip(".")
+    state = "" if request.vllm else f" {how[0].upper()}{how[1:]}."
     console.print(
-        f"vLLM {request.capabilities.version} ({state}); every flag was checked against {request.capabilities.parser}.",
+        f"vLLM {request.capabilities.version} ({'installed' if request.vllm else 'not installed'}); every flag was "
+        f"checked against {request.capabilities.parser}.{state}",
         style="dim",
+        markup=False,
     )
 
 

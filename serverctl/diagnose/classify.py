@@ -47,7 +47,19 @@ _FRAME = re.compile(r'File "[^"]+", line \d+, in (\w+)')
 _BARE = re.compile(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)")
 _PARSER_ERROR = re.compile(r"^[\w. -]*\berror: ")
 #: Kinds that end a server even if no line says so.
-_DEADLY = frozenset({Kind.CUDA, Kind.NCCL, Kind.TRITON_SMEM, Kind.HOST_OOM, Kind.SHM, Kind.CARD, Kind.STALLED})
+_DEADLY = frozenset(
+    {
+        Kind.HPU_GRAPH_OOM,
+        Kind.HPU_WARMUP,
+        Kind.CUDA,
+        Kind.NCCL,
+        Kind.TRITON_SMEM,
+        Kind.HOST_OOM,
+        Kind.SHM,
+        Kind.CARD,
+        Kind.STALLED,
+    }
+)
 #: Kinds that only occur during a start, so that they cannot be the cause of a crash while serving.
 _OF_STARTS = frozenset({
     Kind.MODEL, Kind.OFFLINE, Kind.NETWORK, Kind.VALUE, Kind.FLAG, Kind.FLAG_VALUE, Kind.PORT, Kind.REMOTE_CODE,
@@ -255,6 +267,8 @@ def _serving_cause(texts: Sequence[str], report: StartReport) -> tuple[Kind, str
 
 
 def _oom(text: str, stage: Stage) -> Kind:
+    if "PT_DEVMEM" in text:  # Gaudi, whose graphs are also captured while serving
+        return Kind.HPU_GRAPH_OOM if stage >= Stage.KV_CACHE else Kind.HPU_OOM
     if stage >= Stage.SERVING:
         return Kind.RUNTIME_OOM
     if "warming up sampler" in text or "profil" in text:

@@ -167,6 +167,17 @@ def _runtime(view: _View) -> Iterator[Step]:
     yield from _graphs(view)
 
 
+def _hpu_memory(view: _View) -> Iterator[Step]:
+    """On Gaudi a smaller share for the KV cache leaves more for pictures and graphs; fewer graphs come first."""
+    if view.failure.kind is Kind.HPU_GRAPH_OOM and (fewer := view.lower("max_num_seqs", (4, 2, 1))):
+        yield _adjust("max_num_seqs", fewer, f"{fewer} requests at a time: each number of them is one more graph")
+    share = view.settings.gpu_memory_utilization or 0.9
+    if view.plan.vendor != "gaudi" or not view.may("gpu_memory_utilization"):
+        return
+    if (lower := next((step for step in (0.5, 0.3) if step < share), None)) is not None:
+        yield _adjust("gpu_memory_utilization", lower, f"{lower:.0%} of what is free for the KV cache")
+
+
 def _retry_once(sentence: str) -> Callable[[_View], Iterator[Step]]:
     def climb(view: _View) -> Iterator[Step]:
         if view.failure.kind not in view.earlier:
@@ -239,6 +250,7 @@ _LADDERS: Mapping[Kind, Callable[[_View], Iterator[Step]]] = {
     Kind.LOAD_OOM: _smaller_weights,
     Kind.GRAPH_OOM: _graphs,
     Kind.RUNTIME_OOM: _runtime,
+    **dict.fromkeys((Kind.HPU_OOM, Kind.HPU_GRAPH_OOM), _hpu_memory),
     Kind.PROFILE_RACE: _retry_once("another program freed memory while vLLM measured: measured again"),
     Kind.PORT: _port,
     Kind.FLAG: _flag,

@@ -5,12 +5,14 @@ from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import Model
 from serverctl.plan.advice import speculation_warnings
 from serverctl.plan.draft import (
+    ANSWER_TOKENS,
     CONTEXT_STEPS,
     SCREENSHOTS_IN_BLOCKS,
     TEXT_TOKENS,
     Candidate,
     Draft,
     Layout,
+    answer_rooms,
     check_screenshots,
     too_long,
 )
@@ -42,7 +44,8 @@ def plan_cpu(model: Model, task: Task) -> Plan:
     tokens = model.image_tokens(*goal.screen, settings.longest_edge)
     context = _context(model, settings, budget)
     most = settings.images or SCREENSHOTS_IN_BLOCKS * model.history_images
-    images = max(1, min(most, (context - TEXT_TOKENS // 2) // tokens))
+    thoughts = min(answer_rooms(model, task)[0][0] - ANSWER_TOKENS, context // 2)
+    images = max(1, min(most, (context - TEXT_TOKENS // 2 - thoughts) // tokens))
     draft.decide("images", images, f"screenshots of {tokens:,} tokens that fit", _SOURCE)
     remedy = "Ask for fewer or smaller screenshots (images, longest_edge), or for a longer context."
     check_screenshots(settings.images or images, tokens, context, remedy)

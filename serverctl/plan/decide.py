@@ -112,7 +112,8 @@ def _plan_model(model: Model, kinds: list[Group], task: Task) -> Plan:
     if task.hardware.vendor == "gaudi":
         check_quantization(model, task.quantization_wish(None), task.tables.quantization)
         _check_parallel(model, kinds[0], task.goal)
-        return plan_gaudi(kinds[0], model, task)
+        rooms = [room for rooms in answer_rooms(model, task) for room in rooms]
+        return next(_all_that_work(rooms, lambda answer: plan_gaudi(kinds[0], model, task, answer)))
     return next(_all_that_work(kinds, lambda group: _plan_on(group, kinds, model, task)))
 
 

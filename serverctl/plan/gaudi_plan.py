@@ -1,6 +1,6 @@
 """Plans a server on Intel Gaudi, whose vllm-gaudi plugin has its own settings and memory rules.
 
-vLLM's version must match the plugin's (0.26 with 0.26). Graphs are compiled per image shape, so the plan passes the
+vLLM's version must match the plugin's (0.30 with 0.30). Graphs are compiled per image shape, so the plan passes the
 real screen size; the plugin's default buckets are far below 1080p (extension/bucketing/vision.py).
 """
 
@@ -12,6 +12,7 @@ from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import Model
 from serverctl.plan.advice import several_servers
 from serverctl.plan.draft import (
+    ANSWER_TOKENS,
     CONTEXT_STEPS,
     LEAST_TEXT_TOKENS,
     TEXT_TOKENS,
@@ -27,7 +28,7 @@ from serverctl.plan.memory import Budget, card_budget
 from serverctl.plan.settings import Settings
 from serverctl.plan.tables import Task
 
-_SOURCE = "vllm-gaudi 0.26: docs/serving.md"
+_SOURCE = "vllm-gaudi 0.30: docs/serving.md"
 #: Vision models that the plugin's documentation lists as validated, by Gaudi generation.
 _VALIDATED = {"Gaudi 3": ("qwen2_5_vl", "qwen3_vl"), "Gaudi 2": ("qwen2_5_vl",)}
 #: Variables that the plugin reads and that are missing from vLLM's own list.
@@ -39,8 +40,12 @@ PLUGIN_ENV = frozenset({
 _UTILIZATION, _GRAPHS = 0.9, 0.1
 
 
-def plan_gaudi(group: Group, model: Model, task: Task) -> Plan:
-    """Plan for Gaudi cards. Raises CannotPlanError if the model does not fit on them."""
+def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKENS) -> Plan:
+    """Plan for Gaudi cards, with room for an answer of `answer` tokens.
+
+    Raises CannotPlanError if the model does not fit on them.
+    """
+    text_tokens = TEXT_TOKENS + max(0, answer - ANSWER_TOKENS)
     draft = Draft(task)
     draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")
     draft.decide_model(model, speculation=False)
@@ -50,12 +55,12 @@ def plan_gaudi(group: Group, model: Model, task: Task) -> Plan:
     draft.decide("images", model.history_images, "one graph is compiled for each number of images", _SOURCE)
     count = int(draft.values["images"])
     tokens = model.image_tokens(*task.goal.screen, draft.values.get("longest_edge"))
-    room = (step for step in CONTEXT_STEPS if step >= max(16_384, count * tokens + TEXT_TOKENS))
+    room = (step for step in CONTEXT_STEPS if step >= max(16_384, count * tokens + text_tokens))
     length = next(room, CONTEXT_STEPS[-1])
     draft.decide("max_model_len", length, f"{count} screenshots of {tokens:,} tokens, prompt and answer", _SOURCE)
     wanted = draft.values["max_model_len"]
     layout, budget = _layout(group, model, draft, task, wanted if isinstance(wanted, int) else length)
-    draft.bound_slots(budget, count * tokens + LEAST_TEXT_TOKENS)
+    draft.bound_slots(budget, count * tokens + LEAST_TEXT_TOKENS + text_tokens - TEXT_TOKENS)
     if layout.tensor_parallel > 1:
         draft.decide("tensor_parallel_size", layout.tensor_parallel, "the model does not fit on fewer cards", _SOURCE)
     settings = draft.settings()
@@ -76,10 +81,30 @@ def plan_gaudi(group: Group, model: Model, task: Task) -> Plan:
     notes = (
         f"Dimensions: {model.origin}.",
         *several_servers(replicas),
-        "Out of memory while graphs are captured: raise VLLM_GRAPH_RESERVED_MEM from 0.1 to 0.2 or 0.4. Out of "
-        "memory at the start: lower --gpu-memory-utilization, there a share of what is free after profiling.",
+        *_about_graphs(task.goal.screen, count),
     )
-    return found.plan(task, replicas, _environment(layout.group, count, task), warnings, notes)
+    return found.plan(task, replicas, _environment(layout.group, count, model, task), warnings, notes)
+
+
+def _about_graphs(screen: tuple[int, int], count: int) -> tuple[str, ...]:
+    """Return what a person should know of graphs, warm-up and memory on Gaudi."""
+    size = f"{screen[0]}x{screen[1]}"
+    return (
+        f"Graphs are compiled for pictures of {size}, 1 to {count} a request, before the server listens (warm-up: "
+        "minutes, with many requests at a time an hour). Pictures of other sizes are compiled at their first request: "
+        f"add theirs, as VLLM_MULTIMODAL_RESOLUTIONS={size}x1-{count},1280x720x1-{count}. VLLM_MULTIMODAL_BUCKETS, "
+        f"patches an "
+        "image, is for pictures of any size.",
+        "VLLM_SKIP_WARMUP=true (with VLLM_DEVELOPER_MODE=true) starts faster, for trials only: the first requests wait "
+        "for their graphs.",
+        "VLLM_FP32_SOFTMAX_VISION=1 computes the vision tower's softmax in 32 bits: more exact, slower. Pictures "
+        "need no "
+        "alignment to 112 pixels any more, and the ratios for prompts' graphs (VLLM_GRAPH_PROMPT_RATIO) are gone.",
+        "Out of memory while graphs are captured: raise VLLM_GRAPH_RESERVED_MEM from 0.1 to 0.4 (to 0.6), or ask for "
+        "fewer graphs (max_num_seqs, images). Out of memory at the start: lower --gpu-memory-utilization to 0.5 or "
+        "0.3; there it "
+        "is a share of what is free after profiling.",
+    )
 
 
 def _layout(group: Group, model: Model, draft: Draft, task: Task, wanted: int) -> tuple[Layout, Budget]:
@@ -118,11 +143,14 @@ def _budget(model: Model, settings: Settings, group: Group, task: Task) -> Budge
     return replace(budget, requested=taken + share, context=0, graphs=graphs, kv=share - graphs)
 
 
-def _environment(used: Group, images: int, task: Task) -> Mapping[str, tuple[str, Reason]]:
+def _environment(used: Group, images: int, model: Model, task: Task) -> Mapping[str, tuple[str, Reason]]:
     width, height = task.goal.screen
     graphs = Reason("graphs for exactly this screen: without it every screenshot is compiled anew", _SOURCE)
     cards = ",".join(str(gpu.index) for gpu in used.cards)
+    hybrid = Reason("the plugin asks for it with hybrids of Gated DeltaNet: better graphs", _SOURCE)
+    names = ("ENABLE_EXPERIMENTAL_FLAGS", "ENABLE_SKIP_REMOVAL_OF_GRAPH_INPUT_IDENTITY_NODES")
     return {
+        **(dict.fromkeys(names, ("true", hybrid)) if model.shape.text.linear else {}),
         "VLLM_MULTIMODAL_RESOLUTIONS": (f"{width}x{height}x1-{images}", graphs),
         "HABANA_VISIBLE_MODULES": (cards, Reason("pins the server to its cards", _SOURCE)),
         "VLLM_NO_USAGE_STATS": ("1", Reason("nothing is reported to anybody", "vllm/envs.py")),

@@ -78,9 +78,16 @@ def _serves(driver: Driver, build: Build) -> bool:
     return driver.major is not None and build.least_driver is not None and driver.major >= build.least_driver
 
 
+def how_to_install(vendor: str) -> str:
+    """Return how vLLM gets onto a machine with cards of this maker."""
+    return _BUILD_REMEDIES.get(vendor, "`mai-server install` does it")
+
+
 _BUILD_REMEDIES = {
-    "gaudi": "Install vLLM with the vllm-gaudi plugin as its README says (source or its Docker image; vLLM and plugin "
-    "must match, for example 0.26 with 0.26), then name its Python: --vllm-python FILE.",
+    "gaudi": "Install vLLM with the vllm-gaudi plugin as its documentation says: its Docker image, or both from "
+    "source (vLLM "
+    "with VLLM_TARGET_DEVICE=empty, then the plugin; their versions must match, for example 0.30 with 0.30 on Gaudi "
+    "software 1.24). Then name its Python: --vllm-python FILE.",
     "amd": "Install vLLM's ROCm build as vLLM's documentation says, then name its Python: --vllm-python FILE.",
     "apple": WAYS_OUT + ".",
 }

@@ -58,7 +58,15 @@ def _e(kind: str, stage: str, *lines: str) -> Excerpt:
 EXCERPTS = (
     _e("CARD", "engine", "RuntimeError: HIP error: invalid device function"),
     _e("CORRUPT", "imported", "ValueError: Couldn't instantiate the backend tokenizer from one of:"),
-    _e("GRAPH_OOM", "graphs", "RuntimeError: FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::939524096 (896)MB"),
+    # Gaudi's, made by the formats that the plugin's documentation and issues show; none of these was seen here.
+    _e("HPU_OOM", "loading", "RuntimeError: [Rank:0] FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::939524096"
+       " (896)MB"),
+    _e("HPU_COMPILE", "loading", "[rank0]: RuntimeError: Graph compile failed. synStatus=synStatus 26 [Generic failure]."),
+    _e("HPU_WARMUP", "loading", "RuntimeError: Recompilation triggered with skip_guard_eval_unsafe stance. This usually"
+       " means that you have not warmed up your model with enough inputs"),
+    _e("HPU_SCALES", "loading", "AssertionError: Scaling method \"ScaleMethodString.ACT_MAXABS_PCS_POW2_WEIGHT_MAXABS_PTS_POW2"
+       "_HW\" is not supported for runtime scale patching (graph recompile reduction)"),
+    _e("HPU_GRAPH_OOM", "graphs", "RuntimeError: FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::939524096 (896)MB"),
     _e("NETWORK", "engine", "RuntimeError: Data processing error: CAS service error : Reqwest Error: HTTP status error"),
     _e(
         "VALUE",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from planning import CPU, GIB, card, command, env, flags, machine, plan
 
+from serverctl.cli import main
 from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import Cpu, Driver, Hardware
 from serverctl.hardware.supported import CannotPlanError, usable_cards
@@ -79,6 +80,32 @@ class TestGaudi:
         warnings = plan(name, model).warnings
         assert any("were not run" in text for text in warnings)
         assert any("list no" in text for text in warnings) is not listed
+
+    def test_what_the_guide_says_of_graphs_is_said_as_it_is_now(self) -> None:
+        told = " ".join(plan("gaudi-3", "MAI-UI-8B").notes)
+        for name in (
+            "VLLM_MULTIMODAL_BUCKETS", "VLLM_SKIP_WARMUP", "VLLM_DEVELOPER_MODE", "VLLM_FP32_SOFTMAX_VISION", "112 "
+            "pixels",
+            "VLLM_GRAPH_PROMPT_RATIO", "VLLM_GRAPH_RESERVED_MEM from 0.1 to 0.4 (to 0.6)", "0.5 or 0.3",
+        ):  # fmt: skip
+            assert name in told
+
+    def test_thoughts_have_room_and_hybrids_their_flags(self) -> None:
+        made = plan("gaudi-3", "Qwen3-VL-8B-Thinking")
+        assert made.context >= 5 * 2040 + 2048 + 32_768
+        assert env(plan("gaudi-3", "Qwen3.5-9B"))["ENABLE_EXPERIMENTAL_FLAGS"] == "true"
+        assert "ENABLE_EXPERIMENTAL_FLAGS" not in env(made)
+
+    @pytest.mark.parametrize(
+        ("name", "said"), [("gaudi-3", "vllm-gaudi plugin"), ("mi300x", "ROCm"), ("l4", "mai-server install")]
+    )
+    def test_a_plan_says_how_its_vllm_is_installed(
+        self, name: str, said: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["plan", "--gpu", name, "--model", "MAI-UI-8B"]) == 0
+        last = " ".join(capsys.readouterr().out.split("not installed")[-1].split())
+        assert said in last
+        assert ("mai-server install" in last) == (name == "l4")
 
     def test_a_vllm_is_not_installed_for_it_but_told_about(self) -> None:
         with pytest.raises(CannotPlanError) as refusal:
