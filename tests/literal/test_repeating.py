@@ -191,3 +191,29 @@ def test_of_several_of_one_name_the_text_beside_tells_which(row, at):
     assert clicks == ([[450, 210 + 100 * at]] if at is not None else [])
     alone = follow(screen(*rows[2:]), stays=True, parts=[Part(SAVE.goal, near=("Bread",))])
     assert "click" not in actions(alone)
+
+
+def test_the_items_of_a_list_that_popped_up_are_found_by_its_own_name():
+    item = element("menu item", "None", window="settings-popup")
+    part = Part(Click(Target("None", "menu item", inside="settings-popup")))
+    assert actions(follow(screen(item), stays=True, parts=[part]))[0] == "click"
+    app = ShownWindow("Desktop", "Popup", WINDOW.box, active=True)
+    item = element("menu item", "None", window="popup", app="Popup")
+    part = Part(Click(Target("None", "menu item", inside="popup")))
+    assert actions(follow(screen(item, windows=[app]), stays=True, parts=[part]))[0] == "click"
+
+
+def test_what_was_chosen_already_is_done_by_its_state():
+    row = element("table cell", "Adwaita", states={"selected", "selectable"})
+    part = Part(Click(Target("Adwaita", "table cell", inside="Settings")))
+    replies = follow(screen(row), stays=True, parts=[part])
+    assert ending(replies[-1]) == ("success", True)
+
+
+@pytest.mark.parametrize(("states", "verified"), [({"selected"}, True), ((), False)])
+def test_what_stood_so_before_need_not_change(states, verified):
+    row = element("table cell", "Dark", states=states)
+    after = screen(element("table cell", "Dark", states={"selected"}))
+    part = Part(Click(Target("Dark", "table cell", inside="Settings")))
+    replies = follow(screen(row), after, parts=[part], expected=[THEME], stays=True)
+    assert ending(replies[-1]) == ("success", verified)

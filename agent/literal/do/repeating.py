@@ -6,6 +6,7 @@ a step that cannot be done ends the run with its number.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from agent.core.changes import Change
 from agent.literal.do.looking import Search, safe_spot
@@ -29,20 +30,29 @@ _CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
 _ANY = CLICKABLE | TEXTS | {"image", "panel", "table column header", "tree table", "paragraph"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Already(Done):
+    """What was to be chosen or switched stood so before."""
+
+
 def repeat(now: Now, goal: Repeat) -> Pursuit:
     """Do all steps, then check the expected changes."""
     known = now.changes
     verdict: Verdict = Stuck("there are no steps")
+    chosen: Verdict | None = None
     for number, part in enumerate(goal.parts, 1):
         now.begun = len(now.moves)
         verdict = yield from _do(now, part, last=number == len(goal.parts) and not goal.expected)
         if isinstance(verdict, Stuck):
             words = f"{verdict.words[:1].lower()}{verdict.words[1:]}" if verdict.words[:2] != "I " else verdict.words
             return Stuck(f"Step {number} of {len(goal.parts)}, {describe_goal(part.goal)}: {words}")
-    return (yield from _check(now, goal.expected, known)) if goal.expected else verdict
+        chosen = verdict if isinstance(part.goal, Click | Toggle) else chosen
+    if not goal.expected:
+        return verdict
+    return (yield from _check(now, goal.expected, known, chosen if isinstance(chosen, _Already) else None))
 
 
-def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change]) -> Pursuit:
+def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change], already: _Already | None) -> Pursuit:
     """Wait for the expected changes."""
     before = {(change.kind, change.what, change.after) for change in known}
 
@@ -54,6 +64,8 @@ def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change]) -> P
         lambda: len(shown()) == len(expected), "The changes are not to be seen yet: wait.", _LATE_WAITS, _LATE
     )
     found = shown()
+    if already is not None and not found and all(one.kind == "setting" for one in expected):
+        return Done(f"nothing was to be changed: {already.words}")
     if missing := [one for one in expected if one not in found]:
         told = "; ".join(f"{one.kind} {one.what} -> {one.becomes}" for one in missing)
         return Done(f"all steps are done, but nothing shows what they were to change (unless it was so before): {told}",
@@ -126,7 +138,12 @@ def _click(now: Now, goal: Click, near: Sequence[str], *, last: bool) -> Pursuit
     action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
     words = f"{describe_target(goal.target)} is there: {action.replace('_', ' ')} it."
     attempt = yield now.click(words, found, action)
-    return (yield from _shown(now, attempt, last))
+    if action != "click" or is_on(found) is None:
+        return (yield from _shown(now, attempt, last))
+    chosen = [one for one in _near(now, _matching(now, goal.target), near) if is_on(one)]
+    if is_on(found) and chosen:  # then it shows no other effect
+        return _Already(f"{state_of(chosen[0])} already")
+    return Done(state_of(chosen[0])) if chosen else (yield from _shown(now, attempt, last))
 
 
 def _toggle(now: Now, goal: Toggle, near: Sequence[str]) -> Pursuit:
@@ -135,7 +152,7 @@ def _toggle(now: Now, goal: Toggle, near: Sequence[str]) -> Pursuit:
     if isinstance(found, Stuck):
         return found
     if is_on(found) is goal.on:
-        return Done(f"{state_of(found)} already")
+        return _Already(f"{state_of(found)} already")
     attempt = yield now.click(f"{state_of(found)}: click it.", found)
 
     def switched() -> Done | None:
@@ -244,10 +261,16 @@ def _is_in(now: Now, element: Element, window: str) -> bool:
     """Return whether an element is in the window of that name: in the one in front, if that has the name."""
     front = now.scene.front
     if not window or (front is not None and _is_named(now, front.title, front.app, window)):
-        return now.scene.in_front(element)
+        return now.scene.in_front(element) or (bool(window) and _is_popup(now, element, window))
     if element.window or element.app:
         return _is_named(now, element.window, element.app, window)
     return any(now.scene.in_window(element, one) for one in _windows(now, window))
+
+
+def _is_popup(now: Now, element: Element, window: str) -> bool:
+    """Return whether an element is in a list that popped up: its window has this name, and is no window of its own."""
+    listed = any((one.title, one.app) == (element.window, element.app) for one in now.scene.windows)
+    return not listed and _is_same(element.window, window)
 
 
 def _is_named(now: Now, title: str, app: str, wanted: str) -> bool:
