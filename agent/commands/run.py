@@ -47,6 +47,7 @@ def _parser() -> Parser:
         "instruction", nargs="?", metavar="INSTRUCTION", type=plain_text, help="what to do, in a sentence"
     )
     add_run_options(parser)
+    parser.add_argument("--web", action="store_true", help="show the run in a browser: prints a link on this machine")
     version = f"mai-agent {agent.__version__}"
     parser.add_argument("--version", action="version", version=version, help="print the version")
     return parser
@@ -85,6 +86,8 @@ def _given(argv: Sequence[str]) -> argparse.Namespace:
     if rest:
         parser.unrecognized(rest)
     check_sandbox(given)
+    if given.web and (given.json or given.no_tui):
+        raise UsageError("--web shows the run in a browser; --json and --no-tui print it.", "Choose one of them.")
     return given
 
 
@@ -112,6 +115,10 @@ def _main(argv: Sequence[str]) -> int:
     from agent.settings import load_settings
 
     options = RunOptions.of(given, load_settings())
+    if given.web:
+        from agent.web.start import run_page
+
+        return run_page(options)
     if _wants_tui(given):
         from agent.tui.start import run_application
 

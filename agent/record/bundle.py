@@ -218,6 +218,11 @@ class Recorder:
         for name, value in event.milliseconds.items():  # several tries add up
             step["milliseconds"][name] = round(step["milliseconds"].get(name, 0) + value, 2)
 
+    @property
+    def under_way(self) -> Json | None:
+        """The step that is not finished yet, masked; None between steps. Only for the thread that records."""
+        return None if self._step is None else with_firsts(self.redactor.data(self._step))
+
     def _flush_step(self) -> None:
         if self._step is None:
             return

@@ -12,8 +12,8 @@ from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
 
+from agent.conductor import Conductor, Report
 from agent.options import RunOptions
-from agent.tui.conductor import Conductor, Report
 from agent.tui.escape_filter import Gate
 from agent.tui.remembered import Memory
 from agent.tui.screens.run import RunScreen

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from stubs.browser import browser  # noqa: F401 -- a fixture
 
 from agent.sandbox.desktop import find_sandboxes, stop_sandbox
 

@@ -8,6 +8,7 @@ from typing import Any
 from PIL import Image
 from textual.pilot import Pilot
 
+from agent.conductor import ApprovalWanted, Report, Run, RunBegan
 from agent.core.actions import Action, Click, TypeText
 from agent.core.actions import to_json as action_json
 from agent.core.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Viewport
@@ -28,7 +29,6 @@ from agent.safety.policy import Approval, Question
 from agent.screen.encode import EncodedImage, encode
 from agent.settings import Settings
 from agent.tui.app import MaiApp
-from agent.tui.conductor import ApprovalWanted, Report, Run, RunBegan
 from agent.tui.remembered import Memory
 from agent.tui.screens.run import RunScreen
 from foundation.chat_stream import Usage

@@ -3,10 +3,10 @@
 import pytest
 from stubs.terminal import ALONE, CLICK, RISK, SUDO, Bench, run_screen, shown
 
+from agent.conductor import ApprovalWanted, QuestionOver
 from agent.core.actions import Click, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.safety.policy import Approval, Question
-from agent.tui.conductor import ApprovalWanted, QuestionOver
 from agent.tui.widgets.approval import GRACE
 from agent.tui.widgets.prompt import Prompt
 

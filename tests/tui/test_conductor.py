@@ -9,11 +9,7 @@ from typing import Any
 import pytest
 from stubs.terminal import VIEWPORT
 
-from agent.core.actions import PressKeys
-from agent.events.run_events import Event, Observed, RunEvent, RunFinished, Warned
-from agent.record.redactor import Redactor
-from agent.safety.policy import Approval, Question
-from agent.tui.conductor import (
+from agent.conductor import (
     ApprovalWanted,
     Conductor,
     Progress,
@@ -24,6 +20,10 @@ from agent.tui.conductor import (
     RunClosed,
     RunFailed,
 )
+from agent.core.actions import PressKeys
+from agent.events.run_events import Event, Observed, RunEvent, RunFinished, Warned
+from agent.record.redactor import Redactor
+from agent.safety.policy import Approval, Question
 from agent.workplace import Job
 from foundation.chat_stream import Usage
 from foundation.errors import EnvironmentLacksError, ExitStatus

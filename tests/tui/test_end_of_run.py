@@ -7,6 +7,7 @@ import pytest
 from stubs.terminal import CLICK, INSTRUCTION, Bench, run_screen, shown
 from stubs.witness import DARK, OPENED
 
+from agent.conductor import RunClosed, RunFailed
 from agent.core.actions import Finish
 from agent.core.changes import Change
 from agent.events.run_events import (
@@ -16,7 +17,6 @@ from agent.events.run_events import (
 )
 from agent.evidence.undo import Result
 from agent.evidence.undo_plan import Item
-from agent.tui.conductor import RunClosed, RunFailed
 from agent.tui.screens.dialogs import UndoScreen
 from agent.tui.widgets.end_card import EndCard
 from foundation.chat_stream import Usage

@@ -4,8 +4,8 @@ import pytest
 from stubs.terminal import Bench, run_screen, shown
 from textual.widgets import Static
 
+from agent.conductor import ReplyWanted
 from agent.core.actions import AskUser
-from agent.tui.conductor import ReplyWanted
 
 
 async def test_keys_in_flight_are_no_reply(bench: Bench) -> None:

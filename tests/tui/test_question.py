@@ -6,12 +6,12 @@ import pytest
 from stubs.terminal import ALONE, Bench, run_screen, shown
 from textual.pilot import Pilot
 
+from agent.conductor import Run
 from agent.core.actions import Action, CallTool, Click, OpenApp, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region
 from agent.safety.policy import Approval, Policy
 from agent.safety.situation import Place, Situation
 from agent.screen.outline import Element
-from agent.tui.conductor import Run
 
 pytestmark = pytest.mark.slow
 

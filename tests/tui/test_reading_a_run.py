@@ -6,13 +6,13 @@ import pytest
 from stubs.terminal import INSTRUCTION, Bench, run_screen, shown
 from textual.widgets import Static
 
+from agent.conductor import RunClosed
 from agent.core.actions import Click, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.events.run_events import Acted, ApprovalGiven, Dropped, ModelDelta, StepFinished
 from agent.safety.naming import aim_of
 from agent.safety.situation import Place, Situation
 from agent.tui.app import UNSOUGHT
-from agent.tui.conductor import RunClosed
 from agent.tui.screens.dialogs import TASKS
 from agent.tui.widgets.end_card import EndCard
 

@@ -4,6 +4,7 @@ import pytest
 from stubs.terminal import CLICK, INSTRUCTION, RISK, SUDO, Bench, matches, run_screen, shown
 from textual.color import Color
 
+from agent.conductor import Progress, QuestionOver, ReplyWanted, RunClosed
 from agent.core.actions import OpenApp, TypeText, describe
 from agent.core.changes import Change
 from agent.events.run_events import (
@@ -15,7 +16,6 @@ from agent.events.run_events import (
     UserActed,
 )
 from agent.options import RunOptions
-from agent.tui.conductor import Progress, QuestionOver, ReplyWanted, RunClosed
 from agent.tui.start_page import EXAMPLES, Here
 from agent.tui.widgets.history import History
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from stubs.terminal import CLICK, INSTRUCTION, Bench, run_screen, shown
 
+from agent.conductor import ReplyWanted, RunBegan, RunClosed
 from agent.events.run_events import (
     Paused,
     Resumed,
 )
-from agent.tui.conductor import ReplyWanted, RunBegan, RunClosed
 from agent.tui.widgets.prompt import Prompt
 
 

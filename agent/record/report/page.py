@@ -64,18 +64,47 @@ def _page(run: Bundle, pictures: Pictures) -> str:
         step["picture"] = picture
     whole = view_run(run) | {"reduced": pictures.reduced}
     data = {"run": whole, "steps": steps, "pictures": [picture.to_json() for picture in pictures.all]}
-    style, plain_style = _part("report.css"), _part("plain.css")
-    script = "".join(map(_part, _SCRIPTS))
     instruction = " ".join(whole["instruction"].split())[:120]
+    title = f"{whole['outcome']}: {instruction}" if instruction else whole["id"]
+    name = whole["instruction"] or "A recorded run"
+    return fill_page(data, title, name, plain=_plain_page(whole, steps, pictures))
+
+
+def fill_page(
+    data: Mapping[str, Any],
+    title: str,
+    name: str,
+    *,
+    plain: str = "",
+    style: str = "",
+    script: str = "",
+    live: str = "",
+) -> str:
+    """Return the page of a run.
+
+    Args:
+        data: the run, its steps and pictures.
+        title: the title of the window.
+        name: the heading until the script has read the data.
+        plain: what a browser without scripts shows.
+        style: more style, of a page that is served.
+        script: more script. It makes the page a live one, which may ask the server that it came from.
+        live: the part of a live page above the steps, as HTML.
+    """
+    style, plain_style = _part("report.css") + style, _part("plain.css")
+    script = "".join(map(_part, _SCRIPTS)) + script
+    server = " 'self'" if live else ""
+    asks = f"connect-src{server}; " if live else ""
     parts = {
-        "POLICY": f"default-src 'none'; img-src data:; style-src '{_hash(style)}' '{_hash(plain_style)}'; "
-        f"script-src '{_hash(script)}'; "
+        "POLICY": f"default-src 'none'; img-src data:{server}; {asks}"
+        f"style-src '{_hash(style)}' '{_hash(plain_style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'",
-        "TITLE": html.escape(f"{whole['outcome']}: {instruction}" if instruction else whole["id"]),
-        "NAME": html.escape(whole["instruction"] or "A recorded run"),
+        "TITLE": html.escape(title),
+        "NAME": html.escape(name),
         "STYLE": style,
         "PLAIN_STYLE": plain_style,
-        "PLAIN": _plain_page(whole, steps, pictures),
+        "PLAIN": plain,
+        "LIVE": live,
         "SCRIPT": script,
         "DATA": _data(data),
     }

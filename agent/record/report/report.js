@@ -1,5 +1,5 @@
 "use strict";
-(() => {
+const report = (() => {
   const { run, steps, pictures } = JSON.parse(document.getElementById("data").textContent);
   const $ = (id) => document.getElementById(id);
   // Every text goes in through here, as text: nothing in this file ever reads HTML.
@@ -20,7 +20,8 @@
   };
   const time = (ms) => (ms >= 9950 ? `${(ms / 1000).toFixed(0)} s` : ms >= 995 ? `${(ms / 1000).toFixed(1)} s` : ms >= 9.5 ? `${ms.toFixed(0)} ms` : `${ms.toFixed(1)} ms`);
   const total = (step) => step.times.reduce((sum, value) => sum + value, 0);
-  const searched = steps.map((step) => [step.number, step.title, step.state, step.thought, step.note, step.error, step.detail, step.hit, step.reply, step.screen, ...step.before].join("\n").toLowerCase());
+  const searchable = () => steps.map((step) => [step.number, step.title, step.state, step.thought, step.note, step.error, step.detail, step.hit, step.reply, step.screen, ...step.before].join("\n").toLowerCase());
+  let searched = searchable();
 
   // A step that a person looks for first: it failed, was not done, or was asked about.
   const trouble = (step) => !["done", "said", "dry run"].includes(step.state) || Boolean(step.approval) || (step.actions || []).some((one) => one.approval);
@@ -36,7 +37,7 @@
   function header() {
     if (run.instruction) {
       $("instruction").textContent = run.instruction;
-      $("instruction").after(copier("the instruction", run.instruction));
+      if (!$("instruction").nextElementSibling) $("instruction").after(copier("the instruction", run.instruction));
     }
     const kind = { done: "good", running: "warn", interrupted: "warn", stopped: "warn", unverified: "warn" }[run.outcome] || "bad";
     $("outcome").className = `badge ${kind}`;
@@ -45,23 +46,24 @@
     const facts = [...run.facts];
     const started = new Date(run.started);
     if (!Number.isNaN(started.getTime())) facts.push(["started", started.toLocaleString([], { dateStyle: "medium", timeStyle: "short" })]);
-    for (const [name, value] of facts) $("facts").append(el("div", {}, el("dt", { text: name }), el("dd", { text: value })));
+    $("facts").replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }))));
     if (!facts.length) $("facts").hidden = true;
     $("problem").textContent = run.problem;
     $("problem").hidden = !run.problem;
     for (const name of ["evidence", "changes", "undone"]) {
       const lines = run[name] || [];
       $(name).hidden = !lines.length;
-      $(name).querySelector("ul").append(...lines.map((text) => el("li", { text })));
+      $(name).querySelector("ul").replaceChildren(...lines.map((text) => el("li", { text })));
     }
     const warnings = [...run.warnings];
     if (run.reduced) warnings.push(`${run.reduced} of ${pictures.length} screenshots were made smaller to keep this file small; the run's folder has them in full.`);
     $("warnings").hidden = !warnings.length;
     $("warnings").querySelector("summary").textContent = warnings.length === 1 ? "1 remark" : `${warnings.length} remarks`;
-    $("warnings").querySelector("ul").append(...warnings.map((text) => el("li", { text })));
+    $("warnings").querySelector("ul").replaceChildren(...warnings.map((text) => el("li", { text })));
   }
 
   function lists() {
+    $("list").replaceChildren();
     for (const [index, step] of steps.entries()) {
       const state = step.state === "done" || step.state === "said" ? "" : step.state;
       const option = el("div", { class: `step ${step.state}`, role: "option", id: `step-${index}`, "aria-selected": "false" },
@@ -299,7 +301,7 @@
       return;
     }
     // A text that scrolls keeps its arrows.
-    if (event.target.tagName === "PRE" || event.target.type === "range" || (["detail", "head", "stage"].includes(event.target.id) && event.key.startsWith("Arrow"))) return;
+    if (event.target.matches("pre, input") || (["detail", "head", "stage"].includes(event.target.id) && event.key.startsWith("Arrow"))) return;
     if (!Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     keys[event.key]();
@@ -319,6 +321,24 @@
   addEventListener("resize", reachable);
   $("warnings").addEventListener("toggle", reachable);
 
+  // A live page: what is recorded by now. Whoever looks at the newest step goes on looking at the newest.
+  function update(next) {
+    const newest = current >= steps.length - 1, place = current;
+    Object.assign(run, next.run);
+    steps.splice(0, Infinity, ...next.steps);
+    pictures.splice(0, Infinity, ...next.pictures);
+    searched = searchable();
+    current = -1;
+    header();
+    reachable();
+    lists();
+    timeline.draw();
+    if (!steps.length) return;
+    for (const button of document.querySelectorAll("#main .bar button, #views button, #filter")) button.disabled = false;
+    select(newest ? steps.length - 1 : place);
+    filter();
+  }
+
   paint();
   header();
   reachable();
@@ -328,6 +348,7 @@
   else {
     $("stage").replaceChildren(el("p", { class: "gone", text: "There is nothing to show: no step was recorded." }));
     $("detail").append(el("p", { class: "soft", text: "No step." }));
-    for (const button of document.querySelectorAll(".bar button, #views button, #filter")) button.disabled = true;
+    for (const button of document.querySelectorAll("#main .bar button, #views button, #filter")) button.disabled = true;
   }
+  return { $, el, update };
 })();

@@ -9,16 +9,19 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
   const film = $("film"), track = $("track"), peek = $("peek");
 
   // Seconds from the beginning of the run: as recorded; one after the other where no time was.
-  const spans = [];
-  for (const step of steps) {
-    const before = spans.length ? spans.at(-1)[1] : 0;
-    const start = step.at === null || step.at < 0 ? before : step.at;
-    spans.push([start, start + total(step) / 1000]);
+  let spans = [], end = 0.001, origin = 0, length = 0.001;
+  function measure() {
+    spans = [];
+    for (const step of steps) {
+      const before = spans.length ? spans.at(-1)[1] : 0;
+      const start = step.at === null || step.at < 0 ? before : step.at;
+      spans.push([start, start + total(step) / 1000]);
+    }
+    end = Math.max(...spans.map((span) => span[1]), 0.001);
+    // What comes before the first step (a sandbox, a server that starts) has no picture, and no room here.
+    origin = steps.length ? Math.min(spans[0][0], end - 0.001) : 0;
+    length = end - origin;
   }
-  const end = Math.max(...spans.map((span) => span[1]), 0.001);
-  // What comes before the first step (a sandbox, a server that starts) has no picture, and no room here.
-  const origin = steps.length ? Math.min(spans[0][0], end - 0.001) : 0;
-  const length = end - origin;
   const share = (seconds) => Math.min(1, Math.max(0, (seconds - origin) / length));
 
   const latest = (seconds) => {
@@ -29,7 +32,10 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
 
   const long = (seconds) => (seconds < 120 ? time(seconds * 1000) : `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`);
 
+  // Draws the run anew: a live page calls it after every step.
   function draw() {
+    measure();
+    $("legend").replaceChildren();
     $("time").hidden = !steps.length;
     if (!steps.length) return;
     const box = svg("svg", { viewBox: "0 0 1000 24", preserveAspectRatio: "none", "aria-hidden": "true" });
@@ -54,12 +60,13 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
       if (steps.length <= MOST_TICKS) line("tick", `M${at(index)} 2v20`);
       if (trouble(step)) line(step.state === "failed" ? "flag bad" : "flag", `M${at(index)} 0v24`);
     }
-    track.append(box);
+    track.replaceChildren(box);
     $("ends").replaceChildren(el("span", { text: long(origin) }), el("span", { text: long(end) }));
     frames();
-    new ResizeObserver(frames).observe(film);
+    resized.observe(film);
   }
 
+  const resized = new ResizeObserver(() => frames());
   // As many frames as there is room for, each what the screen showed at its time.
   function frames() {
     const room = Math.max(1, Math.floor((film.clientWidth + 6) / 110));

@@ -7,10 +7,10 @@ from rich.cells import cell_len
 from textual import getters
 from textual.binding import Binding
 
+from agent.conductor import ApprovalWanted
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
 from agent.run.control.steering import Hold
-from agent.tui.conductor import ApprovalWanted
 from agent.tui.screens.steps import StepsScreen
 from agent.tui.view import RunView
 from agent.tui.widgets.approval import ApprovalPanel

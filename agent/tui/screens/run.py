@@ -13,11 +13,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Footer, Static
 
-from agent.options import RunOptions
-from agent.run.control.steering import Hold
-from agent.safety.visible_text import lines_of
-from agent.tui import start_page
-from agent.tui.conductor import (
+from agent.conductor import (
     ApprovalWanted,
     Conductor,
     Progress,
@@ -28,6 +24,10 @@ from agent.tui.conductor import (
     RunClosed,
     RunFailed,
 )
+from agent.options import RunOptions
+from agent.run.control.steering import Hold
+from agent.safety.visible_text import lines_of
+from agent.tui import start_page
 from agent.tui.remembered import Memory
 from agent.tui.screens.answering import AnsweringScreen
 from agent.tui.view import Mark, Row, RunView, Tone

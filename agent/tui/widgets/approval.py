@@ -14,11 +14,11 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from agent.conductor import ApprovalWanted
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
 from agent.safety.question_text import Asked, asked
 from agent.safety.visible_text import Line, ending, excerpt, lines_of
-from agent.tui.conductor import ApprovalWanted
 from agent.tui.widgets.keys import Key, flowing
 from agent.tui.widgets.reader import Reader, Section
 

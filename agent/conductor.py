@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # imported by the first run: the application is on the screen
     from agent.core.actions import Action
     from agent.core.geometry import DesktopPoint
     from agent.events.run_events import Event
+    from agent.record.bundle import Recorder
     from agent.safety.policy import Approval, Question
     from agent.workplace import Workplace
 
@@ -98,22 +99,25 @@ def _asked(post: Post, wanted: "Callable[[Callable[[Any], None]], Report]") -> "
         post(QuestionOver())
 
 
-class TerminalPerson:
-    """The person at the application: an `Approver` and a `Person`."""
+class PersonThere:
+    """The person at an application: an `Approver` and a `Person`."""
 
     def __init__(self, post: Post) -> None:
         self._post = post
 
     async def approve(self, action: "Action[DesktopPoint]", question: "Question") -> "Approval":
+        """See `Approver`."""
         with _asked(self._post, partial(ApprovalWanted, action, question)) as answer:
             decision: Approval = await asyncio.wrap_future(answer)
             return decision
 
     async def ask(self, question: str) -> str | None:
+        """Return the reply to a question of the model; None if there is none."""
         with _asked(self._post, partial(ReplyWanted, question)) as answer:
             return await asyncio.wrap_future(answer) or None
 
     async def permit(self, question: str) -> bool:
+        """Ask a yes/no question."""
         return (await self.ask(f"{question} (yes or no)") or "").strip().casefold() in _YES
 
 
@@ -140,6 +144,7 @@ class Conductor:
         self._going: list[Run] = []  # taken up and not over yet, the oldest first
         self._remarks: set[str] = set()  # of runs before they looked: they hold for the sitting, and are shown once
         self.run: Run | None = None
+        self.recorder: Recorder | None = None  # of the run that was taken up last
         self.status: int | None = None
         self.message = ""  # how the last run ended
 
@@ -195,7 +200,8 @@ class Conductor:
     def _conduct(self, workplace: "Workplace", run: Run) -> int:
         self._post(RunBegan(run.instruction, workplace.run_settings(run.instruction).max_steps))
         job = workplace.job(run.instruction, run.stop)
-        person = TerminalPerson(self._post)
+        self.recorder = job.recorder
+        person = PersonThere(self._post)
         news = self._without_known_remarks()
 
         def show(event: "Event") -> None:

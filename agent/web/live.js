@@ -1,0 +1,125 @@
+// The live part of the page: what waits for the person, and their decisions. All texts go in as text.
+(() => {
+  const { $, el, update } = report;
+  let { live } = JSON.parse($("data").textContent);
+  const watch = live.watch, decides = live.decides;
+  let shown = "", fetching = false, again = false;
+
+  async function send(path, body) {
+    try {
+      const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+      if (!answer.ok) $("told-now").textContent = answer.status === 409 ? "That is not possible any more." : await answer.text();
+      return answer.ok;
+    } catch {
+      lost();
+      return false;
+    }
+  }
+
+  // A question is shown whole before it can be allowed: its text must have been in sight to its end.
+  function readable() {
+    const text = $("ask-text");
+    const read = text.hidden || text.scrollTop + text.clientHeight >= text.scrollHeight - 4;
+    for (const name of ["allow", "always"]) {
+      const button = document.querySelector(`[data-answer=${name}]`);
+      if (read) button.disabled = !decides;
+      button.title = button.disabled && decides ? "Scroll to the end of the text first" : "";
+    }
+  }
+
+  function question() {
+    const asked = live.question;
+    $("ask").hidden = !asked;
+    if (!asked) { shown = ""; return; }
+    if (asked.id === shown) return;
+    shown = asked.id;
+    const approval = asked.kind === "approval";
+    $("ask-what").textContent = approval ? `Allow it to ${asked.what}?` : asked.what;
+    $("ask-text").hidden = !asked.text;
+    $("ask-text").textContent = asked.text || "";
+    $("ask-why").replaceChildren(...[...(asked.facts || []), ...(asked.reasons || []).map((one) => `Asked because ${one}.`)].map((text) => el("li", { text })));
+    $("ask-note").value = "";
+    $("ask-label").textContent = approval ? "What to do instead (goes with Refuse)" : "Your reply";
+    for (const button of document.querySelectorAll("[data-answer]")) {
+      const name = button.dataset.answer;
+      button.hidden = approval ? name === "reply" || (name === "always" && !asked.scope) : name !== "reply";
+      button.disabled = !decides || name === "allow" || name === "always";
+      if (name === "always") button.textContent = `Always: ${asked.scope}`;
+    }
+    readable();
+    $("ask").scrollIntoView({ block: "nearest" });
+  }
+
+  function draw() {
+    $("state").textContent = live.over ? "ENDED" : live.state;
+    $("state").className = `badge ${{ RUNNING: "good", "NO RUN": "" }[live.state] ?? "warn"}`;
+    $("told-now").textContent = live.said;
+    document.title = `${live.state} · mai-agent`;
+    for (const button of document.querySelectorAll("[data-does]")) button.disabled = !decides || !live.running || live.over;
+    $("pause").hidden = live.held !== "";
+    $("resume").hidden = live.held === "";
+    $("watchers").hidden = !watch;
+    $("say").hidden = !decides || live.over;
+    $("say-send").textContent = live.running ? "Tell it" : "Do this";
+    $("say-text").placeholder = live.running ? "A message to the model, for its next step" : "What shall it do?";
+    question();
+  }
+
+  async function refresh() {
+    if (fetching) { again = true; return; }
+    fetching = true;
+    try {
+      do {
+        again = false;
+        const answer = await fetch("/data");
+        if (!answer.ok) throw new Error(String(answer.status));
+        const data = await answer.json();
+        live = { ...data.live, watch };
+        $("lost").hidden = true;
+        update(data);
+        draw();
+      } while (again);
+    } catch {
+      lost();
+    } finally {
+      fetching = false;
+    }
+  }
+
+  function lost() {
+    $("lost").textContent = "There is no connection to mai-agent. The run goes on without this page, and waits where it asks.";
+    $("lost").hidden = false;
+    $("ask").hidden = true;
+    shown = "";
+  }
+
+  for (const button of document.querySelectorAll("[data-answer]")) {
+    button.addEventListener("click", () => send("/decide", { question: shown, answer: button.dataset.answer, text: $("ask-note").value }));
+  }
+  for (const button of document.querySelectorAll("[data-does]")) {
+    button.addEventListener("click", () => send("/control", { what: button.dataset.does, text: "" }));
+  }
+  $("ask-reply").addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (live.question && live.question.kind === "reply") send("/decide", { question: shown, answer: "reply", text: $("ask-note").value });
+  });
+  $("say").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const text = $("say-text").value.trim();
+    if (text && await send("/control", { what: live.running ? "tell" : "start", text })) $("say-text").value = "";
+  });
+  $("ask-text").addEventListener("scroll", readable);
+  $("watchers").addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(new URL(watch, location.href).href);
+      $("told-now").textContent = "The link is copied.";
+    } catch {
+      $("told-now").textContent = new URL(watch, location.href).href;
+    }
+  });
+  // A browser connects anew by itself, also after a laptop was closed.
+  const events = new EventSource("/events");
+  events.onmessage = refresh;
+  events.onerror = () => { if (!live.over) lost(); };
+  draw();
+})();

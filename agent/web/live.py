@@ -1,0 +1,216 @@
+"""What the live page shows: the run under way as recorded by now, and what waits for the person."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from agent.conductor import (
+    ApprovalWanted,
+    Conductor,
+    Progress,
+    QuestionOver,
+    ReplyWanted,
+    Report,
+    RunBegan,
+    RunClosed,
+    RunFailed,
+)
+from agent.events.run_events import RunFinished, RunStarted
+from agent.record.read import read_bundle
+from agent.record.report.view import screenshot, view_run, view_step
+from agent.record.step_record import StepRecord
+from agent.safety.policy import Approval
+from agent.safety.question_text import asked
+from foundation.foreign_text import harmless
+
+Json = dict[str, Any]
+
+
+class Live:
+    """The state of the page. Reports come from the run's thread; everything else happens in the server's loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.conductor: Conductor  # set once, before the first run
+        self.version = 0
+        self.question: Json | None = None
+        self.over = False  # whether the sitting has ended
+        self._answer: Callable[[Any], None] | None = None
+        self._loop = loop
+        self._changed = asyncio.Event()
+        self._bundle: Path | None = None
+        self._pending: Json | None = None
+        self._running = False
+        self._said = ""
+
+    def post(self, report: Report) -> None:
+        """Take a report, on the run's thread."""
+        recorder = self.conductor.recorder
+        pending = None if recorder is None else recorder.under_way
+        bundle = None if recorder is None else recorder.path
+        self._loop.call_soon_threadsafe(self._take, report, bundle, pending)
+
+    def _take(self, report: Report, bundle: Path | None, pending: Json | None) -> None:
+        self._pending = pending
+        match report:
+            case RunBegan():
+                self._running, self._said, self._bundle = True, "", None
+            case Progress(text):
+                self._said = text
+            case RunFailed(message):
+                self._said = message
+            case RunClosed():
+                self._running = False
+            case ApprovalWanted(target, question, answer):
+                self._ask(_question(asked(target, question)), answer)
+            case ReplyWanted(question, answer):
+                self._ask({"kind": "reply", "what": harmless(question)}, answer)
+            case QuestionOver():
+                self.question = self._answer = None
+            case RunStarted() | RunFinished():
+                self._said = ""
+        if not isinstance(report, RunBegan | Progress):
+            self._bundle = bundle
+        self.tell()
+
+    def _ask(self, question: Json, answer: Callable[[Any], None]) -> None:
+        self.question = question | {"id": secrets.token_urlsafe(9)}
+        self._answer = answer
+
+    def tell(self) -> None:
+        """Wake the watchers."""
+        self.version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def changed(self, known: int) -> int:
+        """Wait until there is something newer than a version; return its version."""
+        while self.version == known:
+            await self._changed.wait()
+        return self.version
+
+    def decide(self, question: str, answer: str, text: str) -> bool:
+        """Answer the question of an id: allow, always, skip, refuse (with `text`: what to do instead), or reply.
+
+        Return whether that question is still open and takes such an answer.
+        """
+        if self.question is None or self._answer is None or not secrets.compare_digest(self.question["id"], question):
+            return False
+        if self.question["kind"] == "reply":
+            if answer != "reply":
+                return False
+            self._answer(text)
+        elif answer in ("allow", "skip", "refuse") or (answer == "always" and self.question["scope"]):
+            allowed = answer in ("allow", "always")
+            self._answer(
+                Approval(allowed, "you", "" if allowed else text, always=answer == "always", skip=answer == "skip")
+            )
+        else:
+            return False
+        self.question = self._answer = None
+        self.tell()
+        return True
+
+    def control(self, what: str, text: str) -> bool:
+        """Steer the run: pause, resume, step, stop, tell; or start the next one. Return whether that was possible."""
+        run = self.conductor.run
+        if what == "start":
+            if self._running or not text.strip():
+                return False
+            self._running = True
+            self.conductor.start(text.strip())
+        elif run is None or not self._running:
+            return False
+        elif what == "stop":
+            self.conductor.stop("you stopped it")
+        elif what == "tell":
+            run.steering.tell(text)
+        elif what in ("pause", "resume", "step"):
+            {"pause": run.steering.pause, "resume": run.steering.resume, "step": run.steering.step}[what]()
+        else:
+            return False
+        self.tell()
+        return True
+
+    def screen(self, name: str) -> Path | None:
+        """The file of a screenshot; None if this run has no such one."""
+        if self._bundle is None:
+            return None
+        folder = (self._bundle / "screens").resolve()
+        file = (folder / name).resolve()
+        return file if file.parent == folder and file.is_file() else None
+
+    def data(self) -> Json:
+        """What the page shows now: the run, its steps and pictures as in a report, and the part that is live."""
+        run = self.conductor.run
+        live = {
+            "running": self._running,
+            "state": self._state(),
+            "said": harmless(self._said),
+            "question": self.question,
+            "held": "" if run is None or not self._running else run.steering.held_by,
+            "over": self.over,
+            "bundle": "" if self._bundle is None else self._bundle.name,
+        }
+        if self._bundle is None:
+            instruction = "" if run is None else harmless(run.instruction)
+            return {"run": _nothing(instruction), "steps": [], "pictures": [], "live": live}
+        bundle = read_bundle(self._bundle)
+        records = list(bundle.steps)
+        if self._pending is not None:
+            records.append(StepRecord.model_validate(self._pending))
+        steps = [view_step(step, number) for number, step in enumerate(records, 1)]
+        pictures: list[Json] = []
+        for record, step in zip(records, steps, strict=True):
+            file = screenshot(bundle, record)
+            step["picture"] = None if file is None or record.image is None else len(pictures)
+            if step["picture"] is not None and file is not None and record.image is not None:
+                url = f"/screens/{file.name}?{bundle.path.name}"
+                size = [record.image.width, record.image.height]
+                pictures.append({"url": url, "thumb": url, "size": size, "reduced": False})
+        if self._pending is not None and steps:
+            _under_way(steps[-1], "waits for you" if self.question else "under way")
+        return {
+            "run": view_run(bundle) | {"reduced": 0, "problem": ""},
+            "steps": steps,
+            "pictures": pictures,
+            "live": live,
+        }
+
+    def _state(self) -> str:
+        run = self.conductor.run
+        if self.question is not None:
+            return "IT ASKS YOU"
+        if not self._running or run is None:
+            return "NO RUN"
+        if run.stop.stopped:
+            return "STOPPING"
+        held = {"paused": "PAUSED", "taken over": "YOU HAVE IT", "step": "STEP BY STEP"}
+        return held.get(run.steering.held_by, "RUNNING")
+
+
+def _under_way(step: Json, words: str) -> None:
+    """Say what a step is doing, where a report says that its run broke off there."""
+    step["state"] = words
+    for action in step["actions"]:
+        if action["fate"] in ("broken off", "unanswered"):
+            action |= {"fate": "under way", "words": words, "approval": None}
+
+
+def _question(told: Any) -> Json:
+    return {
+        "kind": "approval",
+        "what": harmless(" ".join(filter(None, (told.what, told.where)))),
+        "text": harmless(told.text),
+        "facts": [harmless(fact) for fact in told.facts],
+        "reasons": [harmless(reason) for reason in told.reasons],
+        "scope": harmless(told.scope),
+    }
+
+
+def _nothing(instruction: str) -> Json:
+    return {
+        "id": "", "instruction": instruction, "outcome": "not begun", "message": "", "facts": [], "warnings": [],
+        "started": "", "version": "", "dry_run": False, "problem": "", "stages": [], "reduced": 0,
+    }  # fmt: skip

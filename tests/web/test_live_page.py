@@ -1,0 +1,204 @@
+"""The live page: who may see it, who may decide, and what an answer does. The browser itself: tests/e2e."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from record.bundles import a_bundle, a_step
+from starlette.testclient import TestClient
+
+from agent.conductor import ApprovalWanted, QuestionOver, ReplyWanted, Run, RunBegan
+from agent.core.actions import TypeText
+from agent.safety.policy import Question
+from agent.web.app import Door, make_app
+from agent.web.live import Live
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\x1b[31m"
+BASE = "http://127.0.0.1:4000"
+POST = {"Origin": BASE}
+
+
+class Runs:
+    """In place of a `Conductor`: remembers what it is asked for."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = Run("a task")
+        self.recorder = None
+        self.asked: list[str] = []
+
+    def start(self, instruction: str) -> None:
+        self.asked.append(f"start {instruction}")
+
+    def stop(self, reason: str) -> None:
+        self.asked.append(f"stop {reason}")
+
+
+class Page:
+    def __init__(self) -> None:
+        self.live, self.door = Live(asyncio.new_event_loop()), Door()
+        self.runs: Any = Runs()
+        self.live.conductor = self.runs
+        self.app = make_app(self.live, self.door)
+        self.person, self.watcher, self.stranger = (TestClient(self.app, base_url=BASE) for _ in range(3))
+        assert self.person.get("/open", params={"key": self.door.once}).url == f"{BASE}/"
+        assert self.watcher.get("/open", params={"key": self.door.watch}).status_code == 200
+        self.take(RunBegan("a task", 5))
+
+    def take(self, report: Any, bundle: Path | None = None) -> None:
+        self.live._take(report, bundle, None)
+
+    def ask(self, scope: str = "") -> list[Any]:
+        """Ask about an action; the answers that it gets."""
+        answers: list[Any] = []
+        self.take(ApprovalWanted(TypeText(HOSTILE), Question(HOSTILE, scope, "rules"), answers.append))
+        return answers
+
+    def question(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.person.get("/data").json()["live"]["question"]
+        return found
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    yield Page()
+
+
+def test_the_persons_link_works_once_and_the_watchers_link_for_all(page: Page) -> None:
+    other = TestClient(page.app, base_url=BASE)
+    assert other.get("/open", params={"key": page.door.once}).status_code == 403
+    assert other.get("/open", params={"key": page.door.watch}).status_code == 200
+    assert other.get("/open", params={"key": ""}).status_code == 403
+    assert page.person.get("/data").json()["live"]["decides"] is True
+    assert page.watcher.get("/data").json()["live"]["decides"] is False
+
+
+@pytest.mark.parametrize("path", ["/", "/data", "/events", "/screens/0001.png", "/decide", "/nothing"])
+def test_without_a_token_nothing_is_told(page: Page, path: str) -> None:
+    answer = page.stranger.get(path)
+    assert answer.status_code == 403
+    assert "a task" not in answer.text
+
+
+def test_a_watcher_cannot_decide_or_steer(page: Page) -> None:
+    answers = page.ask()
+    body = {"question": page.question()["id"], "answer": "allow", "text": ""}
+    assert page.watcher.post("/decide", json=body, headers=POST).status_code == 403
+    assert page.watcher.post("/control", json={"what": "stop", "text": ""}, headers=POST).status_code == 403
+    assert (answers, page.runs.asked) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 403),  # a form of another page sends no origin of ours
+        ({"Origin": "http://127.0.0.1:4001"}, 403),
+        ({"Origin": "null"}, 403),
+        ({**POST, "Host": "evil.example:4000"}, 421),
+        ({"Origin": "http://evil.example", "Host": "evil.example"}, 421),
+        ({**POST, "Sec-Fetch-Site": "cross-site"}, 403),
+        ({**POST, "Sec-Fetch-Site": "same-site"}, 403),
+        ({**POST, "Content-Type": "text/plain"}, 403),
+    ],
+)
+def test_another_page_decides_nothing(page: Page, headers: dict[str, str], status: int) -> None:
+    answers = page.ask()
+    body = json.dumps({"question": page.question()["id"], "answer": "allow", "text": ""})
+    sent = {"Content-Type": "application/json", **headers}
+    assert page.person.post("/decide", content=body, headers=sent).status_code == status
+    assert answers == []
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"question": 5}', b'{"what": []}', b"[" * 90_000, b"\xff"])
+@pytest.mark.parametrize("path", ["/decide", "/control"])
+def test_a_request_that_is_no_decision_changes_nothing(page: Page, path: str, body: bytes) -> None:
+    answers = page.ask()
+    headers = POST | {"Content-Type": "application/json"}
+    assert page.person.post(path, content=body, headers=headers).status_code in (400, 409)
+    assert page.person.post(path, content=b" " * 100_001, headers=headers).status_code == 413
+    assert (answers, page.runs.asked) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "scope", "gives"),
+    [
+        ("allow", "", "", {"allowed": True, "always": False}),
+        ("allow", "words that do not count", "", {"allowed": True, "note": ""}),
+        ("always", "", "typing into x", {"allowed": True, "always": True}),
+        ("skip", "", "", {"allowed": False, "skip": True}),
+        ("refuse", "", "", {"allowed": False, "note": "", "skip": False}),
+        ("refuse", "do that", "", {"allowed": False, "note": "do that"}),
+    ],
+)
+def test_a_decision_is_given_once_and_to_its_own_question(
+    page: Page, answer: str, text: str, scope: str, gives: dict[str, Any]
+) -> None:
+    answers = page.ask(scope)
+    old = page.question()["id"]
+    page.take(QuestionOver())
+    answers = page.ask(scope)
+
+    def decide(question: str) -> int:
+        body = {"question": question, "answer": answer, "text": text}
+        return page.person.post("/decide", json=body, headers=POST).status_code
+
+    new = page.question()["id"]
+    assert decide(old) == 409
+    assert answers == []
+    assert decide(new) == 200
+    assert decide(new) == 409
+    (approval,) = answers
+    assert gives.items() <= {name: getattr(approval, name) for name in approval.__slots__}.items()
+
+
+def test_always_needs_a_scope_and_a_reply_needs_a_question_for_one(page: Page) -> None:
+    answers = page.ask()
+    for answer in ("always", "reply", "anything"):
+        body = {"question": page.question()["id"], "answer": answer, "text": "x"}
+        assert page.person.post("/decide", json=body, headers=POST).status_code == 409
+    page.take(QuestionOver())
+    page.take(ReplyWanted("Which one?", answers.append))
+    body = {"question": page.question()["id"], "answer": "allow", "text": "x"}
+    assert page.person.post("/decide", json=body, headers=POST).status_code == 409
+    assert page.person.post("/decide", json=body | {"answer": "reply"}, headers=POST).status_code == 200
+    assert answers == ["x"]
+
+
+def test_the_run_is_steered(page: Page) -> None:
+    def control(what: str, text: str = "") -> int:
+        return page.person.post("/control", json={"what": what, "text": text}, headers=POST).status_code
+
+    steering = page.runs.run.steering
+    assert (control("pause"), steering.held_by) == (200, "paused")
+    assert page.watcher.get("/data").json()["live"]["state"] == "PAUSED"
+    assert (control("step"), steering.held_by) == (200, "step")
+    assert (control("resume"), steering.held_by) == (200, "")
+    assert (control("tell", "faster"), steering.take_told()) == (200, ["faster"])
+    assert (control("start", "another"), control("nonsense")) == (409, 409)  # one run at a time
+    assert (control("stop"), page.runs.asked) == (200, ["stop you stopped it"])
+
+
+def test_foreign_text_is_never_markup_and_nothing_in_it_hides(page: Page) -> None:
+    page.ask()
+    answer = page.person.get("/")
+    assert "onerror" in answer.text
+    assert "<img src=x" not in answer.text
+    assert "\u202e" not in answer.text
+    assert "\x1b" not in json.dumps(page.person.get("/data").json(), ensure_ascii=False)
+    policy = answer.text.split('http-equiv="Content-Security-Policy" content="')[1].split('"')[0]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["x-frame-options"] == "DENY"
+
+
+def test_only_screenshots_of_this_run_are_handed_out(page: Page, tmp_path: Path) -> None:
+    bundle = a_bundle(tmp_path / "run", [a_step(1)])
+    secret = bundle.path / "run.json"
+    assert secret.exists()
+    page.take(QuestionOver(), bundle.path)
+    (picture,) = page.person.get("/data").json()["pictures"]
+    assert page.person.get(picture["url"]).headers["content-type"].startswith("image/")
+    for name in ("..%2frun.json", "%2e%2e/run.json", "nothing.png", f"%2f{secret}"):
+        assert page.person.get(f"/screens/{name}").status_code in (403, 404)
