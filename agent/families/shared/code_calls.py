@@ -64,7 +64,12 @@ def code_calls(code: str) -> list[Call] | ParseFailure:
 def as_code(calls: Sequence[Call]) -> str:
     """Write calls as code, in a fence as the models write it."""
     fence = "code" if all(call.name.startswith("computer.") for call in calls) else "python"
-    return f"```{fence}\n" + "\n".join(map(_as_line, calls)) + "\n```"
+    return f"```{fence}\n{as_lines(calls)}\n```"
+
+
+def as_lines(calls: Sequence[Call]) -> str:
+    """Write calls as lines of code."""
+    return "\n".join(map(_as_line, calls))
 
 
 def _as_line(call: Call) -> str:
