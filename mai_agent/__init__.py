@@ -9,6 +9,7 @@ from typing import Any
 from agent.api.desktop import AsyncDesktop
 from agent.api.options import Approve, person_of, run_options
 from agent.api.results import Look, NotDoneError, NotSeenError, Result, Step
+from agent.api.server import ModelServer
 from agent.api.sync import Desktop
 from agent.core.changes import Change
 from agent.events.run_events import Event
@@ -16,8 +17,8 @@ from agent.screen.outline import Element
 from foundation.errors import MaiError
 
 __all__ = [
-    "AsyncDesktop", "Change", "Desktop", "Element", "Look", "MaiError", "NotDoneError", "NotSeenError", "Result",
-    "Step", "async_desktop", "async_sandbox", "desktop", "sandbox",
+    "AsyncDesktop", "Change", "Desktop", "Element", "Look", "MaiError", "ModelServer", "NotDoneError", "NotSeenError",
+    "Result", "Step", "async_desktop", "async_sandbox", "desktop", "sandbox", "server",
 ]  # fmt: skip
 
 
@@ -73,3 +74,13 @@ def desktop(**options: Any) -> Desktop:
 def sandbox(**options: Any) -> Desktop:
     """Return a throw-away desktop, for `with`. Arguments: `async_sandbox`."""
     return Desktop(async_sandbox(**options))
+
+
+def server(*, tell: Callable[[str], None] = _silent, **options: Any) -> ModelServer:
+    """Return a model to ask about pictures, for `with`: the running server, a new one, or `endpoint=URL`.
+
+    Args:
+        tell: receives messages about starts.
+        options: the options of the command line by name, such as `model="MAI-UI-2B"` or `endpoint=URL`.
+    """
+    return ModelServer(run_options(options), tell)

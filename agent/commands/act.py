@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from agent.commands.act_decision import Asker, Seen, decision_json, decision_lines, read_image
+from agent.api.decision import Asker, Seen, decision_json, decision_lines, read_image
 from agent.commands.act_many import answer_all, of_images, of_lines
 from agent.commands.arguments import add_options
 from agent.console.terminal import say, terminal_ask

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.commands.act_decision import Asker, Seen, decision_json, decision_lines, read_image
+from agent.api.decision import Asker, Seen, decision_json, decision_lines, read_image
 from agent.families.base import Decision, ParseFailure
 from agent.families.shared.lenient_json import clean
 from foundation.errors import ExitStatus, MaiError, UsageError

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from stubs.display import forget_pyautogui
+from stubs.endpoint import MODEL, FakeEndpoint, act, say
 
 import mai_agent
 from agent.record.read import read_bundle
@@ -101,8 +103,37 @@ def test_cancelling_a_task_stops_its_run_at_once(tmp_path: Path) -> None:
     assert events[-1] - cancelled < 3
 
 
+CLICK, POINT = act("click", "It is there.", coordinate=[500, 500]), '<answer>{"coordinate":[500,250]}</answer>'
+
+
+def test_a_model_is_asked_about_pictures_without_a_desktop() -> None:
+    shot = Image.new("RGB", (800, 400), "white")
+    script = [say(POINT), say(CLICK), say("")]
+    with FakeEndpoint(script) as endpoint, mai_agent.server(endpoint=endpoint.url) as server:
+        assert server.locate("the Save button", shot) == pytest.approx((400, 100), abs=1)
+        decision = server.act("save", shot)
+        assert decision["ok"]
+        assert decision["action"]["point"] == pytest.approx([400, 200], abs=1)
+        assert server.act("save", shot)["error"]["kind"] == "empty"
+        assert (server.url, server.model) == (f"{endpoint.url.removesuffix('/v1')}/v1", MODEL)
+    with pytest.raises(mai_agent.MaiError, match="no model to ask"), mai_agent.server(engine="literal"):
+        pass
+
+
+@pytest.mark.parametrize("number", [number for number, text in enumerate(EXAMPLES) if "mai_agent.server" in text])
+def test_the_examples_about_a_model_run(
+    number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (800, 400), "white").save("screen.png")
+    with FakeEndpoint([say(POINT), say(CLICK)]) as endpoint:
+        monkeypatch.setenv("MAI_AGENT_ENDPOINT", endpoint.url)
+        exec(compile(EXAMPLES[number], f"docs/python.md, example {number}", "exec"), {})
+    assert capsys.readouterr().out.strip()
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+@pytest.mark.parametrize("number", [number for number, text in enumerate(EXAMPLES) if "mai_agent.server" not in text])
 def test_the_examples_of_its_page_run(
     number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Asks a model about one screenshot, and puts its decision on the screen, for `act` about one or many."""
+"""Asks a model about one screenshot, and puts its decision on the screen."""
 
 import asyncio
 from collections.abc import Iterator
