@@ -4,6 +4,7 @@ A family is a folder with a `family.toml`; there is no other registry.
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from foundation.configs import load_config
 from foundation.errors import UsageError
 from foundation.images import ImageRule
 
@@ -89,12 +91,13 @@ def named(written: str) -> str:
 
     Returns the text unchanged if it is neither.
     """
-    names = _families(ROOTS)
-    plain = written.strip().lower().replace("_", "-").replace(" ", "-")
-    for name in (written, plain):
-        if name in names:
+    if ".." in written:
+        return written
+    families, meant = _families(ROOTS), _joined(_words(_last(written)))
+    for name, (_, data) in families.items():
+        if meant in [_joined(_words(_last(one))) for one in (name, *data.get("models", ()))]:
             return name
-    return (None if ".." in written else detect_family(plain)) or written
+    return detect_family(written) or written
 
 
 def _family(name: str) -> tuple[Path, dict[str, Any]]:
@@ -128,21 +131,69 @@ def image_rule(name: str) -> ImageRule:
 
 
 def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:
-    """Return the family with the longest spelling that a served model's name contains, in any case; None for none."""
-    lowered = model.lower()
-    matches = [
-        (len(spelling), name)
+    """Return the family with the longest spelling that a served model's name contains; None for none.
+
+    Only whole words and numbers count, in any case and with any signs between them: "GLM-4_5V" contains "glm-4.5v", and
+    "qwen3-8b" does not contain "qwen3.8". The owner of a model says nothing about its family. Of a path, the last part
+    that contains a spelling counts.
+    """
+    known = [
+        (len(spelling), name, spelling)
         for name in (family_names() if among is None else among)
         for spelling in _spellings(name)
-        if spelling in lowered
     ]
-    return max(matches)[1] if matches else None
+    strangers = frozenset(spelling for word in load_config("strangers.toml")["names"] for spelling in _spelt(word))
+    for part in _parts(model):
+        spelt = _runs(_words(part))
+        matches = [(length, name) for length, name, spelling in known if spelling in spelt]
+        if matches:
+            return None if strangers & spelt else max(matches)[1]
+    return None
+
+
+#: The size of a model or of its weights, or else a number or a word.
+_WORD = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:b|m|k|bit|bits|bpw)(?![a-z0-9])|[0-9]+|[a-z]+")
+#: The longest spelling, in words.
+_MOST_WORDS = 8
+
+
+def _last(model: str) -> str:
+    return model.strip().rstrip("/").rpartition("/")[2]
+
+
+def _parts(model: str) -> Sequence[str]:
+    """Return the parts of a name that may tell the family, the best first."""
+    parts = model.strip().rstrip("/").split("/")
+    return parts[::-1] if model.startswith(("/", "~", ".")) else parts[-1:]
+
+
+def _words(written: str) -> Sequence[str]:
+    """Return the words and numbers of a name. A "p" between digits is a point, as in "qwen3p5"."""
+    return _WORD.findall(re.sub(r"(?<=[0-9])p(?=[0-9])", ".", written.lower()))
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Write words without anything between them, but with a point between two numbers."""
+    return re.sub(r"(?<=[0-9]) (?=[0-9])", ".", " ".join(words)).replace(" ", "")
+
+
+def _runs(words: Sequence[str]) -> frozenset[str]:
+    """Return all runs of words in a name, joined."""
+    ends = range(1, _MOST_WORDS + 1)
+    return frozenset(_joined(words[begin : begin + end]) for begin in range(len(words)) for end in ends)
+
+
+def _spelt(written: str) -> Sequence[str]:
+    """Return a spelling as `_runs` gives it, also without the points between digits ("qwen25vl")."""
+    joined = _joined(_words(written))
+    return joined, re.sub(r"(?<=[0-9])\.(?=[0-9](?![0-9]))", "", joined)
 
 
 def _spellings(name: str) -> Iterable[str]:
     """Return the spellings that identify a family's models, with its own name unless that is a common word."""
     detect = family_data(name).get("detect", {})
-    return (*(() if detect.get("a_word", False) else (name,)), *detect.get("names", ()))
+    names = (*(() if detect.get("a_word", False) else (name,)), *detect.get("names", ()))
+    return {spelling for one in names for spelling in _spelt(one)}
 
 
 #: Largest file to read in a model's folder, in bytes.

@@ -1,6 +1,7 @@
 """A model's family is told by its name, by where its server has it from, and by the files of its folder."""
 
 import json
+import tomllib
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from stubs.endpoint import FakeEndpoint
 
 from agent.commands.families import main
-from agent.families.registry import detect_family, detect_folder, get_family
+from agent.families.registry import detect_family, detect_folder, family_names, get_family
 from agent.model.asking import Patience
 from agent.model.endpoint import Endpoint
 from agent.model.engines import Engine
@@ -59,6 +60,31 @@ async def test_a_name_that_says_nothing_is_looked_up_where_the_model_is_from(
 def test_a_word_in_a_models_name_is_none_of_our_own_formats(model: str) -> None:
     assert detect_family(model) is None
     assert get_family("planner").facts.name == "planner", "it is named all the same"
+
+
+NAMES = tomllib.loads((Path(__file__).parent / "data" / "model_names.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("family", NAMES)
+def test_a_model_is_recognised_however_its_name_is_spelt(family: str) -> None:
+    wrong = {name: found for name in NAMES[family].split() if (found := detect_family(name) or "none") != family}
+    assert wrong == {}
+
+
+def test_hundreds_of_real_names_are_tried() -> None:
+    assert sum(len(set(names.split())) for names in NAMES.values()) >= 250
+
+
+@pytest.mark.parametrize("family", family_names())
+def test_every_model_that_a_family_lists_is_answered_for(family: str) -> None:
+    facts = get_family(family).facts
+    for name in (
+        family,
+        family.upper().replace("-", "_"),
+        *facts.models,
+        *(one.rpartition("/")[2] for one in facts.models),
+    ):
+        assert get_family(name).facts.name == family, name
 
 
 async def test_a_folder_that_the_server_names_is_looked_into(tmp_path: Path) -> None:
