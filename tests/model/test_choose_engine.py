@@ -117,3 +117,11 @@ def test_a_model_that_nothing_here_serves_is_no_run_without_it(machine: Callable
 def test_what_an_engine_has_no_use_for_is_said(choice: EngineChoice, option: str) -> None:
     with pytest.raises(UsageError, match=option):
         choose_engine(choice, literal_engine)
+
+
+@pytest.mark.parametrize(("url", "remark"), [("127.0.0.1:8000", ""), ("models.example", "is sent to models.example")])
+def test_the_literal_engine_may_have_an_endpoint_read_for_it(url: str, remark: str) -> None:
+    engine = choose_engine(EngineChoice("literal", url, "M"), literal_engine)
+    assert (engine.name, engine.endpoint.is_local) == ("literal", True)
+    assert remark in engine.remark
+    assert bool(engine.remark) == bool(remark)
