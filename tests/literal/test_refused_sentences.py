@@ -26,6 +26,7 @@ _REFUSED = [
     "write John a letter",
     "write down the time",
     "type two lines",
+    "set the number of workspaces to 3 and then to 5",
     "write hello in German",
     # words are left over
     "click Cancel twice as gently as before",

@@ -297,6 +297,10 @@ _TABLE = [
     ("make the panel bigger", [SetValue(Target("panel"), direction="up")]),
     ("make the panel 48 pixels high", [SetValue(Target("panel"), 48, "pixels")]),
     ("make the icons smaller", [SetValue(Target("icons"), direction="down")]),
+    (
+        "set the number of workspaces to 3 and the cursor size to 40",
+        [SetValue(Target("number of workspaces"), 3), SetValue(Target("cursor size"), 40)],
+    ),
     ("make double-click slower", [SetValue(Target("double-click"), direction="down")]),
     ("make the hidden files visible", [Toggle(Target("hidden files", whole="Show hidden files"), on=True)]),
     ("make the toolbar disappear", [Toggle(Target("toolbar", whole="Hide toolbar"), on=False)]),

@@ -28,6 +28,10 @@ _TABLE = [
         "copy a.txt and b.txt from Downloads to ~/Work",
         [Transfer(name, "~/Work", "Downloads", copy=True) for name in ("a.txt", "b.txt")],
     ),
+    (
+        "create a folder called Trip in Documents and move map.txt into it",
+        [MakeFolder("Trip", "Documents"), Transfer("map.txt", "Documents/Trip")],
+    ),
     ("replace every 'cat' with 'dog' in the document", [ReplaceText("cat", "dog", all=True)]),
     ("close everything but Mousepad and the calculator", [CloseOthers(("Mousepad", "calculator"))]),
     ("close all other windows", [CloseOthers()]),

@@ -191,8 +191,8 @@ def _it(reading: _Reading) -> tuple[str, bool]:
                 return name, True
             case ArrangeWindow(_, name) | Close(name) if name:
                 return name, True
-            case MakeFolder(name) | Rename(_, name) | Trash(name):
-                return name, False
+            case MakeFolder(name, where) | Rename(_, name, where) | Trash(name, where):
+                return (f"{where}/{name}" if where else name), False
             case WriteFile(_, name) if name:
                 return name, False
             case Click(target) | Toggle(target) | SetValue(target):

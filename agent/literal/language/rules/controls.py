@@ -178,6 +178,19 @@ def _known_value(part: Part, match: Groups) -> list[Goal] | None:
 
 
 def _set_to(part: Part, match: Groups) -> list[Goal] | None:
+    """ "set A to 3", "set A to 3 and B to 40"."""
+    first, joint, rest = match["value"].partition(" and ")
+    if not joint or amount_of(part.shown(first)) is None:
+        return _set_one(part, match)
+    other = re.fullmatch(r"(?P<what>(?!then\b).+?) to (?P<value>.+)", rest, re.IGNORECASE)
+    if other is None:
+        raise NotUnderstoodError(f"I do not understand what “and {part.shown(rest)}” adds: say it by itself.")
+    one = _set_one(part, {**match, "value": first})
+    more = _set_to(part, {**match, **other.groupdict()})
+    return None if one is None or more is None else [*one, *more]
+
+
+def _set_one(part: Part, match: Groups) -> list[Goal] | None:
     control, value = match["what"], match["value"]
     shown = part.shown(value)
     if re.fullmatch(r"(?:dark|light|bright)", shown, re.IGNORECASE) and _THEMES.fullmatch(control):

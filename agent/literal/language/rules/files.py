@@ -108,8 +108,9 @@ def _transfer(part: Part, match: Groups) -> list[Goal] | None:
         return None
     if match["verb"].casefold() == "put" and re.search(r"\b(?:field|box|editor|document|window)$", to):
         return None
-    folder = _where(part, to) or "~"
-    _file_name(part, re.sub(r"^(?:the|my) ", "", to, flags=re.IGNORECASE))
+    it = part.it if re.fullmatch(r"it|this|that|there", to, re.IGNORECASE) else ""
+    folder = it or _where(part, to) or "~"
+    _file_name(part, it or re.sub(r"^(?:the|my) ", "", to, flags=re.IGNORECASE))
     copy = match["verb"].casefold() == "copy"
     return [Transfer(_file_name(part, bare), folder, where, copy) for bare, _ in named]
 
