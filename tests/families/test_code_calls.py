@@ -120,6 +120,9 @@ def test_without_thinking_kimi_is_asked_for_a_thought_in_words_and_its_server_to
     [
         ("xlangai/OpenCUA-7B", "opencua"),
         ("xlangai/OpenCUA-72B", "opencua-72b"),
+        ("meituan/EvoCUA-OpenCUA-72B", "opencua-72b"),
+        ("EvoCUA-S1", "opencua-72b"),
+        ("meituan/EvoCUA-32B-20260105", "evocua"),
         ("moonshotai/Kimi-K2.6", "kimi"),
         ("kimi-k2.5", "kimi"),
     ],
