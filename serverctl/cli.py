@@ -26,6 +26,16 @@ start here:
 Every command has --help and --json. Exit status: 0 done, 1 failed, 2 usage, 3 something is lacking, 130 stopped."""
 
 
+#: What people look for under names that are no commands.
+_MEANT = {
+    "metrics": "`mai-server status --json` has a server's numbers; its own are at /metrics of its address.",
+    "presets": "`mai-server plan --help` lists them (--preset); `mai-server plan --preset NAME` shows what one does.",
+    "config": "Settings are in config.toml ([server], docs/serving.md); `mai-server plan --settings` lists them.",
+    "settings": "`mai-server plan --settings` lists them.",
+    "start": "Did you mean up?", "run": "Did you mean up?", "serve": "Did you mean up?", "stop": "Did you mean down?",
+}  # fmt: skip
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `mai-server` and return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -34,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = arguments.pop(0)
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, 1)
-        hint = f"Did you mean {near[0]}?" if near else "See mai-server --help."
+        hint = _MEANT.get(name) or (f"Did you mean {near[0]}?" if near else "See mai-server --help.")
         return say_error("mai-server", UsageError(f"There is no command {name!r}.", hint))
     # Arguments after "--" are for vLLM, even --json.
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments

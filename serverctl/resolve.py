@@ -14,7 +14,7 @@ from serverctl.models.find import known_models, whole_name
 from serverctl.plan.gaudi_plan import PLUGIN_ENV
 from serverctl.plan.goal import Goal, Plan
 from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for, plans_for
-from serverctl.vllm.builds import VllmEnvironment, build_for, find_environment
+from serverctl.vllm.builds import VllmEnvironment, build_for, driver_warning, find_environment
 from serverctl.vllm.capabilities import Capabilities, installed, snapshot
 from serverctl.vllm.gone import variables_now
 from serverctl.vllm.install import install
@@ -73,7 +73,8 @@ class Resolved:
         plan = plan_for(self.hardware, self.goal, self.capabilities.version)
         plugin = PLUGIN_ENV if plan.vendor == "gaudi" else frozenset()
         forgotten = variables_now(os.environ, self.capabilities, plugin)
-        return replace(plan, warnings=(*plan.warnings, *forgotten))
+        old = driver_warning(self.hardware) if self.vllm is None or self.vllm.version else ""
+        return replace(plan, warnings=(*plan.warnings, *forgotten, *filter(None, (old,))))
 
     def beside(self, models: Sequence[str]) -> tuple["Resolved", ...]:
         """Divide the cards between this goal and other models. Raises as `plan`.
@@ -140,7 +141,7 @@ def resolve(
     capabilities = installed(environment.python) if environment else snapshot_for(hardware)
     goal = Goal(
         model=model,
-        preset=preset or config.preset,
+        preset=config.preset if preset is None else preset,
         overrides={**config.overrides(_canonical(model)), **(overrides or {})},
         extra=(*config.flags, *flags),
         screen=screen or (1920, 1080),

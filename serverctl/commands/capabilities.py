@@ -14,7 +14,7 @@ from serverctl.config import load_server_config
 from serverctl.hardware.detect import detect
 from serverctl.paths import state_root
 from serverctl.plan.settings import KNOBS
-from serverctl.resolve import NEWEST
+from serverctl.resolve import CPU_SNAPSHOT, NEWEST
 from serverctl.vllm.builds import find_environment
 from serverctl.vllm.capabilities import installed_document, refreshed_document, snapshot_versions
 from serverctl.vllm.releases import NAMES, Drift, Releases, drift
@@ -67,7 +67,11 @@ def _asked(options: argparse.Namespace) -> tuple[Mapping[str, Any], str]:
     """Return the dump of the parser that was asked for, and its origin."""
     if options.release in snapshot_versions() and not options.refresh:
         return load_config(f"vllm/{options.release}.json"), f"as plans know it (configs/vllm/{options.release}.json)"
-    environment = find_environment(options.vllm_python or load_server_config().vllm_python, detect())
+    hardware = detect()
+    environment = find_environment(options.vllm_python or load_server_config().vllm_python, hardware)
+    if environment is None and options.release is None and options.wheel is None and not options.refresh:
+        version = CPU_SNAPSHOT if hardware.vendor == "cpu" else NEWEST
+        return load_config(f"vllm/{version}.json"), f"not installed: as plans know it (configs/vllm/{version}.json)"
     if environment is None:
         other = options.release is not None or options.wheel is not None
         raise EnvironmentLacksError(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from foundation.errors import UsageError
-from serverctl.hardware.catalogue import Described, imagine
+from serverctl.hardware.catalogue import Described, imagine, is_listed
 from serverctl.hardware.detect import detect, detect_cpu
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.settings import KNOBS, parse_assignments
@@ -103,9 +103,16 @@ def cards_here(count: int | None) -> Hardware:
         return found
     if not 1 <= count <= max(1, len(found.gpus)):
         raise UsageError(
-            f"There are {len(found.gpus)} cards here, not {count}.", "Name others with --gpu NAME --gpus N."
+            f"There are {len(found.gpus)} cards here, not {count}.",
+            f"Leave --gpus out{'' if not found.gpus else f', or name up to {len(found.gpus)}'}; `mai-server plan "
+            f"--gpu NAME "
+            "--gpus N` plans for others.",
         )
     return replace(found, gpus=found.gpus[:count])
+
+
+#: The largest major number that a card's compute capability may have: 12 in 2026, and some to come.
+_LATEST_MAJOR = 15
 
 
 def _described(options: argparse.Namespace) -> Described | None:
@@ -115,10 +122,21 @@ def _described(options: argparse.Namespace) -> Described | None:
         if value is not None and not 0 < value <= most:
             raise UsageError(f"--gpu-{name} cannot be {value:g}.", f"It is a number above 0 and up to {most:,}.")
     found = re.fullmatch(r"(\d{1,2})\.(\d)", capability or "")
-    if capability is not None and found is None:
-        raise UsageError(f"{capability!r} is no compute capability.", "Write it as 8.9.")
+    if capability is not None and (found is None or not 3 <= int(found[1]) <= _LATEST_MAJOR):
+        raise UsageError(
+            f"{capability!r} is no compute capability.",
+            f"Write it as 8.9; there are some from 3.0 to {_LATEST_MAJOR}.9.",
+        )
     said = Described(memory, None if found is None else (int(found[1]), int(found[2])), bandwidth)
     return said if said.entry() else None
+
+
+def own_figures(options: argparse.Namespace) -> str:
+    """Return the figures of a listed card that the command line replaces, in words; "" if there are none."""
+    if options.gpu is None or not is_listed(options.gpu):
+        return ""
+    figures = {"memory": options.gpu_memory, "capability": options.gpu_capability, "bandwidth": options.gpu_bandwidth}
+    return " and ".join(f"{name} is {value}" for name, value in figures.items() if value is not None)
 
 
 def parse_screen(text: str) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from serverctl.commands.options import (
     add_goal,
     add_hardware,
     hardware_of,
+    own_figures,
     resolve_options,
     settings_listing,
     split_flags,
@@ -101,6 +102,9 @@ def _show(request: Resolved, options: argparse.Namespace) -> None:
 
     console = GatedConsole(highlight=False)
     print_plan(console, plan, command, request.hardware)
+    if (own := own_figures(options)) and request.hardware.gpus:
+        told = f"- Of {options.gpu}, {own} as you said, and the rest as in the table of cards."
+        console.print(told, style="dim", markup=False)
     how = how_to_install(request.hardware.vendor).rstrip(".")
     state = "" if request.vllm else f" {how[0].upper()}{how[1:]}."
     console.print(

@@ -85,6 +85,11 @@ def plain_names(card: Mapping[str, Any]) -> set[str]:
     return {plain_name(name) for name in (card["key"], card["name"], *card.get("aliases", ()))}
 
 
+def is_listed(name: str) -> bool:
+    """Return whether `configs/gpus/cards.toml` has a card of this name."""
+    return any(_is(card, name) for card in cards()) or _sized(name) is not None
+
+
 def _is(card: Mapping[str, Any], name: str) -> bool:
     return plain_name(name) in plain_names(card)
 
@@ -95,6 +100,13 @@ def _card(name: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
         return found
     if "memory_gib" in said and "compute_capability" in said:
         return {"key": name, "name": name.strip(), "vendor": "nvidia", "nvlink": False}
+    if said:
+        missing = {"memory_gib": "--gpu-memory GIB", "compute_capability": "--gpu-capability 8.9"}
+        flags = " and ".join(flag for entry, flag in missing.items() if entry not in said)
+        raise UsageError(
+            f"No card named {name!r} is known, and its description is not complete.",
+            f"Add {flags} (it takes --gpu-memory and --gpu-capability).",
+        )
     near = difflib.get_close_matches(name.casefold(), card_names(), 3, 0.5)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known cards: {', '.join(card_names())}, cpu."
     way = "Or say what it is: --gpu-memory GIB --gpu-capability 8.9 (and --gpu-bandwidth GB/s)."

@@ -1,5 +1,6 @@
 """The inputs of a plan, as plain values. `serverctl.planning` reads them from disk, so the planner needs no files."""
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,9 +50,11 @@ class Presets:
 
     def get(self, name: str | None) -> Preset:
         """Return a preset by its name, or the default one. Raises UsageError for an unknown name."""
-        found = self.by_name.get(name or self.default)
+        found = self.by_name.get(self.default if name is None else name)
         if found is None:
-            raise UsageError(f"There is no preset {name!r}.", f"Presets are: {', '.join(self.by_name)}.")
+            near = difflib.get_close_matches((name or "").casefold(), self.by_name, 2, 0.6)
+            hint = f"Did you mean {' or '.join(near)}? " if near else ""
+            raise UsageError(f"There is no preset {name!r}.", f"{hint}Presets are: {', '.join(self.by_name)}.")
         return found
 
 

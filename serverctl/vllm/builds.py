@@ -29,6 +29,9 @@ class Build:
     about: str
     least_driver: int | None = None
     least_cuda: tuple[int, int] | None = None
+    shipped_driver: int | None = (
+        None  # the driver that its CUDA came with; older ones from least_driver on were not tried
+    )
     lock: str | None = None  # lock file below `configs/` with all packages and hashes, without torch
     torch: str | None = None  # the requirement for torch that matches the lock
     torch_finder: str | None = None  # the requirement for uv, which finds that torch if pip does not
@@ -69,6 +72,21 @@ def build_for(hardware: Hardware) -> Build:
         f"The NVIDIA driver {driver.version} is too old for every build of vLLM that serves these models.",
         f"Install driver {oldest.least_driver} or newer ({known['cuda13'].least_driver} for the newest vLLM). "
         f"{WAYS_OUT}.",
+    )
+
+
+def driver_warning(hardware: Hardware) -> str:
+    """Return a warning if the driver is one that the build's CUDA only promises to run on; "" otherwise."""
+    driver = hardware.driver
+    if hardware.vendor != "nvidia" or hardware.imagined or driver is None:
+        return ""
+    build = build_for(hardware)
+    if build.shipped_driver is None or driver.major is None or driver.major >= build.shipped_driver:
+        return ""
+    return (
+        f"Driver {driver.version} is older than the one that came with this vLLM's CUDA ({build.shipped_driver}): "
+        f"CUDA 12 "
+        "promises that it runs (minor-version compatibility), but nobody tried it here; newer drivers are safer."
     )
 
 

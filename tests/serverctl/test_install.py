@@ -201,6 +201,7 @@ def _text(path: Path) -> str:
         ("570.86.15", (12, 8), "cuda12"),
         ("580.65.06", None, "cuda13"),
         ("570.86.15", None, "cuda12"),
+        ("550.54.15", (12, 4), "cuda12"),
     ],
 )
 def test_the_driver_decides_the_build(version: str, cuda: tuple[int, int] | None, wanted: str) -> None:
@@ -212,7 +213,7 @@ def test_an_old_driver_is_refused_before_anything_is_downloaded() -> None:
     gpu = Gpu(0, "Tesla T4", "nvidia", 14 << 30, compute_capability=(7, 5))
     with pytest.raises(CannotPlanError, match=r"driver 470\.82\.01 is too old") as caught:
         build_for(Hardware((gpu,), driver=Driver("470.82.01", (11, 4))))
-    assert "570" in caught.value.remedy
+    assert "525" in caught.value.remedy
     assert "--endpoint" in caught.value.remedy
 
 

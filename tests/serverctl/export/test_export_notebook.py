@@ -256,10 +256,10 @@ def test_a_larger_card_may_be_used_and_is_said_to_be_another(machine: Machine) -
 
 
 def test_an_old_driver_is_refused(machine: Machine) -> None:
-    machine.card("Tesla T4", 14950, "535.104.05", "12.2")
+    machine.card("Tesla T4", 14950, "470.57.02", "11.4")
     status, output = machine.run()
     assert status == 1
-    assert "535.104.05 is too old" in output
+    assert "470.57.02 is too old" in output
 
 
 def test_a_machine_without_a_card_is_told_where_colab_has_one(machine: Machine) -> None:

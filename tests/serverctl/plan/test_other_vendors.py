@@ -11,7 +11,7 @@ from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import Cpu, Driver, Hardware
 from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.plan.render import render
-from serverctl.resolve import snapshot_for
+from serverctl.resolve import resolve, snapshot_for
 from serverctl.vllm.builds import build_for, builds
 from serverctl.vllm.capabilities import snapshot
 
@@ -240,10 +240,22 @@ class TestBuilds:
             (Driver("590.44.01", (13, 1)), "cuda13"),
             (Driver("570.172.08", (12, 8)), "cuda12"),
             (Driver("575.57", (12, 9)), "cuda12"),
+            (Driver("550.54.15", (12, 4)), "cuda12"),
+            (Driver("525.60.13", (12, 0)), "cuda12"),
+            (Driver("535.104.05"), "cuda12"),
         ],
     )
     def test_the_newest_that_the_driver_serves_is_chosen(self, driver: Driver, build: str) -> None:
         assert build_for(replace(machine(card(24)), driver=driver)).name == build
+
+    @pytest.mark.parametrize(
+        ("driver", "told"), [("550.54.15", True), ("525.60.13", True), ("570.86.15", False), ("580.95.05", False)]
+    )
+    def test_a_driver_that_nobody_tried_is_told_and_not_called_too_old(self, driver: str, told: bool) -> None:
+        """Colab's free T4 has driver 550.54 with CUDA 12.4."""
+        colab = replace(machine(card(14.6, sm=75, name="Tesla T4")), driver=Driver(driver))
+        made = resolve("MAI-UI-2B", hardware=colab).plan()
+        assert any("nobody tried it here" in text for text in made.warnings) is told
 
     def test_the_processor_has_its_own(self) -> None:
         assert build_for(processor()).name == "cpu"
