@@ -45,21 +45,21 @@ def observe(
     """Return the load to judge: `load` generated requests at once, the current load, the last recorded one, or all
     since the start. None if the server does not answer. With a current load, also return its requests' shapes."""
     assert state.port is not None
-    port, key = state.port, folder.key()
+    root, key = _root(state.port), folder.key()
     if load is not None:
         if not quiet:
             remark(f"mai-server: making a load of {load} requests at once ...")
-        with _looking(port, key) as seen:
-            _bench(state, folder, _own_load(request, load))
+        with _looking(root, key) as seen:
+            _bench(state, folder, _own_load(request.goal.screen, load))
         return last_load(seen), ()
-    now = _snapshot(port, key)
+    now = _snapshot(root, key)
     if now is None:
         return None, ()
     seen = [now]
     if now.busy:
         if not quiet:
             remark(f"mai-server: watching the load for {seconds:.0f} s ...")
-        with _looking(port, key) as live, noting(folder.look_file, folder.seen_file) as shapes:
+        with _looking(root, key) as live, noting(folder.look_file, folder.seen_file) as shapes:
             _watch(live, seconds)
         seen += live
         if enough(own := last_load(seen)):
@@ -67,6 +67,24 @@ def observe(
     # Skip later records: they overlap with `seen`, so that counters would seem to fall.
     recorded = [one for one in read_record(folder) if (state.ready_at or 0) <= one.at < seen[0].at]
     return last_load([*recorded, *seen]) or since_start(seen[-1]), ()
+
+
+def observe_foreign(endpoint: Endpoint, load: int | None, seconds: float) -> Window | None:
+    """Return the load of a server that somebody else runs: a generated one, that of now, or all since its start.
+
+    None if it has no /metrics. Raises MaiError if the load cannot be made.
+    """
+    root, key = endpoint.root_url, endpoint.api_key
+    now = _snapshot(root, key)
+    if now is None:
+        return None
+    with _looking(root, key) as seen:
+        if load is not None:
+            work = _own_load((1920, 1080), load)
+            asyncio.run(measure({"server": endpoint}, work, max_seconds=bounds()["most_seconds"]))
+        elif now.busy:
+            _watch(seen, seconds)
+    return last_load([now, *seen]) or since_start(seen[-1])
 
 
 def _watch(live: Sequence[Snapshot], seconds: float) -> None:
@@ -78,22 +96,26 @@ def _watch(live: Sequence[Snapshot], seconds: float) -> None:
         time.sleep(_LOOK_EVERY)
 
 
-def _own_load(request: ServerRequest, clients: int) -> Workload:
-    """Return a workload like an agent's: a new screenshot of the planned screen, some history, an action."""
+def _own_load(screen: tuple[int, int], clients: int) -> Workload:
+    """Return a workload like an agent's: a new screenshot of the screen, some history, an action."""
     requests = max(bounds()["least_requests"], bounds()["requests_per_client"] * clients)
     return Workload(
-        sizes=(request.goal.screen,), requests=min(requests, 4 * bounds()["most_requests"]), concurrency=(clients,),
+        sizes=(screen,), requests=min(requests, 4 * bounds()["most_requests"]), concurrency=(clients,),
         max_tokens=64, text_tokens=800, cache="cold",
     )  # fmt: skip
 
 
-def _snapshot(port: int, key: str) -> Snapshot | None:
-    page = probe.metrics_page(port, key)
-    return None if page is None else take_snapshot(page, time.time())
+def _root(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
+
+
+def _snapshot(root: str, key: str) -> Snapshot | None:
+    page = probe.ask_at(root, "/metrics", key, seconds=3.0)
+    return take_snapshot(page.body, time.time()) if page.ok else None
 
 
 @contextmanager
-def _looking(port: int, key: str) -> Iterator[list[Snapshot]]:
+def _looking(root: str, key: str) -> Iterator[list[Snapshot]]:
     """Take snapshots of a server during a block; the list is complete afterwards."""
     seen: list[Snapshot] = []
     over = threading.Event()
@@ -101,7 +123,7 @@ def _looking(port: int, key: str) -> Iterator[list[Snapshot]]:
     def look() -> None:
         while True:
             last = over.is_set()
-            if (one := _snapshot(port, key)) is not None:
+            if (one := _snapshot(root, key)) is not None:
                 seen.append(one)
             if last:
                 return
@@ -203,7 +225,7 @@ def _requests(change: Change, state: State) -> int:
     key = Folder(change.name).key()
     if (found := gate.inside(state.port, key)) is not None:
         return found
-    now = _snapshot(state.port, key)
+    now = _snapshot(_root(state.port), key)
     return 0 if now is None else round(sum(now.loads.get(load, 0) for load in ("running", "waiting")))
 
 

@@ -1,6 +1,7 @@
 """`mai-server tune`: what limits a server under its load, and what helps, proven by a trial."""
 
 import argparse
+import asyncio
 import os
 import time
 from collections.abc import Sequence
@@ -10,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from foundation.command_line import Parser, positive_seconds
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json
+from serverctl.commands.endpoint_options import add_foreign, foreign_address
 from serverctl.commands.progress import StartProgress
+from serverctl.load.client import find_endpoint
+from serverctl.load.metrics import parse_metrics, read_samples
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
 from serverctl.load.tune.bottleneck import NAMES, find_bottleneck, unseen_images, vision_share
 from serverctl.load.tune.seen import Shape, picture_tokens
@@ -19,7 +23,7 @@ from serverctl.plan.user_flags import absorbed
 from serverctl.process import control, probe
 from serverctl.process.request import ServerRequest, prepare, read_request
 from serverctl.process.state import Folder, State, current_state
-from serverctl.tuning import Change, Tried, observe, try_changes
+from serverctl.tuning import Change, Tried, observe, observe_foreign, try_changes
 
 if TYPE_CHECKING:
     from serverctl.load.bench.report import Measurement
@@ -30,6 +34,7 @@ the clients; and what would help. Judged is the load of now, or else the last on
 _EPILOG = """examples:
   mai-server tune                  name the bottleneck, and what would help
   mai-server tune --load 8         make a load of 8 requests at once first
+  mai-server tune --endpoint 10.0.0.7:8000     a server that somebody else started, by its own counters
   mai-server tune --apply          try what would help: wait until no request runs, measure, restart with the change,
                                    measure again; what is not better is taken back
 
@@ -42,6 +47,8 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     if options.load is not None and not 1 <= options.load <= 64:
         raise UsageError(f"--load cannot be {options.load}.", "It takes 1 to 64 requests at once.")
+    if options.endpoint is not None:
+        return _foreign(options)
     folder = Folder(options.name)
     state = current_state(folder)
     if not state.is_ready or state.port is None:
@@ -74,11 +81,36 @@ def main(arguments: list[str]) -> int:
     return status
 
 
+def _foreign(options: argparse.Namespace) -> int:
+    """Judge a server that somebody else runs, by its counters alone. Raises EnvironmentLacksError or UsageError."""
+    if options.apply:
+        raise UsageError("--apply restarts a server, and this one is not ours.", "Start it anew with what is advised.")
+    url, key = foreign_address(options)
+    endpoint = asyncio.run(find_endpoint(url, key, None))
+    window = observe_foreign(endpoint, options.load, options.seconds)
+    page = probe.ask_at(endpoint.root_url, "/metrics", key)
+    if window is None or not page.ok:
+        raise EnvironmentLacksError(f"{url} tells no numbers (/metrics).", "Only vLLM's own are read.")
+    metrics, info = parse_metrics(page.body), read_samples(page.body)["cache_config_info"]
+    told = info[0][0] if info else {}
+    settings: dict[str, Any] = {}
+    if told.get("enable_prefix_caching") in ("True", "False"):
+        settings["enable_prefix_caching"] = told["enable_prefix_caching"] == "True"
+    reading = Reading(find_bottleneck(window, None, metrics.kv_tokens), window, metrics, settings)
+    found = advise(reading)
+    if options.json:
+        put_json(document(reading, found, []), indent=1)
+    else:
+        show(reading, found, [])
+    return ExitStatus.DONE
+
+
 def _parser() -> Parser:
     parser = Parser("mai-server tune", description=_DESCRIPTION, epilog=_EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("--name", default=control.DEFAULT_NAME, help="which server")
+    add_foreign(parser)
     add("--load", type=int, metavar="N", help="make a load of N requests at once, and judge that")
     add("--seconds", type=positive_seconds, default=10.0, metavar="S", help="watch a load of now for so long (10)")
     add("--apply", action="store_true", help="try the changes, and keep what is better")
@@ -156,7 +188,11 @@ def show(reading: Reading, found: list[Advice], wanted: list[Advice]) -> None:
         if not one.setting:
             put(f"- {one.because}.")
             continue
-        mine = "" if one in wanted else "  (your own setting: --also-own lets --apply change it)"
+        mine = (
+            ""
+            if one in wanted or one.setting not in reading.fixed
+            else "  (your own setting: --also-own lets --apply change it)"
+        )
         now = "vLLM's default" if one.now is None else one.now
         put(f"- {one.setting}: {now} -> {one.value}{mine}", f"    because {one.because}.")
     if wanted:

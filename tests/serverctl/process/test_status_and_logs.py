@@ -74,6 +74,9 @@ def test_a_server_of_somebody_else_is_looked_at_and_checked_by_its_address(
         assert set(document) == KEYS
         assert (document["phase"], document["endpoint"], document["model"]) == ("ready", url, "tiny")
         assert document["metrics"]["kv_tokens"]
+    tuned = machine.run("tune", "--endpoint", url, "--key", key, "--json", env=environ)
+    assert json.loads(tuned.stdout)["bottleneck"]["kind"], tuned.stderr
+    assert machine.run("tune", "--endpoint", url, "--key", key, "--apply", env=environ).returncode == 2
     closed = machine.run("status", "--endpoint", url, env=environ)
     assert (closed.returncode, "--key" in closed.stdout) == (1, True)
     foreign = machine.run("check", "--endpoint", url, "--key", key, "--json", env=environ)
