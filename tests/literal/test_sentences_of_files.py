@@ -28,6 +28,8 @@ _TABLE = [
         "copy a.txt and b.txt from Downloads to ~/Work",
         [Transfer(name, "~/Work", "Downloads", copy=True) for name in ("a.txt", "b.txt")],
     ),
+    ("move a.txt from the home folder to Documents", [Transfer("a.txt", "Documents", "~")]),
+    ("delete a.txt in the file manager", [Trash("a.txt")]),
     (
         "create a folder called Trip in Documents and move map.txt into it",
         [MakeFolder("Trip", "Documents"), Transfer("map.txt", "Documents/Trip")],

@@ -76,7 +76,7 @@ def _trash(part: Part, match: Groups) -> list[Goal] | None:
     surely = bool(match["trash"])
     place = r"(?P<what>.+) (?:in|inside|within|on(?= the| my)|from) (?P<where>.+)"
     if found := re.fullmatch(place, what, re.IGNORECASE):
-        what, where = found["what"], _where(part, found["where"])
+        what, where = found["what"], _where(part, found["where"], home="~")
     goals: list[Goal] = []
     for item in split_list(what)[0]:
         bare = _without_kind(item)
@@ -102,7 +102,7 @@ def _transfer(part: Part, match: Groups) -> list[Goal] | None:
     """ "move plan.txt into Documents": only for what surely is a file or folder."""
     what, where, to = match["what"], "", match["to"]
     if found := re.fullmatch(r"(?P<what>.+) (?:from|in) (?P<where>.+)", what, re.IGNORECASE):
-        what, where = found["what"], _where(part, found["where"])
+        what, where = found["what"], _where(part, found["where"], home="~")
     named = [(_without_kind(item), item) for item in split_list(what)[0]]
     if not all(_SURELY_A_FILE.fullmatch(bare) or bare != _ARTICLE.sub("", item) for bare, item in named):
         return None
@@ -176,11 +176,12 @@ def _sum_in_words(text: str) -> str:
     return text
 
 
-def _where(part: Part, text: str) -> str:
-    """Return a folder's name; "" for the home folder, or the file manager, which is used anyway."""
+def _where(part: Part, text: str, home: str = "") -> str:
+    """Return a folder's name; "" for the file manager, which is used anyway; `home` for the home folder."""
     name = place_name(part, text) if text else ""
-    here = [*lexicon.config()["applications"]["file_managers"], "home", "home folder", "home directory"]
-    return "" if name.casefold() in here else name
+    if name.casefold() in ("home", "home folder", "home directory"):
+        return home
+    return "" if name.casefold() in lexicon.config()["applications"]["file_managers"] else name
 
 
 def _without_kind(text: str) -> str:
