@@ -14,6 +14,7 @@ from textual.screen import Screen
 
 from agent.conductor import Conductor, Report
 from agent.options import RunOptions
+from agent.tui.contrast import readable
 from agent.tui.escape_filter import Gate
 from agent.tui.remembered import Memory
 from agent.tui.screens.run import RunScreen
@@ -78,6 +79,10 @@ class MaiApp(App[int]):
             self._key = event
             self._run_screen.key_pressed()
         await super().on_event(event)
+
+    def get_css_variables(self) -> dict[str, str]:
+        self.theme_variables = variables = readable(super().get_css_variables())
+        return variables
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), self._gate]

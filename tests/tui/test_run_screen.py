@@ -16,6 +16,7 @@ from agent.events.run_events import (
     UserActed,
 )
 from agent.options import RunOptions
+from agent.tui.contrast import LEAST, contrast
 from agent.tui.start_page import EXAMPLES, Here
 from agent.tui.widgets.history import History
 
@@ -173,17 +174,6 @@ async def test_a_remark_is_shown_under_the_last_steps_screenshot(bench: Bench) -
         assert "[image " in shown(pilot)
 
 
-def contrast(one: Color, other: Color) -> float:
-    """The ratio of WCAG 2.2 ("contrast ratio", "relative luminance")."""
-
-    def luminance(color: Color) -> float:
-        parts = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color.normalized)
-        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
-
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
 async def test_the_chosen_step_is_readable_in_every_theme(bench: Bench) -> None:
     unreadable: list[tuple[str, str, str, float]] = []
     async with bench.app().run_test(size=(120, 30)) as pilot:
@@ -199,7 +189,7 @@ async def test_the_chosen_step_is_readable_in_every_theme(bench: Bench) -> None:
             assert style.color is not None
             assert style.bgcolor is not None
             words, ground = (Color.from_rich_color(color) for color in (style.color, style.bgcolor))
-            if contrast(words, ground) < 3:  # WCAG 2.2, 1.4.11
+            if contrast(words, ground) < LEAST:
                 unreadable.append((theme, words.hex, ground.hex, contrast(words, ground)))
     assert unreadable == []
 

@@ -68,7 +68,7 @@ class HelpScreen(ModalScreen[None]):
         align: center middle;
         & > Vertical {
             width: 90%; max-width: 84; height: auto; max-height: 90%; border: round $accent; padding: 0 1;
-            border-title-color: $text-accent;
+            border-title-color: $text-accent; border-subtitle-color: $text-accent;
         }
         & TextScroll { height: auto; max-height: 100%; }
     }
@@ -128,7 +128,7 @@ class UndoScreen(ModalScreen[bool]):
         for heading, items in (("will be undone", self._undoing.able), ("stays", stays)):
             parts += [(f"{heading}\n", "bold")] if items else []
             for item in items:
-                parts += [(f"  {_line(str(item.change))}\n", ""), (f"    {_line(item.words)}\n", "dim")]
+                parts += [(f"  {_line(str(item.change))}\n", ""), (f"    {_line(item.words)}\n", "$text-muted")]
         return Content.assemble(*parts).rstrip()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

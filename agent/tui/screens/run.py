@@ -223,7 +223,7 @@ class RunScreen(AnsweringScreen):
         if view.state == "paused":
             hint = "  (space: go on)"
         stage.display = bool(told or hint) and not self.asking.display
-        stage.update(Content.assemble(told, (hint, "dim")))
+        stage.update(Content.assemble(told, (hint, "$text-muted")))
         applies = (view.state, self.asking.wanted is None, self.can_undo)
         if applies != self._applied:  # making the footer anew costs more than all the rest
             self._applied = applies

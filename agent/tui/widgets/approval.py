@@ -255,13 +255,13 @@ def _tail(told: Asked, width: int, low: bool) -> list[Content]:
         found = excerpt(told.text, half, elsewhere[0], told.marks)
         return [
             _line("", found)
-            .append(Content.styled(f"{more} ends ", "dim"))
+            .append(Content.styled(f"{more} ends ", "$text-muted"))
             .append(_line("", ending(told.text, half - 1, told.marks)))
         ]
     found = excerpt(told.text, width - 7 - len(more), elsewhere[0], told.marks)
-    return [_line("found: ", found).append(Content.styled(more, "dim")), _line("ends: ", last)]
+    return [_line("found: ", found).append(Content.styled(more, "$text-muted")), _line("ends: ", last)]
 
 
 def _line(label: str, line: Line) -> Content:
     parts = [(piece.text, _MARKED if piece.marked else "$text-accent" if piece.sign else "") for piece in line.pieces]
-    return Content.assemble((label, "dim"), *parts)
+    return Content.assemble((label, "$text-muted"), *parts)

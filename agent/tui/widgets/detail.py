@@ -104,10 +104,12 @@ class Detail(Vertical):
     def _show_words(self) -> None:
         if self.whole and self._row is not None:
             told = (harmless(" ".join(self._row.words.split())), "bold $foreground")
-            self.query_one("#pages", Static).update(Content.assemble(" ", told, ("  z back · j k other steps", "dim")))
+            self.query_one("#pages", Static).update(
+                Content.assemble(" ", told, ("  z back · j k other steps", "$text-muted"))
+            )
             return
         names = [(f" {name} ", "bold $foreground" if at == self.page else "") for at, name in enumerate(_PAGES)]
-        self.query_one("#pages", Static).update(Content.assemble(*names, (" v next · z zoom", "dim")))
+        self.query_one("#pages", Static).update(Content.assemble(*names, (" v next · z zoom", "$text-muted")))
         words = (
             (self.idle or Content("")) if self._row is None else (_thought, _answers, _details)[self.page](self._row)
         )
@@ -133,7 +135,7 @@ def _thought(row: Row) -> Content:
     if row.thought:
         parts.append((f"\n{harmless(row.thought.strip())}\n", ""))
     if row.note:
-        parts.append((f"\ntold the model: {harmless(row.note)}", "dim"))
+        parts.append((f"\ntold the model: {harmless(row.note)}", "$text-muted"))
     return Content.assemble(*parts)
 
 
@@ -156,7 +158,7 @@ def _details(row: Row) -> Content:
             lines.append((f"{stage:8}{value:9.1f} ms ", ""))
             lines.append((f"{bar}\n", "$accent"))
     if row.image is not None:
-        lines.append((f"{row.image}\n", "dim"))
+        lines.append((f"{row.image}\n", "$text-muted"))
     return Content.assemble(*lines)
 
 

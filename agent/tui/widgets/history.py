@@ -13,17 +13,21 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from agent.tui.contrast import most_different
 from agent.tui.view import SIGNS, Mark, Row
-from agent.tui.widgets.keys import motions, plain_colour
+from agent.tui.widgets.keys import motions, pale, plain_colour
 from foundation.foreign_text import printable
 
 #: The theme's colour of every mark.
 _COLOURS: dict[Mark, str] = {
-    "thinking": "secondary", "asking": "warning", "acting": "accent", "done": "success", "dry": "primary",
-    "failed": "error", "refused": "warning", "told": "accent", "skipped": "text-muted", "note": "text-muted",
+    "thinking": "text-secondary", "asking": "text-warning", "acting": "text-accent", "done": "text-success",
+    "dry": "text-primary", "failed": "text-error", "refused": "text-warning", "told": "text-accent",
+    "skipped": "text-muted", "note": "text-muted",
 }  # fmt: skip
 #: How the mark of a step moves while the model thinks.
 _PULSE = "·∙•●•∙"
+#: How long a step took, beside the longest one.
+_BARS = "▁▂▃▄▅▆▇█"
 #: With less room, the reason for a step says nothing.
 _LEAST_GIST = 8
 
@@ -104,13 +108,15 @@ class History(ScrollView, can_focus=True):
         sign = base if chosen and self.has_focus else base + Style(color=plain_colour(variables, _COLOURS[row.mark]))
         number = f"{row.number:>3} " if row.number is not None else "    "
         shown = SIGNS[row.mark] if row.mark != "thinking" else _PULSE[self._beat % len(_PULSE)]
-        seconds = f" {row.seconds:4.1f}s " if row.seconds is not None and row.number is not None else ""
+        seconds = ""
+        if row.seconds is not None and row.number is not None:
+            seconds = f" {row.seconds:4.1f}s{_bar(row.seconds, self._longest())}"
         if row.mark == "thinking" and self._beat:
             seconds = f" {max(0.0, self._elapsed - row.began):3.0f}s "  # the beat may be older than the row
         person = _fitted(f" {row.deed}", min(cell_len(row.deed) + 1, width // 3)) if row.deed else ""
         room = max(0, width - 3 - len(number) - len(seconds) - cell_len(person))
         words = _fitted(row.words, min(room, cell_len(row.words)) if row.gist else room)
-        dim = base + Style(dim=True)
+        dim = base if chosen else base + pale(variables)
         told = _COLOURS[row.mark] if row.earlier else "text-warning"  # how it ended, or what the person did
         deed = base if chosen and self.has_focus else base + Style(color=plain_colour(variables, told))
         segments = [
@@ -138,6 +144,12 @@ class History(ScrollView, can_focus=True):
         if 0 <= index < len(self._rows):
             self.cursor = index
 
+    def _longest(self) -> float:
+        """The seconds of the longest step in sight."""
+        top = int(self.scroll_offset.y)
+        rows = self._rows[top : top + self.size.height]
+        return max((row.seconds or 0.0 for row in rows if row.number is not None), default=0.0)
+
     def _reveal(self) -> None:
         if self.cursor >= 0 and self.size.height:
             self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
@@ -150,6 +162,11 @@ class History(ScrollView, can_focus=True):
     def action_choose(self, index: int) -> None:
         if self._rows:
             self.cursor = range(len(self._rows))[index]
+
+
+def _bar(seconds: float, longest: float) -> str:
+    """A step's share of the longest step's time, in one cell."""
+    return _BARS[min(len(_BARS) - 1, int(len(_BARS) * seconds / longest))] if longest > 0 else " "
 
 
 def _gist(row: Row, room: int) -> str:
@@ -179,4 +196,4 @@ def _on_cursor(variables: dict[str, str]) -> str | None:
     ground = Color.parse(variables["block-cursor-background"])
     if ground.ansi is not None:  # the terminal's own colour, whatever that is
         return plain_colour(variables, "block-cursor-foreground")
-    return (ground + ground.get_contrast_text()).rich_color.name
+    return most_different(ground).rich_color.name

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -15,6 +16,10 @@ _MOTIONS = ("up,k", "down,j", "pageup", "pagedown", "home,g", "end,G")
 def motions(*actions: tuple[str, str]) -> list[BindingType]:
     """Bindings for the keys that move, with an action and its name for each of `_MOTIONS`."""
     return [Binding(keys, *action, show=False) for keys, action in zip(_MOTIONS, actions, strict=True)]
+
+
+#: How far pale words are from the foreground to the ground.
+_PALE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,17 @@ class TextScroll(VerticalScroll):
         ),
         Binding("space", "page_down", "Page down", show=False),
     ]
+
+
+def pale(variables: dict[str, str]) -> Style:
+    """A style for words of less weight: between the foreground and the ground, and still readable."""
+    from textual.color import Color, ColorParseError
+
+    try:
+        words, ground = Color.parse(variables["foreground"]), Color.parse(variables["surface"])
+    except (KeyError, ColorParseError):
+        return Style(dim=True)
+    return Style(dim=True) if words.ansi is not None else Style(color=words.blend(ground, _PALE).rich_color)
 
 
 def plain_colour(variables: dict[str, str], name: str) -> str | None:

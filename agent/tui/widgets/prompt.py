@@ -32,6 +32,7 @@ class Prompt(Horizontal):
         & > Static { width: auto; padding: 0 1; color: $text-accent; text-style: bold; background: $panel; }
         & > Input { border: none; height: 1; padding: 0 1; background: $surface; }
         & > Input:focus { background: $boost; }
+        & > Input > .input--placeholder, & > Input > .input--suggestion { color: $text-muted; }
     }
     """
     BINDINGS = [

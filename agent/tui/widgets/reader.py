@@ -14,7 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agent.safety.visible_text import Line, Span, lines_of
-from agent.tui.widgets.keys import motions, plain_colour
+from agent.tui.widgets.keys import motions, pale, plain_colour
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Reader(ScrollView, can_focus=True):
         row, variables = self._rows[index], self.app.theme_variables
         marked = base + Style(color=plain_colour(variables, "warning"), reverse=True, bold=True)
         sign = base + Style(color=plain_colour(variables, "accent"))
-        segments = [Segment(row.label, base + Style(dim=True))] if row.label else []
+        segments = [Segment(row.label, base + pale(variables))] if row.label else []
         for piece in row.line.pieces:
             segments.append(Segment(piece.text, marked if piece.marked else sign if piece.sign else base))
         return Strip(segments).adjust_cell_length(width, base)

@@ -41,12 +41,12 @@ class StatusLine(Static):
             parts.append((f" step {view.step}{limit} ", ""))
         if view.active or view.seconds:
             shown = seconds if view.active else view.seconds
-            parts.append((f" {int(shown) // 60}:{int(shown) % 60:02} ", "dim"))
+            parts.append((f" {int(shown) // 60}:{int(shown) % 60:02} ", "$text-muted"))
         if view.engine:
             model = "" if view.model in ("", view.engine) else f" · {harmless(view.model)}"
-            parts.append((f" {harmless(view.engine)}{model} ", "dim"))
+            parts.append((f" {harmless(view.engine)}{model} ", "$text-muted"))
         if server:
-            parts.append((f" {harmless(server)} ", "dim"))
+            parts.append((f" {harmless(server)} ", "$text-muted"))
         elif view.tokens:
-            parts.append((f" {view.tokens:,} tokens ", "dim"))
+            parts.append((f" {view.tokens:,} tokens ", "$text-muted"))
         self.update(Content.assemble(*parts))
