@@ -41,7 +41,6 @@ ASKED: dict[str, tuple[list[str], list[Any]]] = {
     "showui": ([], [{"has": ["[x, y]", "from 0 to 1"]}, "IMAGE", "the gear"]),
     "ui-ins": (["<think></think>", '{"name": "grounding"', '"coordinate": [x, y]'], ["IMAGE", "the gear"]),
     "aguvis": (["pyautogui"], ["IMAGE", {"has": ["Instruction: the gear\n\nPrevious actions:\nNone\n"]}]),
-    "internvl3": (["pyautogui"], ["IMAGE", "the gear"]),
     "holo1": ([], ["IMAGE", {"has": ["Click(x, y)", "\nthe gear"]}]),
     "holo1.5": ([], ["IMAGE", {"has": ['"click_absolute"', '"x"', '"y"', "Your target is:\nthe gear"]}]),
     "holo2": ([], ["IMAGE", {"has": ['"x"', '"maximum": 1000', "Your target is:\nthe gear"]}]),
