@@ -19,6 +19,7 @@ from serverctl.commands.options import (
     split_flags,
 )
 from serverctl.hardware.facts import GIB
+from serverctl.plan.env import replica_env
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.plan.show import print_plan, shell_line, to_json
@@ -94,10 +95,13 @@ def _show(request: Resolved, options: argparse.Namespace) -> None:
     if options.json:
         put_json(_document(request, plan, options), indent=1)
         return
-    command = render(plan, request.capabilities, options.port)
     if options.command:
-        put_text(shell_line(command))
+        vllm = request.capabilities
+        for number, cards in enumerate(plan.replicas):  # each server has a port and cards of its own
+            server = replace(plan, env=replica_env(plan, cards, vllm.version))
+            put_text(shell_line(render(server, vllm, options.port + number)))
         return
+    command = render(plan, request.capabilities, options.port)
     from foundation.rich_console import GatedConsole
 
     console = GatedConsole(highlight=False)

@@ -12,14 +12,12 @@ from foundation.configs import configs_dir, load_config
 from foundation.errors import UsageError
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.model import Precision
-from serverctl.plan.env import pins
-from serverctl.plan.goal import Goal, Plan, Reason
+from serverctl.plan.env import PINS, replica_env
+from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.render import Command, render
 from serverctl.process import api_key_gate as gate
 from serverctl.vllm.capabilities import Capabilities
 
-#: Variables that pin a server to its cards; inside a container the runtime pins it instead.
-PINS = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HABANA_VISIBLE_MODULES")
 #: Seconds that a supervisor waits for a start: the value of VLLM_ENGINE_READY_TIMEOUT_S.
 START_SECONDS = 3600
 #: Folder of the gate's module inside a container; formats without a container set another PYTHONPATH.
@@ -113,27 +111,12 @@ class Source:
         """The plan's servers, each with its own port and cards."""
         found = []
         for number, (cards, port) in enumerate(zip(self.plan.replicas, self._ports(), strict=True)):
-            plan = replace(self.plan, env=self._env(cards))
+            plan = replace(self.plan, env=replica_env(self.plan, cards, self.capabilities.version))
             command = render(plan, self.capabilities, port, self.served_name)
             command = gate.with_gate(command, self.capabilities, GATE_FOLDER)
             name = self.name if number == 0 else f"{self.name}-{number + 1}"
             found.append(Server(name, port, cards, command))
         return tuple(found)
-
-    def _env(self, cards: tuple[Gpu, ...]) -> Mapping[str, tuple[str, Reason]]:
-        """The plan's variables, pinned to the cards if there are several servers."""
-        if len(self.plan.replicas) == 1:
-            return self.plan.env
-        reason = Reason("keeps the servers apart", "hardware")
-        if self.plan.vendor == "gaudi":
-            modules = ",".join(str(card.index) for card in cards)
-            return {**self.plan.env, "HABANA_VISIBLE_MODULES": (modules, reason)}
-        numbers = {
-            "CUDA_DEVICE_ORDER": ("PCI_BUS_ID", reason),
-            "CUDA_VISIBLE_DEVICES": (",".join(str(card.index) for card in cards), reason),
-        }
-        others = {name: value for name, value in self.plan.env.items() if name not in PINS}
-        return {**others, **(pins(cards, self.capabilities.version) or numbers)}
 
 
 def program_words(command: Command, python: Path | str | None = None) -> list[str]:

@@ -168,11 +168,7 @@ def notes_for(
     yield f"Dimensions: {model.origin}."
     if sm is not None and task.goal.overrides.get("attention_backend") is None:
         yield f"vLLM will choose {_expected_attention(sm)} for attention by itself."
-    if idle := len(group.cards) - sum(len(cards) for cards in replicas):
-        yield (
-            f"{idle} {'card stays' if idle == 1 else 'cards stay'} idle: one person's agent is not faster on more of "
-            "them; --preset throughput serves many agents with all."
-        )
+    yield from idle_cards(group, replicas, task)
     yield from several_servers(replicas)
     if found.layout.tensor_parallel > 1 and not found.layout.group.all_nvlink(task.hardware):
         yield "These cards talk over PCIe: measure against one card with 8-bit weights (`mai-server bench --compare`)."
@@ -219,6 +215,21 @@ def _compared(found: Candidate, other: Candidate) -> str:
         f"{SPOKEN[other.precision]} weights (--set quantization={wish}) fit, too{cards}: a context of {theirs}; "
         f"{SPOKEN[found.precision]} ones: {ours}.{eight}"
     )
+
+
+def idle_cards(group: Group, replicas: tuple[tuple[Gpu, ...], ...], task: Task) -> Iterator[str]:
+    """Yield how many cards stay idle, and why."""
+    idle = len(group.cards) - sum(len(cards) for cards in replicas)
+    if not idle:
+        return
+    stay = f"{idle} {'card stays' if idle == 1 else 'cards stay'} idle"
+    if len(replicas) > 1 or task.preset.replicas:
+        yield f"{stay}: each server takes {len(replicas[0])}, and the rest is too few for another."
+    else:
+        yield (
+            f"{stay}: one person's agent is not faster on more of them; --preset throughput serves many agents with "
+            f"all."
+        )
 
 
 def several_servers(replicas: tuple[tuple[Gpu, ...], ...]) -> Iterator[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from serverctl.hardware.facts import Gpu
-from serverctl.plan.goal import Reason
+from serverctl.plan.goal import Plan, Reason
 from serverctl.plan.settings import Settings
 from serverctl.plan.tables import Preset
 
@@ -18,6 +18,10 @@ _BYTES_PER_PIXEL = 2.7
 #: The first vLLM known to accept UUIDs in CUDA_VISIBLE_DEVICES. Earlier versions fail with
 #: "invalid literal for int()" (vllm#41848).
 _TAKES_NAMES = (0, 32)
+
+
+#: Variables that pin a server to its cards; inside a container the runtime pins it instead.
+PINS = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HABANA_VISIBLE_MODULES")
 
 
 def takes_names(vllm: str) -> bool:
@@ -38,6 +42,19 @@ def pins(gpus: Sequence[Gpu], vllm: str) -> Mapping[str, tuple[str, Reason]]:
         "CUDA_DEVICE_ORDER": ("PCI_BUS_ID", Reason("numbers cards as nvidia-smi does", "hardware")),
         "CUDA_VISIBLE_DEVICES": (",".join(str(gpu.index) for gpu in gpus), reason),
     }
+
+
+def replica_env(plan: Plan, cards: Sequence[Gpu], vllm: str) -> Mapping[str, tuple[str, Reason]]:
+    """Return the plan's variables for one of its servers, pinned to that server's cards if there are several."""
+    if len(plan.replicas) == 1:
+        return plan.env
+    reason = Reason("keeps the servers apart", "hardware")
+    numbers = ",".join(str(card.index) for card in cards)
+    if plan.vendor == "gaudi":
+        return {**plan.env, "HABANA_VISIBLE_MODULES": (numbers, reason)}
+    by_number = {"CUDA_DEVICE_ORDER": ("PCI_BUS_ID", reason), "CUDA_VISIBLE_DEVICES": (numbers, reason)}
+    others = {name: value for name, value in plan.env.items() if name not in PINS}
+    return {**others, **(pins(cards, vllm) or by_number)}
 
 
 def environment(

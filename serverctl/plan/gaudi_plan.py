@@ -10,7 +10,7 @@ from dataclasses import replace
 from serverctl.hardware.facts import GIB
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import Model
-from serverctl.plan.advice import several_servers
+from serverctl.plan.advice import idle_cards, several_servers
 from serverctl.plan.draft import (
     ANSWER_TOKENS,
     CONTEXT_STEPS,
@@ -80,6 +80,7 @@ def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKE
         warnings.append(f"The plugin's makers list no {model.name}-like model as validated on {generation}.")
     notes = (
         f"Dimensions: {model.origin}.",
+        *idle_cards(group, replicas, task),
         *several_servers(replicas),
         *_about_graphs(task.goal.screen, count),
     )

@@ -75,9 +75,10 @@ class Group:
         )
 
     def replicas(self, used: "Group", preset: Preset) -> tuple[tuple[Gpu, ...], ...]:
-        """Split the cards into independent servers of the size of `used`; just one unless the preset wants replicas."""
+        """Split the cards into independent servers of the size of `used`; just one unless the preset wants more."""
         size = len(used.cards)
-        if not preset.replicas or size > len(self.cards) // 2:
+        wanted = preset.replicas or (preset.spread and size > 1)
+        if not wanted or size > len(self.cards) // 2:
             return (used.cards,)
         return tuple(self.cards[start : start + size] for start in range(0, len(self.cards) - size + 1, size))
 

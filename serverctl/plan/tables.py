@@ -26,6 +26,7 @@ class Preset:
     least_sm: int = 0
     tensor_parallel_over_nvlink: bool = False
     replicas: bool = False
+    spread: bool = False
     leave: Sequence[str] = ()
     single_card: bool = False
     fp8_kv: bool = False

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from planning import card, env, flags, machine, plan
 
+from serverctl.cli import main
 from serverctl.hardware.facts import Hardware
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.find import find_model
@@ -205,3 +206,28 @@ class TestOwnWishes:
     def test_a_wish_that_only_other_cards_could_grant_is_not_granted_by_mixing(self) -> None:
         with pytest.raises(CannotPlanError, match="that are alike"):
             plan("4090+3060", "MAI-UI-2B", overrides={"tensor_parallel_size": 2})
+
+
+def test_every_server_of_a_plan_has_a_command_a_port_and_cards_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "--gpu", "L4", "--gpus", "4", "--model", "MAI-UI-2B", "--preset", "throughput", "--command"]
+    assert main([*words, "--port", "9000"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [f"CUDA_VISIBLE_DEVICES={number} " in line for number, line in enumerate(lines)] == [True] * 4
+    assert [f"--port {9000 + number} " in line for number, line in enumerate(lines)] == [True] * 4
+
+
+def test_balanced_serves_twice_where_a_model_needs_two_of_four_cards() -> None:
+    made = plan("rtx-4090*4", "MAI-UI-32B", "balanced")
+    alone = plan("rtx-4090*4", "MAI-UI-2B", "balanced")
+    assert (len(alone.replicas), len(alone.gpus)) == (1, 1)
+    assert any("3 cards stay idle" in note for note in alone.notes)
+    two = plan("l40s*4", "MAI-UI-32B", "balanced", overrides={"tensor_parallel_size": 2})
+    assert [len(cards) for cards in two.replicas] == [2, 2]
+    assert len(made.gpus) * len(made.replicas) == 4
+
+
+def test_cards_that_are_too_few_for_another_server_are_told() -> None:
+    made = plan("l40s*3", "MAI-UI-32B", "throughput", overrides={"tensor_parallel_size": 2})
+    assert any("1 card stays idle: each server takes 2" in note for note in made.notes)
+    gaudi = plan("gaudi-3*4", "MAI-UI-8B")
+    assert any("3 cards stay idle" in note for note in gaudi.notes)
