@@ -206,6 +206,10 @@ class Expected:
     becomes: str  # a setting's value; "written" or "gone" for a file
 
 
+#: Names the place of what is in no window in a `Part`: icons on the desktop that no tree tells.
+DESKTOP = "desktop"
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One step of a recipe. Its target has exactly this name and role; `Target.inside` names its window.

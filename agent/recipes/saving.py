@@ -12,6 +12,7 @@ from typing import Any
 from agent.core.actions import Action, Click, OpenApp, PressKeys, Scroll, TypeText, Wait
 from agent.core.geometry import DesktopPoint, Region
 from agent.core.roles import role_group
+from agent.literal.goals import DESKTOP
 from agent.literal.vocabulary.lexicon import letters_of
 from agent.recipes.recipe import VERSION, Recipe
 from agent.record.read import Bundle
@@ -58,6 +59,8 @@ class _Deed:
     def window(self) -> str:
         """Its window, as recipes name it."""
         element, aim = self.element, self.record.aim
+        if isinstance(element, DescribedRecord) and element.source == "words" and not element.window:
+            return DESKTOP
         app = self.record.described.app if element is self.record.described and self.record.described else aim.app
         return window_name((element.window if element is not None else "") or aim.window, app or aim.app)
 

@@ -217,3 +217,11 @@ def test_what_stood_so_before_need_not_change(states, verified):
     part = Part(Click(Target("Dark", "table cell", inside="Settings")))
     replies = follow(screen(row), after, parts=[part], expected=[THEME], stays=True)
     assert ending(replies[-1]) == ("success", verified)
+
+
+def test_an_icon_on_the_desktop_is_no_word_in_a_window():
+    icon = words("Home", x=800, y=700, window="", app="")
+    part = Part(Click(Target("Home", inside="desktop"), count=2))
+    assert call_of(follow(screen(icon, words("Home")), stays=True, parts=[part])[0])["action"] == "double_click"
+    for there in (words("Home"), words("Home", window="", app="")):  # in a window, or over it
+        assert not {"click", "double_click"} & set(actions(follow(screen(there), stays=True, parts=[part])))

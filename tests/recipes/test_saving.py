@@ -76,6 +76,10 @@ INTO = {"role": "text", "in": "Notes"}
             [click(described=described("combo box", "None", label="Icon type"))],
             [{"click": {"name": "Icon type", "role": "combo box", "in": "Notes"}}],
         ),
+        (
+            [click(described=described("label", "Home", source="words", window="", app=""), window="Desktop")],
+            [{"click": {"name": "Home", "in": "desktop"}}],
+        ),
         # What tells it from others of its name is kept.
         (
             [click(BUTTON, described=described("push button", "Add", alike=2, near=["Bread"]))],

@@ -15,8 +15,22 @@ from agent.literal.do.type_text import type_text
 from agent.literal.do.windows import raise_window
 from agent.literal.find.effects import is_on, state_of
 from agent.literal.find.finder import Found, without_twins
-from agent.literal.find.scene import CLICKABLE, FIELDS, TEXTS
-from agent.literal.goals import Click, Close, Expected, Open, Part, Press, Repeat, Scroll, Target, Toggle, Type, Wait
+from agent.literal.find.scene import CLICKABLE, FIELDS, TEXTS, contains
+from agent.literal.goals import (
+    DESKTOP,
+    Click,
+    Close,
+    Expected,
+    Open,
+    Part,
+    Press,
+    Repeat,
+    Scroll,
+    Target,
+    Toggle,
+    Type,
+    Wait,
+)
 from agent.literal.language.wording import describe_goal, describe_target
 from agent.screen.nearby import near as texts_near
 from agent.screen.outline import Element, ShownWindow
@@ -214,7 +228,9 @@ def _why_not(now: Now, target: Target, there: Sequence[Element], sure: Sequence[
         return f"{named} is greyed out"
     if there:
         return f"{named} is there, but cannot be reached"
-    if target.inside and not [one for one in now.scene.windows if _is_named(now, one.title, one.app, target.inside)]:
+    if target.inside not in ("", DESKTOP) and not [
+        one for one in now.scene.windows if _is_named(now, one.title, one.app, target.inside)
+    ]:
         return f"there is no window “{target.inside}”{_in_front_words(now)}"
     others = [one.role for one in now.scene.elements if _is_same(one.name, target.name) and now.scene.in_front(one)]
     kinds = f"; what has this name is a {others[0]}" if others and target.role and others[0] else ""
@@ -260,6 +276,8 @@ def _apart(elements: Sequence[Element]) -> list[Element]:
 def _is_in(now: Now, element: Element, window: str) -> bool:
     """Return whether an element is in the window of that name: in the one in front, if that has the name."""
     front = now.scene.front
+    if window == DESKTOP:
+        return not (element.window or element.app or any(contains(one.box, element.box) for one in now.scene.windows))
     if not window or (front is not None and _is_named(now, front.title, front.app, window)):
         return now.scene.in_front(element) or (bool(window) and _is_popup(now, element, window))
     if element.window or element.app:
