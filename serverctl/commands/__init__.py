@@ -10,6 +10,7 @@ COMMANDS = {
     "check": "the checklist of a server that goes into production, answered point by point",
     "logs": "a server's log",
     "down": "stop a server and everything it started",
+    "models": "the models on this machine: list, pull, rm",
     "doctor": "say what this machine has and lacks for serving",
     "diagnose": "explain a vLLM log: what failed, why, what to do",
     "capabilities": "what a vLLM accepts, and what came or went since the one that plans know",
