@@ -83,12 +83,23 @@ class Question:
         return self.asker in ("paused", "step")
 
 
-class Grants(set[Question]):
-    """The permanent permissions of one session. A question without a scope is always asked."""
+@dataclass(slots=True)
+class Grants:
+    """The permanent permissions of one session: reasons, each in a scope."""
+
+    _given: set[tuple[str, str]] = field(default_factory=set)
+
+    def add(self, question: Question) -> None:
+        """Allow every reason of a question in its scope."""
+        self._given.update((reason, question.scope) for reason in question.reasons)
 
     def allow(self, question: Question) -> bool:
-        """Whether this was permanently allowed: for the same reason, in the same scope."""
-        return bool(question.scope) and question in self
+        """Whether all of a question's reasons were allowed in its scope, together or one after the other.
+
+        A question without a scope is always asked.
+        """
+        given = all((reason, question.scope) in self._given for reason in question.reasons)
+        return bool(question.scope) and bool(question.reasons) and given
 
 
 class Approver(Protocol):
@@ -138,7 +149,10 @@ class Policy:
         known = [rule for rule in matching if rule not in blind]
         # "Not on the list" is a reason only if there is no more specific one.
         told = [rule for rule in known if not rule.is_default] or known
-        reasons = [f"{rule.why(action, situation)} (rule “{rule.name}”)" for rule in told]
+        named: dict[str, list[str]] = {}  # rules by their reasons, so that none is told twice
+        for rule in told:
+            named.setdefault(rule.why(action, situation), []).append(f"“{rule.name}”")
+        reasons = [f"{why} ({'rules' if rules[1:] else 'rule'} {', '.join(rules)})" for why, rules in named.items()]
         if blind:
             reasons.append(_cannot_keep(blind, situation))
         if isinstance(action, CallTool) and not matching and not any(rule.excepts(action) for rule in self.rules):
@@ -227,6 +241,8 @@ def _aim(situation: Situation) -> str:
 def _in(place: Place | None, how: str = "in") -> str:
     if place is None:
         return ""
+    if place.site:  # what is allowed on a page is allowed on its site, not on every site that this browser shows
+        return f" {'on' if how == 'in' else how} {shorten(place.site)} in {place.app}"
     return f" {how} {place.app}" if place.app else f" {how} the window {shorten(place.title)}"
 
 

@@ -68,6 +68,7 @@ class Place:
     region: Region | None = None
     dialog: bool = False  # a dialog of another window
     backdrop: bool = False  # the desktop background
+    site: str = ""  # of the page that a browser shows there, as the browser tells it
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.protocol.elements import FieldText
 from agent.desktop.protocol.windows import Window
 from agent.safety.naming import aim_of, named
-from agent.safety.policy import Policy
+from agent.safety.policy import Grants, Policy
 from agent.safety.situation import UNKNOWN
 from agent.screen.captions import Caption
 from agent.screen.capture import Frame
@@ -33,6 +33,7 @@ class Elements:
         self.focus = None
         self.text = None
         self.filled = None
+        self.address = None
 
     def focused(self):
         return self.focus
@@ -42,6 +43,9 @@ class Elements:
 
     def fields(self):
         return self.filled
+
+    def page(self):
+        return self.address
 
     def at(self, point):
         self.asked.append(point)
@@ -143,6 +147,21 @@ def test_a_button_that_may_submit_is_judged_by_what_stands_in_the_fields_beside_
     desk.of(TypeText("hunter2"))
     desk.did(TypeText("hunter2"))
     assert desk.of(Click(BUTTON)).unjudged == ("Ann",), "the other was judged when it was typed"
+
+
+def test_what_is_allowed_for_good_on_a_page_is_allowed_on_its_site():
+    elements, policy, grants = Elements(), Policy.load("risky"), Grants()
+    desk = around(elements)
+    for address, scope in (
+        ("https://shop.example/a?b=1", "on “shop.example” in Firefox"),
+        ("file:///a.html", "in Firefox"),
+    ):
+        elements.address = address
+        question = policy.question(Click(BUTTON), desk.of(Click(BUTTON)))
+        assert question.scope.endswith(scope), question.scope
+        assert not grants.allow(question)
+        grants.add(question)
+        assert grants.allow(question)
 
 
 def test_a_click_is_known_by_the_element_that_it_hits():

@@ -5,10 +5,12 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from stubs.endpoint import act
+from stubs.http_stub import HttpStub
 
 from agent.desktop.x11.windows import X11Windows
 from tests.e2e.test_risky_deeds import Lair
@@ -133,3 +135,16 @@ def test_the_name_of_a_button_does_not_hide_what_is_written_on_it(lair):
         asked, _ = lair.run([act("click", coordinate=[500, round((8 + 10 * number) * 9.99)])], allowed=False)
         assert asked, number
     assert "pressed" not in title()
+
+
+def test_a_button_of_a_page_is_judged_by_what_stands_in_the_fields_that_it_submits(lair):
+    scopes = []
+    field = '<input aria-label=Note style="position:fixed;left:1%;top:40%;width:90%" value="my password: hunter2">'
+    content = (page([("", "Order")]) + field).encode()
+    with closing(HttpStub(lambda request: request.respond(content, "text/html"))) as server:
+        lair.browse("--kiosk", server.url)
+        asked, _ = lair.run(
+            [act("click", coordinate=[500, 80])], allowed=lambda one: bool(scopes.append(one.situation.under.site))
+        )
+    assert any("looks like a secret" in reason for reason in asked), asked
+    assert scopes == ["127.0.0.1"], "what is allowed for good is allowed on this site"

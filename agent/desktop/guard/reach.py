@@ -168,6 +168,9 @@ class MaskedElements:
     def fields(self) -> list[str] | None:
         return self._elements.fields() if self._has_foreign_focus() else None
 
+    def page(self) -> str | None:
+        return self._elements.page() if self._has_foreign_focus() else None
+
     def close(self) -> None:
         self._windows.close()
         self._elements.close()

@@ -18,6 +18,7 @@ from agent.desktop.guard.targets import Hit, Judged, Meant, aims, leads_away, si
 from agent.desktop.protocol.desktop import Applications
 from agent.desktop.protocol.elements import FieldText, OpenElements
 from agent.desktop.protocol.windows import Window, WindowId
+from agent.safety.addresses import site_of
 from agent.safety.commands import after_prompt
 from agent.safety.input_history import InputHistory
 from agent.safety.naming import nameless
@@ -277,7 +278,11 @@ class DesktopSurroundings:
         if place is None or window is None:
             return None
         kind = self._sources.windows(lambda known: known.kind(window.id))
-        return replace(place, dialog=kind == "dialog", backdrop=kind == "backdrop")
+        place = replace(place, dialog=kind == "dialog", backdrop=kind == "backdrop")
+        active = self._sources.windows(lambda known: known.active()) if is_page(place) else None
+        if active is None or active.id != window.id:
+            return place
+        return replace(place, site=site_of(self._sources.elements(lambda known: known.page()) or ""))
 
 
 def _may_agree(names: Iterable[str]) -> bool:

@@ -58,6 +58,9 @@ class Elements(Protocol):
         Password fields are left out.
         """
 
+    def page(self) -> str | None:
+        """Return the address of the web page in the active window; None if it shows none."""
+
     def close(self) -> None:
         """Close the connection; never raises."""
 

@@ -123,6 +123,9 @@ class AtspiElements:
     def fields(self) -> list[str] | None:
         return self._looked_at_active(Lookup.fields)
 
+    def page(self) -> str | None:
+        return self._looked_at_active(Lookup.page)
+
     def _looked_at_active(self, look: Callable[[Lookup, list[Layer]], Question[T | None]]) -> T | None:
         """Take one quick look at the active window."""
         began = time.monotonic()

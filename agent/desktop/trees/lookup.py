@@ -145,6 +145,16 @@ class Lookup:
         texts = yield [method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT) for ref in open_ones]
         return [str(text[0]) for text in texts if text]
 
+    def page(self, layers: Sequence[Layer]) -> Question[str | None]:
+        """Return the address of the page that the window shows, the outermost one; None if it shows none."""
+        frame = yield from self._frame(layers)
+        if frame is None or not self.application.matches:
+            return None
+        [pages] = yield [pages_below(frame.ref, _MOST)]
+        replies = yield [method(ref, "Document", "GetAttributes", "a{ss}") for ref in refs(pages, _MOST)[:1]]
+        told = dict(replies[0][0]) if replies and replies[0] else {}
+        return told.get("URI") or told.get("DocURL")  # Chromium, Firefox
+
     def _path(self, start: Ref, point: DesktopPoint, origin: tuple[int, int]) -> Question[list[Ref]]:
         """Return the path of nodes at a point as far as it is known, the deepest last."""
         x, y = point.rounded()
