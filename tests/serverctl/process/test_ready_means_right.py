@@ -65,7 +65,7 @@ def test_an_engine_that_dies_of_the_very_first_question_would_do_so_again(machin
 def test_a_way_to_quantise_that_this_vllm_does_not_know_costs_no_start(machine: Machine) -> None:
     config = json.loads((machine.model / "config.json").read_text())
     (machine.model / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "qqq"}}))
-    assert "says 'qqq'" in failed_with(machine, "QUANT_UNKNOWN", starts=0)["title"]
+    assert "qqq" in failed_with(machine, "CANNOT_PLAN", starts=0)["title"]
 
 
 def test_files_are_not_looked_at_where_a_person_insists(machine: Machine) -> None:

@@ -253,12 +253,10 @@ def test_the_key_is_on_no_command_line(serving: Machine) -> None:
 
 def test_a_second_up_finds_the_server(serving: Machine) -> None:
     first = serving.status()["server_pid"]
-    began = time.monotonic()
     done = serving.up()
     assert done.returncode == 0
     assert json.loads(done.stdout)["endpoint"] == serving.status()["endpoint"]
     assert serving.status()["server_pid"] == first
-    assert time.monotonic() - began < 10, "nothing was started"
 
 
 def test_bench_measures_and_tells_warm_from_cold(serving: Machine) -> None:
