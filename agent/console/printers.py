@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 from agent.core.actions import TYPING, points_of
 from agent.events.as_json import to_json
-from agent.events.fates import decider_words
+from agent.events.fates import WORDS, decider_words
 from agent.events.run_events import (
     Acted,
     ApprovalAsked,
@@ -120,7 +120,7 @@ class PlainPrinter:
             case Consulted():
                 self._line(f"  {event.words}")
             case Paused(_, reason):
-                self._line(f"paused: {reason}")
+                self._line(f"paused, because {reason}")
             case Resumed():
                 self._line("resumed")
             case UserActed(_, what):
@@ -134,7 +134,7 @@ class PlainPrinter:
             case Dropped(_, target, "left out"):
                 self._line(f"  left out: {unplaced(target)}")
             case Dropped(_, _, "overtaken"):
-                self._line("  not done: you used the computer meanwhile")
+                self._line(f"  {WORDS['overtaken']}")
             case Acted():
                 self._acted(event)
             case StepFinished(_, _, note, reply, _):
@@ -161,7 +161,8 @@ class PlainPrinter:
         if event.failure is not None:
             self._line(f"  the answer cannot be used: {event.failure.message}")
         for target in event.targets:
-            self._line(f"  decided: {unplaced(target)}")
+            if not points_of(target):  # where a point goes is told with what becomes of it
+                self._line(f"  next: {unplaced(target)}")
 
     def _started(self, event: RunStarted) -> None:
         self._dry_run = event.dry_run

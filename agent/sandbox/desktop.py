@@ -140,7 +140,7 @@ def _network(wanted: Network | None, progress: Callable[[str], None], *, ordinar
         return network
     why, remedy = lack
     if wanted == "none":
-        raise EnvironmentLacksError(f"A sandbox without network is not to be had here: {why}", remedy)
+        raise EnvironmentLacksError(f"A sandbox without network is not possible here: {why}", remedy)
     progress(f"The programs in this sandbox can reach your files and your network: {why} {remedy}")
     return None
 

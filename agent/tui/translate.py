@@ -105,7 +105,7 @@ class Translator:
                 return self._step_finished(event)
             case Paused(_, reason):
                 view.state, view.stage = "paused", reason
-                return self._between(f"paused: {reason}")
+                return self._between(f"paused, because {reason}")
             case Resumed():
                 self._runs_on()
             case UserActed(_, what):

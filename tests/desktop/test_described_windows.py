@@ -248,7 +248,7 @@ Gtk.main()
 def test_a_stop_key_that_gnome_uses_itself_is_another_one_which_is_said(gnome: GnomeBench) -> None:
     stop = StopSwitch()
     key = ShellStopKey(gnome.server.environ, stop, "ctrl+alt+shift+escape")
-    assert key.remark == "The stop key ctrl+alt+shift+escape is not to be had here: it is ctrl+shift+escape."
+    assert key.remark == "The stop key ctrl+alt+shift+escape cannot be used here: it is ctrl+shift+escape."
     gnome.person_presses("ctrl", "shift", "escape")
     wait_until(lambda: stop.stopped, "the run is stopped")
     taken = ShellStopKey(gnome.server.environ, StopSwitch(), "alt+f4")

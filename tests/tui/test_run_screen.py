@@ -170,7 +170,7 @@ async def test_a_remark_is_shown_under_the_last_steps_screenshot(bench: Bench) -
     async with bench.app().run_test(size=(140, 40)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Paused(1, "you paused it"))
         assert run_screen(pilot).query_one(History).cursor == 1
-        assert "paused: you paused it" in shown(pilot)
+        assert "paused, because you paused it" in shown(pilot)
         assert "[image " in shown(pilot)
 
 

@@ -57,7 +57,7 @@ class ShellStopKey:
             self.close()
             return
         if got != chord:
-            self.remark = f"The stop key {chord} is not to be had here: " + (
+            self.remark = f"The stop key {chord} cannot be used here: " + (
                 f"it is {got}." if got else "choose another with the setting stop_key."
             )
         if not got:

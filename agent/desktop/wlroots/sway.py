@@ -202,7 +202,7 @@ class SwayStopKey:
             self._events.ask(SUBSCRIBE, json.dumps(["binding"]))
             done = self._sway.ask(RUN_COMMAND, f"bindsym --no-warn {self._keys} {self._command}")
             if not (done and done[0].get("success")):
-                self.remark = f"The stop key {chord} is not to be had here: choose another with the setting stop_key."
+                self.remark = f"The stop key {chord} cannot be used here: choose another with the setting stop_key."
                 return
         except EnvironmentLacksError as error:
             self.remark = f"The stop key {chord} cannot be watched ({error})."

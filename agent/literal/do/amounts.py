@@ -75,7 +75,7 @@ def _approach(now: Now, goal: SetValue, track: _Track, why: str = "") -> Generat
         for _ in range(_MOST_WAITS):
             if (control := (yield from _control(now, goal, place))) is not None:
                 break
-            yield wait(f"{words} is not told just now: wait and look again.")
+            yield wait(f"{words} cannot be read at the moment: wait and look again.")
         if control is None:  # larger text may move it out of sight
             changed = _changed(now, place, track)
             if changed is not None and changed.after == f"{track.wanted:g}":
