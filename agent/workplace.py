@@ -6,7 +6,7 @@ The terminal application and the plain command line both work here, so a run is 
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -142,13 +142,14 @@ class Workplace:
             wanted["history"] = "sliding"
         return RunSettings(**{name: value for name, value in wanted.items() if value is not None})
 
-    def job(self, instruction: str, stop: StopSwitch, engine: Engine | None = None) -> Job:
+    def job(self, instruction: str, stop: StopSwitch, engine: Engine | None = None, secrets: Sequence[str] = ()) -> Job:
         """A run that is ready to go; engine and desktop are opened for the first one.
 
         Args:
             instruction: what is to be done.
             stop: stops it, and its start.
             engine: decides this run in place of the engines that the options name.
+            secrets: texts that no record may hold.
 
         Raises:
             MaiError: something that it needs is not there.
@@ -174,7 +175,7 @@ class Workplace:
             if engine is None:
                 self._offer_prompts(engines)
         families = self._families if engine is None else {}
-        recorder = Recorder(options.runs, instruction)
+        recorder = Recorder(options.runs, instruction, Redactor(secrets=secrets))
         request = Request(
             settings=run_settings,
             engines=engines,

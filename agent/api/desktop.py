@@ -101,8 +101,9 @@ class AsyncDesktop:
 
     async def repeat(self, name: str, /, **values: str) -> Result:
         """Do a recipe again with these values of its parameters. Raises UsageError: there is none, or it is wrong."""
-        instruction, goal = load_recipe(name).with_values(values)
-        return await self._run(instruction, [goal])
+        recipe = load_recipe(name)
+        instruction, goal = recipe.with_values(values)
+        return await self._run(instruction, [goal], recipe.secrets(values))
 
     async def look(self) -> Look:
         """Return the screen now. Raises EnvironmentLacksError."""
@@ -180,12 +181,12 @@ class AsyncDesktop:
             raise NotDoneError(result)
         return result
 
-    async def _run(self, instruction: str, goals: Sequence[Goal] | None) -> Result:
+    async def _run(self, instruction: str, goals: Sequence[Goal] | None, secrets: Sequence[str] = ()) -> Result:
         async with self._turn:
             await self._ended()
             self._stop = stop = StopSwitch()
             with stop_signals(stop):
-                self._running = asyncio.ensure_future(self._carry_out(instruction, goals, stop))
+                self._running = asyncio.ensure_future(self._carry_out(instruction, goals, secrets, stop))
                 try:
                     result = await asyncio.shield(self._running)
                 except asyncio.CancelledError:
@@ -201,9 +202,11 @@ class AsyncDesktop:
         if self._running is not None:
             await asyncio.wait([self._running])
 
-    async def _carry_out(self, instruction: str, goals: Sequence[Goal] | None, stop: StopSwitch) -> Result:
+    async def _carry_out(
+        self, instruction: str, goals: Sequence[Goal] | None, secrets: Sequence[str], stop: StopSwitch
+    ) -> Result:
         engine = None if goals is None else goals_engine(goals)
-        job = await asyncio.to_thread(self._workplace.job, instruction, stop, engine)
+        job = await asyncio.to_thread(self._workplace.job, instruction, stop, engine, secrets)
         self.bundles.append(job.recorder.path)
         gathered = Gatherer(instruction, job.recorder.path)
 

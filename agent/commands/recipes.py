@@ -60,9 +60,11 @@ def _do(argv: Sequence[str]) -> int:
     from agent.recipes.files import load_recipe
     from agent.settings import load_settings
 
-    given.instruction, goal = load_recipe(given.name).with_values(pairs([*given.values, *rest]))
+    recipe, values = load_recipe(given.name), pairs([*given.values, *rest])
+    given.instruction, goal = recipe.with_values(values)
     options = RunOptions.of(given, load_settings())
-    return execute(options, as_json=given.json, engine=partial(goals_engine, [goal]))
+    return execute(options, as_json=given.json, engine=partial(goals_engine, [goal]),
+                   secrets=recipe.secrets(values))  # fmt: skip
 
 
 def main(argv: Sequence[str]) -> int:

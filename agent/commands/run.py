@@ -126,8 +126,17 @@ def _main(argv: Sequence[str]) -> int:
     return execute(options, as_json=given.json)
 
 
-def execute(options: "RunOptions", *, as_json: bool, engine: "Callable[[], Engine] | None" = None) -> int:
-    """Run it and print its events as they come; the exit status. `engine` opens what decides instead."""
+def execute(
+    options: "RunOptions",
+    *,
+    as_json: bool,
+    engine: "Callable[[], Engine] | None" = None,
+    secrets: Sequence[str] = (),
+) -> int:
+    """Run it and print its events as they come; the exit status.
+
+    `engine` opens what decides instead; `secrets` are texts that no record may hold.
+    """
     import asyncio
 
     from agent.console.printers import JsonPrinter, PlainPrinter
@@ -143,7 +152,7 @@ def execute(options: "RunOptions", *, as_json: bool, engine: "Callable[[], Engin
         stop_signals(stop),
         Workplace(options, say, terminal_ask(), offers=not as_json) as workplace,
     ):
-        job = workplace.job(instruction, stop, None if engine is None else engine())
+        job = workplace.job(instruction, stop, None if engine is None else engine(), secrets)
         with closing(job.recorder):
             console, redactor = Console(stop), job.recorder.redactor
             asked_here = console.interactive and is_terminal("output") and not options.dry_run

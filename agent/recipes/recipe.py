@@ -200,7 +200,12 @@ class Recipe(_Model):
         except ValidationError as error:
             raise UsageError(f"The values do not fit: {error.errors()[0]['msg']}.", "Choose others.") from error
         parts = tuple(step.part for step in filled.steps)
-        return filled.instruction, Repeat(parts, tuple(one.expected for one in filled.expect))
+        shown = {name: value for name, value in values.items() if not self.parameters[name].secret}
+        return _replaced(self.instruction, shown), Repeat(parts, tuple(one.expected for one in filled.expect))
+
+    def secrets(self, given: Mapping[str, str]) -> list[str]:
+        """Return the values that no record may hold."""
+        return [given[name] for name, one in self.parameters.items() if one.secret and given.get(name)]
 
     def values_in(self, instruction: str) -> dict[str, str] | None:
         """Return the values of parameters with which this is the recipe's instruction; None if it is another one."""

@@ -150,3 +150,13 @@ def test_a_recipe_is_offered_for_its_instruction(folder, instruction, told):
     keep_recipe(read_recipe(NOTE, "note"), "note")
     (folder / "broken.yaml").write_text("version: 3")
     assert offer(instruction).removeprefix("A recipe does this without a model: ") == told
+
+
+def test_a_secret_stands_neither_in_the_instruction_nor_in_the_file():
+    text = NOTE.replace("title: Bread", "title: {secret: true}")
+    recipe = read_recipe(text, "note")
+    instruction, goal = recipe.with_values({"title": "hunter2-x"})
+    assert instruction == "write {title}"
+    assert goal.parts[3].goal == Type("hunter2-x.txt")
+    assert recipe.secrets({"title": "hunter2-x"}) == ["hunter2-x"]
+    assert read_recipe(recipe.text, "again") == recipe
