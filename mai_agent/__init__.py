@@ -4,7 +4,8 @@ Only what this module exports is public.
 """
 
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from agent.api.desktop import AsyncDesktop
 from agent.api.options import Approve, person_of, run_options
@@ -16,9 +17,12 @@ from agent.events.run_events import Event
 from agent.screen.outline import Element
 from foundation.errors import MaiError
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 __all__ = [
     "AsyncDesktop", "Change", "Desktop", "Element", "Look", "MaiError", "ModelServer", "NotDoneError", "NotSeenError",
-    "Result", "Step", "async_desktop", "async_sandbox", "desktop", "sandbox", "server",
+    "Result", "Step", "async_desktop", "async_sandbox", "desktop", "ground", "sandbox", "server",
 ]  # fmt: skip
 
 
@@ -84,3 +88,15 @@ def server(*, tell: Callable[[str], None] = _silent, **options: Any) -> ModelSer
         options: the options of the command line by name, such as `model="MAI-UI-2B"` or `endpoint=URL`.
     """
     return ModelServer(run_options(options), tell)
+
+
+def ground(image: "str | Path | Image", what: str, **options: Any) -> tuple[float, float] | None:
+    """Return the point of something on a picture, in pixels; None if the model finds none.
+
+    For many pictures, `server()` opens the model once. Other arguments: `server`.
+
+    Raises:
+        MaiError: there is no model, it cannot be asked, or the picture cannot be read.
+    """
+    with server(**options) as model:
+        return model.ground(image, what)

@@ -72,11 +72,11 @@ class ModelServer:
         """The served model's name."""
         return self._model
 
-    def act(self, instruction: str, image: "str | Path | Image") -> dict[str, Any]:
+    def act(self, image: "str | Path | Image", instruction: str) -> dict[str, Any]:
         """Return the decision about a picture, as `mai-agent act --json` prints it. Raises MaiError."""
         return self._ask(instruction, image, grounding=False)
 
-    def locate(self, what: str, image: "str | Path | Image") -> tuple[float, float] | None:
+    def ground(self, image: "str | Path | Image", what: str) -> tuple[float, float] | None:
         """Return the point of something on a picture, in pixels; None if the answer has none. Raises MaiError."""
         action = self._ask(what, image, grounding=True).get("action") or {}
         point = action.get("point")

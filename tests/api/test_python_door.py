@@ -110,12 +110,15 @@ def test_a_model_is_asked_about_pictures_without_a_desktop() -> None:
     shot = Image.new("RGB", (800, 400), "white")
     script = [say(POINT), say(CLICK), say("")]
     with FakeEndpoint(script) as endpoint, mai_agent.server(endpoint=endpoint.url) as server:
-        assert server.locate("the Save button", shot) == pytest.approx((400, 100), abs=1)
-        decision = server.act("save", shot)
+        assert server.ground(shot, "the Save button") == pytest.approx((400, 100), abs=1)
+        decision = server.act(shot, "save")
         assert decision["ok"]
         assert decision["action"]["point"] == pytest.approx([400, 200], abs=1)
-        assert server.act("save", shot)["error"]["kind"] == "empty"
+        assert server.act(shot, "save")["error"]["kind"] == "empty"
         assert (server.url, server.model) == (f"{endpoint.url.removesuffix('/v1')}/v1", MODEL)
+    with FakeEndpoint([say(POINT)]) as endpoint:
+        point = mai_agent.ground(shot, "the Save button", endpoint=endpoint.url)
+    assert point == pytest.approx((400, 100), abs=1)
     with pytest.raises(mai_agent.MaiError, match="no model to ask"), mai_agent.server(engine="literal"):
         pass
 
