@@ -30,6 +30,7 @@ from agent.events.run_events import (
     UserActed,
     Warned,
 )
+from agent.families.published import OURS
 from agent.record.bundle import target_file
 from agent.record.redactor import Redactor
 from agent.safety.naming import named, unplaced
@@ -169,7 +170,8 @@ class PlainPrinter:
         mode = "dry run: nothing is touched" if event.dry_run else "live"
         where = "in a sandbox" if event.sandbox else "on your desktop"
         self._line(f"task: {event.instruction}")
-        self._line(f"engine: {event.actor.engine} · model: {event.actor.model} · {mode}, {where}")
+        words = "" if event.actor.words == OURS else f" · words: {event.actor.words}"
+        self._line(f"engine: {event.actor.engine} · model: {event.actor.model}{words} · {mode}, {where}")
 
     def _answered(self, event: ApprovalGiven) -> None:
         answer = "not allowed" if event.answer == "told" else event.answer

@@ -43,8 +43,8 @@ def offer(
     if recipe.commit in answered.get(family, ()) or not network_at_hand(store.address_of(recipe, mirror)):
         return
     question = (
-        f"Models of {family} were trained with a prompt that their publisher wrote; this program has words of its own. "
-        f"Fetch the publisher's from {recipe.source}?"
+        f"This program asks models of {family} in words of its own. The words of their public client can be fetched "
+        f"from {recipe.source}, and are used from then on. Fetch them?"
     )
     if ask(question):
         try:
@@ -54,7 +54,7 @@ def offer(
             return
         tell(f"Fetched; `mai-agent prompts remove {family}` removes it.")
     else:
-        tell(f"The model is asked in our own words. `mai-agent prompts fetch {family}` gets the publisher's later.")
+        tell(f"The model is asked in our own words. `mai-agent prompts fetch {family}` gets the client's later.")
     keep_json(_answers(), {**answered, family: [recipe.commit]})
 
 
