@@ -46,6 +46,7 @@ Fact: TypeAlias = Literal[
     "launcher",  # the desktop's launcher was just opened by a key
     "mnemonic",  # alt and one character: presses the element with that mnemonic
     "a dialog",  # the window is a dialog
+    "a strange language",  # the text of the dialog that is answered has hardly a known word
     "another window",  # the drag started in another window
     "unknown focus",  # it is unknown which element has the keyboard focus
     "end of a title bar",  # the pointer is where a window's close button is

@@ -10,7 +10,7 @@ from agent.core.geometry import DesktopPoint, Region
 from agent.core.roles import role_group
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.text import spelled
-from agent.safety.words import is_drawn_apart, plain, shipped_words
+from agent.safety.words import is_drawn_apart, is_strange, plain, shipped_words
 from agent.screen.outline import Element
 from foundation.configs import load_config
 
@@ -46,6 +46,8 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
     found: set[Fact] = set(facts_of_focus(seen))
     if place is not None and place.dialog and not is_page(place) and shipped_words("replaces text").found(place.title):
         found.add("replaces text")
+    if is_strange(seen.asked):
+        found.add("a strange language")
     if any(map(is_drawn_apart, (seen.words, *(one.name for one in seen.elements)))):
         found.add("drawn apart")
     if seen.elements and all(one.role in _SWITCHES for one in seen.elements):

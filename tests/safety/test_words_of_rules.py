@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from agent.core.actions import Click, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region
+from agent.safety.input_history import InputHistory
 from agent.safety.policy import Policy
 from agent.safety.situation import Place, Situation
-from agent.safety.words import WordList, is_drawn_apart, shipped_words
+from agent.safety.words import WordList, is_drawn_apart, is_strange, shipped_words
 from agent.screen.outline import Element
 from foundation.configs import load_config
 
@@ -123,3 +124,19 @@ def test_letters_that_are_drawn_apart_are_joined_before_they_are_judged(text: st
 @pytest.mark.parametrize("text", ["Delete", "A B", "x = 1", "1 2 3 4 5", "保 存 す る", "Sort A to Z"])
 def test_single_letters_and_signs_are_not_letters_drawn_apart(text: str) -> None:
     assert not is_drawn_apart(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "strange"),
+    [("Viltu eyða skránni varanlega?", True), ("Je, una uhakika unataka kufuta folda hii?", True),
+     ("Να αντικατασταθούν όλα τα αρχεία;", True), ("Bu dosyayı kalıcı olarak silmek istiyor musunuz?", True),
+     ("The spelling check is complete.", False), ("Der Vorgang wurde abgeschlossen.", False), ("Go to line: 1", False),
+     ("Aucun résultat n'a été trouvé pour cette recherche", False), ("文件已保存", False), ("1280 x 1024", False)],
+)  # fmt: skip
+def test_a_question_with_hardly_a_known_word_is_not_understood_and_yes_to_it_asks(text: str, strange: bool) -> None:
+    assert is_strange(text) is strange
+    ok = Element(1, "push button", "OK", Region(0, 0, 90, 20))
+    place = Place("Gedit", "x", dialog=True)
+    press = Click(DesktopPoint(9, 9))
+    seen = InputHistory().judge(press, Situation(under=place, elements=(ok,), asked=text), "w")
+    assert (SHIPPED.question(press, seen) is not None) is strange
