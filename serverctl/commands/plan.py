@@ -1,7 +1,8 @@
 """`mai-server plan`: what would be started, and why."""
 
 import argparse
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 from foundation.command_line import Parser, port_number
@@ -23,6 +24,8 @@ from serverctl.plan.env import replica_env
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.plan.show import print_plan, shell_line, to_json
+from serverctl.plan.speed import speed_by_prompt
+from serverctl.planning import speed_table
 from serverctl.resolve import Resolved
 from serverctl.vllm.builds import how_to_install
 
@@ -81,7 +84,25 @@ def main(arguments: list[str]) -> int:
 
 def _document(request: Resolved, plan: Plan, options: argparse.Namespace) -> dict[str, Any]:
     command = render(plan, request.capabilities, options.port)
-    return to_json(plan, command, request.hardware, request.capabilities.version, request.capabilities.origin)
+    document = to_json(plan, command, request.hardware, request.capabilities.version, request.capabilities.origin)
+    by_prompt = speed_by_prompt(plan, speed_table(), request.goal.screen)
+    return {**document, "by_prompt": [asdict(each) for each in by_prompt]}
+
+
+def _of_prompts(plan: Plan, screen: tuple[int, int]) -> Iterator[str]:
+    """Yield the estimated speed by the length of the prompt, for a person."""
+    found = speed_by_prompt(plan, speed_table(), screen)
+    if not found:
+        return
+    yield "First token of a new prompt, and tokens/s, by screenshots (estimated from the data sheet, one request):"
+    for each in found:
+        first, rate = each.first_token_s, each.tokens_per_s
+        yield (
+            f"  {each.images}: {each.prompt_tokens:,} tokens, {first.low:.2f}-{first.high:.2f} s, "
+            f"{rate.low:.0f}-{rate.high:.0f} tokens/s"
+        )
+    newest = found[-1].next_step_s
+    yield f"  with all but the newest screenshot in the prefix cache: {newest.low:.2f}-{newest.high:.2f} s"
 
 
 def _show(request: Resolved, options: argparse.Namespace) -> None:
@@ -109,6 +130,8 @@ def _show(request: Resolved, options: argparse.Namespace) -> None:
     if (own := own_figures(options)) and request.hardware.gpus:
         told = f"- Of {options.gpu}, {own} as you said, and the rest as in the table of cards."
         console.print(told, style="dim", markup=False)
+    for text in _of_prompts(plan, request.goal.screen):
+        console.print(text, style="dim", markup=False)
     how = how_to_install(request.hardware.vendor).rstrip(".")
     state = "" if request.vllm else f" {how[0].upper()}{how[1:]}."
     console.print(

@@ -65,6 +65,8 @@ def warnings_for(found: Candidate, group: Group, others: Collection[str] | None,
         yield f"{model.name} sees no pictures: it can serve text, but no desktop agent."
     elif edge is not None and edge < 2_000_000 and tokens < model.image_tokens(*goal.screen):
         yield f"Screenshots are shrunk to {edge:,} pixels: small targets will be missed (2,097,152 keeps 1080p)."
+    if min(goal.screen) < 100:
+        yield "Pictures with a side under 100 pixels are too small: models miss what is in them."
     if group.sm == 75:
         yield (
             "Compute capability 7.5 has no FlashAttention: vLLM uses Triton's kernels, some of which exceed this "

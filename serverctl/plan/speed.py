@@ -103,11 +103,7 @@ def speed_of(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> Speed:
     speed = Speed(request, held * len(plan.replicas), answer_tokens=written)
     if not plan.gpus or plan.gpus[0].bandwidth_gb_s is None or settings.spec_method is not None:
         return speed
-    layers = model.shape.text.layers
-    # Offloaded weights are sent to the card for every step.
-    sent = plan.budget.offloaded * (settings.pipeline_parallel_size or 1)
-    slow, fast = (sent / (rate * 1e9) for rate in table.host_gb_s)
-    launch = Range(table.least_seconds_a_layer * layers + fast, table.seconds_a_layer * layers + slow)
+    launch = _launch(plan, table)
     alone, together = (_seconds_a_token(plan, launch, request, requests) for requests in (1, held))
     one, everybody = alone.per(1), together.per(held)
     prompt = _prompt_seconds(plan, table, image)
@@ -145,6 +141,14 @@ def _exactly(value: float | None) -> Range | None:
     return None if not value or value <= 0 else Range(value, value)
 
 
+def _launch(plan: Plan, table: SpeedTable) -> Range:
+    """Return the seconds of a decoding step that are not reading the card's memory: launches, and offloaded weights."""
+    layers = plan.model.shape.text.layers
+    sent = plan.budget.offloaded * (plan.settings.pipeline_parallel_size or 1)  # to the card, for every step
+    slow, fast = (sent / (rate * 1e9) for rate in table.host_gb_s)
+    return Range(table.least_seconds_a_layer * layers + fast, table.seconds_a_layer * layers + slow)
+
+
 def _seconds_a_token(plan: Plan, launch: Range, context: int, requests: int) -> Range:
     """Return the seconds of one decoding step, which generates one token for each request."""
     bandwidth = (plan.gpus[0].bandwidth_gb_s or 0) * 1e9
@@ -156,14 +160,55 @@ def _seconds_a_token(plan: Plan, launch: Range, context: int, requests: int) -> 
 
 def _prompt_seconds(plan: Plan, table: SpeedTable, image: int) -> Range | None:
     """Return the seconds to prefill the new part of a step's prompt: its tokens and its image patches."""
+    tokens = image * table.computed_per_image_token or table.text_tokens
+    return _prefill_seconds(plan, table, tokens, image)
+
+
+def _prefill_seconds(plan: Plan, table: SpeedTable, tokens: float, image_tokens: int) -> Range | None:
+    """Return the seconds to compute `tokens` of a prompt, with `image_tokens` of pictures that were not seen before.
+
+    None if the card's compute rate is unknown.
+    """
     rate = plan.gpus[0].tflops
     if rate is None:
         return None
     text, vision = plan.model.shape.text, plan.model.shape.vision
-    tokens = image * table.computed_per_image_token or table.text_tokens
     idle = text.expert_parameters * (1 - text.experts_used / text.experts) if text.experts else 0
     operations = 2 * (text.block_parameters - idle) * tokens
     if vision is not None:
-        operations += 2 * vision.parameters * image * vision.merge**2
+        operations += 2 * vision.parameters * image_tokens * vision.merge**2
     fastest = operations / (rate * 1e12 * len(plan.gpus))
     return Range(fastest, fastest / table.least_share_of_compute)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSpeed:
+    """The speed of one request by the length of its prompt, alone on the server."""
+
+    images: int  # screenshots in the prompt
+    prompt_tokens: int
+    first_token_s: Range  # nothing of the prompt is in the prefix cache
+    next_step_s: Range  # the prefix cache holds all but the newest screenshot
+    tokens_per_s: Range
+
+
+#: The most screenshots of a prompt to estimate for.
+_MOST_IMAGES = 6
+
+
+def speed_by_prompt(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> tuple[PromptSpeed, ...]:
+    """Estimate the first token and the tokens/s for prompts of one to six screenshots; () if the card is unknown."""
+    model, settings = plan.model, plan.settings
+    if not plan.gpus or plan.gpus[0].bandwidth_gb_s is None or settings.spec_method is not None:
+        return ()
+    image = model.image_tokens(*screen, settings.longest_edge) if model.shape.vision else 0
+    launch = _launch(plan, table)
+    found = []
+    for images in range(1, min(_MOST_IMAGES, settings.images or 0) + 1):
+        tokens = images * image + table.text_tokens
+        whole = _prefill_seconds(plan, table, tokens, images * image)
+        newest = _prompt_seconds(plan, table, image)
+        if whole is not None and newest is not None:
+            each = _seconds_a_token(plan, launch, tokens, 1).per(1)
+            found.append(PromptSpeed(images, tokens, whole, newest, each))
+    return tuple(found)

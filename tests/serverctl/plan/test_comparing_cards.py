@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from foundation.configs import load_config
 from foundation.errors import UsageError
 from serverctl.commands.plan import main
 from serverctl.models.shape import read_shape
-from serverctl.plan.speed import bytes_a_token, speed_of
+from serverctl.plan.speed import bytes_a_token, speed_by_prompt, speed_of
 from serverctl.planning import speed_table
 
 SCREEN = (1920, 1080)
@@ -255,3 +256,29 @@ def test_only_the_experts_that_a_token_uses_are_read(entries: dict[str, int]) ->
     experts = 28_991_029_248
     dense = shape.parameters - experts - shape.vision.parameters if shape.vision else 0
     assert read == pytest.approx(2 * (dense + experts * 8 / 128), rel=0.01)
+
+
+def test_the_first_token_takes_longer_with_each_screenshot_and_less_from_the_prefix_cache() -> None:
+    """H100, 2B: two operations for each of 1.41e9 parameters and 3,540 tokens, and the tower on 4 x 2,040 patches."""
+    made = plan("h100", "MAI-UI-2B")
+    found = speed_by_prompt(made, speed_table(), SCREEN)
+    assert [(each.images, each.prompt_tokens) for each in found] == [(n, n * 2040 + 1500) for n in range(1, 7)]
+    text, vision = made.model.shape.text, made.model.shape.vision
+    assert vision is not None
+    operations = 2 * text.block_parameters * 3540 + 2 * vision.parameters * 2040 * 4
+    rate = (made.gpus[0].tflops or 0) * 1e12
+    assert found[0].first_token_s.low == pytest.approx(operations / rate)
+    assert found[0].first_token_s.high == pytest.approx(operations / rate / 0.38)
+    assert all(a.first_token_s.low < b.first_token_s.low for a, b in pairwise(found))
+    assert all(a.tokens_per_s.low > b.tokens_per_s.low for a, b in pairwise(found))
+    assert all(each.next_step_s.low < found[1].first_token_s.low for each in found)
+    assert speed_by_prompt(plan("cpu", "MAI-UI-2B", vllm="0.32.0-cpu"), speed_table(), SCREEN) == ()
+
+
+def test_a_plan_tells_the_first_token_by_screenshots(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--gpu", "L4", "--model", "MAI-UI-2B"]) == 0
+    assert "by screenshots" in capsys.readouterr().out
+    assert main(["--gpu", "L4", "--model", "MAI-UI-2B", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["by_prompt"]) == 6
+    assert main(["--gpu", "L4", "--model", "MAI-UI-2B", "--screen", "90x90"]) == 0
+    assert "under 100 pixels" in " ".join(capsys.readouterr().out.split())
