@@ -29,7 +29,18 @@ def _families(roots: tuple[Path, ...]) -> dict[str, tuple[Path, dict[str, Any]]]
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         _check_keys(path, data)
         found[str(data["name"])] = (path.parent, data)
+    for name, (folder, data) in found.items():
+        if "like" in data:
+            found[name] = (folder, {**_shared(found[data["like"]][1]), **data})
     return found
+
+
+#: What a family never has from the family that it is like.
+_NOT_SHARED = frozenset({"detect", "like", "models", "name", "proven_by", "scores"})
+
+
+def _shared(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key not in _NOT_SHARED}
 
 
 #: Allowed keys of each table in a `family.toml`; None for tables with arbitrary keys.
@@ -60,7 +71,7 @@ _KEYS: dict[str, frozenset[str] | None] = {
          "system_button", "template")
     ),
 }  # fmt: skip
-_OWN = frozenset({"api", "fractions", "made_by", "models", "name", "proven_by", "tools"})
+_OWN = frozenset({"api", "fractions", "like", "made_by", "models", "name", "proven_by", "tools"})
 
 
 def _check_keys(path: Path, data: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ import pytest
 from agent.families.registry import DEFAULT_FAMILY, detect_family, family_names, get_family
 from agent.model.request import Sampling
 from foundation.errors import UsageError
-from foundation.families import image_rule
+from foundation.families import family_data, image_rule
 
 
 @pytest.mark.parametrize("name", family_names())
@@ -13,6 +13,13 @@ def test_every_named_family_can_be_had_and_knows_its_name(name: str) -> None:
     assert get_family(name).facts.name == name
     assert get_family(name) is get_family(name)
     assert get_family(name).facts.image == image_rule(name)
+
+
+def test_a_family_that_is_like_another_has_its_numbers_but_not_its_models_and_names() -> None:
+    small, large = get_family("opencua").facts, get_family("opencua-72b").facts
+    assert (large.image, large.sampling, large.several) == (small.image, small.sampling, small.several)
+    assert not set(large.models) & set(small.models)
+    assert family_data("opencua-72b")["detect"] != family_data("opencua")["detect"]
 
 
 def test_the_default_is_one_of_them() -> None:
