@@ -18,8 +18,13 @@ from serverctl.watch import ForeignWatch, Look, Watch
 
 def main(arguments: list[str]) -> int:
     """Print the state of servers."""
+    return show(make_parser("mai-server status").parse_args(arguments))
+
+
+def make_parser(prog: str) -> Parser:
+    """Return the parser of `status` and `watch`."""
     parser = Parser(
-        "mai-server status",
+        prog,
         description="What servers are doing: stage, memory, load, cache hits, latency, the cards, and each number held "
         "against its target with a word on what to do. Unknown numbers are shown as ?.",
         epilog="exit status: 0 a server is ready, 1 none is (starting, failed or stopped)\n\n"
@@ -30,7 +35,11 @@ def main(arguments: list[str]) -> int:
     add_foreign(parser)
     parser.add_argument("--watch", action="store_true", help="show it again every second until Ctrl-C")
     parser.add_argument("--json", action="store_true", help="print JSON (with --watch: a line a second)")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def show(options: argparse.Namespace) -> int:
+    """Print the state of the servers that a command line means."""
     look_at = _looking(options)
     if options.watch and not options.json:
         return _watch(look_at)

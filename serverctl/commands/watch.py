@@ -5,4 +5,6 @@ from serverctl.commands import status
 
 def main(arguments: list[str]) -> int:
     """Show servers again every second until Ctrl-C."""
-    return status.main(["--watch", *arguments])
+    options = status.make_parser("mai-server watch").parse_args(arguments)
+    options.watch = True
+    return status.show(options)
