@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from agent.core.geometry import Size
 from agent.model.endpoint import EngineChoice
-from agent.record.read import runs_dir
-from agent.settings import OTHER_ROLES, DesktopKind, Settings
+from agent.settings import OTHER_ROLES, DesktopKind, Settings, runs_dir
 
 #: What stands for a server of ours in place of an endpoint's address.
 LOCAL = "local"

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
-from foundation.configs import check_settings, config_names, read_settings
+from foundation.configs import check_settings, config_names, read_settings, state_folder
 from foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -204,3 +204,10 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}.", "Is the name right?") from error
+
+
+def runs_dir(given: Path | None, settings: Settings) -> Path:
+    """The folder of the recorded runs: the one of the command line, of the settings, or the user's state folder."""
+    if given is not None:
+        return given
+    return Path(settings.get("runs")).expanduser() if settings.get("runs") else state_folder() / "runs"

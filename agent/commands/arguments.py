@@ -61,7 +61,8 @@ def add_recorded_run(parser: argparse.ArgumentParser) -> None:
 
 def recorded_run(options: argparse.Namespace) -> "Bundle":
     """The run that was named. Raises UsageError."""
-    from agent.record.read import find_bundle, runs_dir
+    from agent.record.read import find_bundle
+    from agent.settings import runs_dir
 
     return find_bundle(runs_dir(options.runs, load_settings()), options.run)
 

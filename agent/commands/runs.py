@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from agent.commands.arguments import add_options, add_recorded_run, recorded_run
 from agent.core.actions import shorten
 from agent.events.fates import WORDS
-from agent.record.read import Bundle, list_bundles, runs_dir
+from agent.record.read import Bundle, list_bundles
 from agent.record.run_record import ReceiptRecord
 from agent.record.step_record import ActionRecord, StepRecord
-from agent.settings import load_settings
+from agent.settings import load_settings, runs_dir
 from foundation.command_line import Parser, positive
 from foundation.errors import ExitStatus, UsageError
 from foundation.foreign_text import on_one_line

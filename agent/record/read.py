@@ -13,8 +13,6 @@ from pydantic import ValidationError
 from agent.record.redactor import Redactor
 from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
-from agent.settings import Settings
-from foundation.configs import state_folder
 from foundation.errors import UsageError
 from foundation.processes import has_run_since
 
@@ -55,13 +53,6 @@ class Bundle:
             return self
         run = RunRecord.read(redactor.data(self.run.model_dump(exclude_unset=True)))
         return Bundle(self.path, run, tuple(StepRecord.read(redactor.data(step.model_dump())) for step in self.steps))
-
-
-def runs_dir(given: Path | None, settings: Settings) -> Path:
-    """The folder of the recorded runs: the one of the command line, of the settings, or the user's state folder."""
-    if given is not None:
-        return given
-    return Path(settings.get("runs")).expanduser() if settings.get("runs") else state_folder() / "runs"
 
 
 def read_bundle(path: Path) -> Bundle:
