@@ -130,7 +130,7 @@ def test_plain_lines_end_with_what_changed_and_what_shows_it() -> None:
         "what changed:",
         "  setting xfconf xsettings /Net/ThemeName: Adwaita -> Adwaita-dark",
         "evidence: check box “Dark mode” not checked",
-        "unverified: The model says so. (2 steps, 1.0 s)",
+        "not confirmed: The model says so. (2 steps, 1.0 s)",
     ]
 
 

@@ -113,7 +113,7 @@ def ended(program: Program, status: int, outcome: str | None, says: str, display
         line for line in told.splitlines() if says in line and not line.startswith(("  ", "task:", "recorded"))
     ]
     assert len(sentences) == 1, told
-    assert sentences[0].startswith(("not done: ", "stopped: ", "done: ", "mai-agent: "))
+    assert sentences[0].startswith(("not done: ", "stopped: ", "done: ", "dry run over: ", "mai-agent: "))
     if outcome is None:
         assert not list_bundles(program.runs)
     else:

@@ -139,6 +139,8 @@ def test_a_plan_fits_together_or_is_refused_in_words(
         return
     if extra[:1] == ("-tp",):
         overrides = {**overrides, "tensor_parallel_size": 2}
+    if extra[:1] == ("--max-model-len",):  # a flag of vLLM's wins over a setting
+        overrides = {**overrides, "max_model_len": 12_000}
     consistent(plan, overrides, screen)
     assert all(known.has(line.flag) for line in found.lines)
     assert all(known.reads(name) or name in PLUGIN_ENV for name in found.env)
