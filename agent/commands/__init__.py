@@ -6,6 +6,7 @@ COMMANDS = {
     "save": "make a recipe of a recorded run",
     "do": "do a recipe again, without a model",
     "recipes": "list, show, check or remove recipes",
+    "fleet": "do many tasks, each in a throw-away desktop of its own",
     "calibrate": "find out where a model clicks, before it clicks",
     "act": "one screenshot, one decision, printed",
     "look": "print the elements of the screen now, with a marked picture",

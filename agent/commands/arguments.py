@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,10 +67,12 @@ def recorded_run(options: argparse.Namespace) -> "Bundle":
     return find_bundle(runs_dir(options.runs, load_settings()), options.run)
 
 
-def add_options(parser: argparse.ArgumentParser, group: str, *, titled: bool = True) -> None:
-    """The options of one group of `agent.settings.OPTIONS`."""
+def add_options(
+    parser: argparse.ArgumentParser, group: str, *, titled: bool = True, without: Sequence[str] = ()
+) -> None:
+    """The options of one group of `agent.settings.OPTIONS`, without some."""
     into = parser.add_argument_group(group) if titled else parser
-    for option in (one for one in OPTIONS if one.group == group and one.help):
+    for option in (one for one in OPTIONS if one.group == group and one.help and one.name not in without):
         if option.kind == "flag":
             into.add_argument(_written(option.name), action="store_true", help=option.help)
         else:

@@ -74,7 +74,8 @@ def _wants_tui(options: argparse.Namespace) -> bool:
     return is_terminal("output") and is_terminal("error") and sys.stdin is not None and sys.stdin.isatty()
 
 
-def _given(argv: Sequence[str]) -> argparse.Namespace:
+def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments of a run. Raises UsageError."""
     parser = _parser()
     given, rest = parser.parse_known_args(argv)
     words = [word for word in rest if not word.startswith("-")]
@@ -110,7 +111,7 @@ def with_event(command: Callable[[Sequence[str]], int], argv: Sequence[str]) -> 
 
 
 def _main(argv: Sequence[str]) -> int:
-    given = _given(argv)
+    given = read_arguments(argv)
     from agent.options import RunOptions
     from agent.settings import load_settings
 

@@ -1,0 +1,82 @@
+"""`mai-agent fleet TASKS.jsonl --parallel N`: many tasks, each in a throw-away desktop of its own."""
+
+import argparse
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent.commands.arguments import add_options
+from agent.commands.run import read_arguments
+from foundation.command_line import Parser, positive
+from foundation.errors import ExitStatus, StoppedError
+from foundation.printing import is_terminal
+
+#: The command line of a run; empty for this program's own.
+PROGRAM: tuple[str, ...] = ()
+
+_EPILOG = """\
+A line of TASKS is {"id": "a", "instruction": "open settings and enable dark mode"} and may set options of the run by
+name: "max_steps": 20, "sandbox_size": "1280x800", ... They win over the command line.
+
+exit status:
+  0 all tasks are done   1 some are not   2 wrong usage   3 the machine lacks something   130 you stopped it
+
+Ctrl-C stops all runs. Started again, the fleet goes on with the tasks that have no result yet."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Carry out the tasks; status 0 only if all are done."""
+    parser = Parser(
+        prog="mai-agent fleet",
+        description="Carry out many tasks, each in a throw-away desktop and a process of its own.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("tasks", metavar="TASKS", type=Path, help="file of tasks, one JSON object per line")
+    parser.add_argument("--parallel", metavar="N", type=positive, default=2, help="tasks at once (default: 2)")
+    parser.add_argument("--out", metavar="DIR", type=Path,
+                        help="output folder: results.jsonl, runs (default: TASKS-fleet)")  # fmt: skip
+    parser.add_argument("--retries", metavar="N", type=int, choices=range(11), default=1,
+                        help="repeat a task so often if the environment failed it (status 3; default: 1)")  # fmt: skip
+    parser.add_argument("--again", choices=("failed",), help="repeat the tasks that were not done")
+    parser.add_argument("--json", action="store_true", help="print the events of all runs as JSON, one per line")
+    for group in ("policy", "engine", "two models", "sandbox", "limits and history"):
+        add_options(parser, group, without=("sandbox", "keep"))
+    return _run(parser.parse_args(argv))
+
+
+def _run(given: argparse.Namespace) -> int:
+    from agent.fleet.fleet import Fleet
+    from agent.fleet.process import Runner
+    from agent.fleet.results import Results
+    from agent.fleet.tasks import ALLOWED, option_words, read_tasks
+    from agent.fleet.views import Events, Lines, Table
+
+    common = {name: value for name, value in vars(given).items() if name in ALLOWED}
+    tasks = read_tasks(given.tasks, lambda words: read_arguments([*option_words(common), *words, "--sandbox"]))
+    out = given.out or given.tasks.with_name(f"{given.tasks.stem}-fleet")
+    with Results(out) as results:
+        runner = Runner(out, common, PROGRAM)
+        runner.end_leftovers()
+        waiting = results.still_to_do(tasks, again_failed=given.again == "failed")
+        drawn = not given.json and is_terminal("output") and os.environ.get("TERM") != "dumb"
+        view = Events() if given.json else Table(len(tasks), len(tasks) - len(waiting)) if drawn else Lines()
+        fleet = Fleet(runner, results, view, parallel=given.parallel, retries=given.retries)
+
+        async def carry_out() -> None:
+            carrying = asyncio.current_task()
+            assert carrying is not None
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                asyncio.get_running_loop().add_signal_handler(number, carrying.cancel)
+            await fleet.run(waiting)
+
+        try:
+            with view.shown():
+                asyncio.run(carry_out())
+        except asyncio.CancelledError as error:
+            raise StoppedError("Stopped.", "The same command goes on with the rest.") from error
+        finally:
+            counts = results.summary(tasks)
+            view.summary(counts)
+    return ExitStatus.DONE if counts["done"] == len(tasks) else ExitStatus.NOT_DONE

@@ -1,0 +1,145 @@
+"""The output folder of a fleet: `results.jsonl`, which is written line by line and read again to go on."""
+
+import fcntl
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Self
+
+from agent.fleet.tasks import Task
+from foundation.errors import ExitStatus, UsageError
+from foundation.files import cannot_write, write_atomically
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a task ended; one line of `results.jsonl`."""
+
+    id: str
+    outcome: str  # the run's; "crashed" or "hung" if it ended without one
+    status: int  # the run's exit status; 3 if it crashed or hung
+    verified: bool | None
+    steps: int
+    seconds: float  # of the run; of the process if it crashed, hung or could not begin
+    tokens: int | None  # of prompts and answers
+    bundle: str  # in the output folder; "" if the run never began
+    message: str
+    tries: int
+    digest: str  # of the task
+
+    @property
+    def done(self) -> bool:
+        """Whether the task was done."""
+        return self.status == ExitStatus.DONE
+
+
+class Results:
+    """The results in an output folder; a context manager that locks the folder.
+
+    Raises:
+        UsageError: another fleet uses the folder, or `results.jsonl` holds something else.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "results.jsonl"
+        self.of: dict[str, Result] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._lock)
+            raise UsageError(f"Another fleet works in {folder}.", "Wait for it, or name another --out.") from error
+        try:
+            self._read()
+            self._file = self.path.open("ab", buffering=0)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        os.close(self._lock)
+
+    def _read(self) -> None:
+        """Read the earlier results, and remove a last line that was cut off."""
+        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
+        for number, raw in enumerate(lines, 1):
+            try:
+                result = Result(**json.loads(raw))
+            except (ValueError, TypeError) as error:
+                if number == len(lines) and not raw.endswith(b"\n"):
+                    break
+                raise UsageError(
+                    f"{self.path}, line {number} is no result of a fleet.", "Name another --out, or remove the line."
+                ) from error
+            self.of[result.id] = result
+        if b"".join(lines) != self._written():
+            self._rewrite()
+
+    def _written(self) -> bytes:
+        return b"".join(map(_line, self.of.values()))
+
+    def _rewrite(self) -> None:
+        try:
+            write_atomically(self.path, self._written())
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+
+    def still_to_do(self, tasks: Iterable[Task], *, again_failed: bool) -> list[Task]:
+        """Return the tasks without a result. With `again_failed`, forget the results of tasks that were not done.
+
+        Raises UsageError: a result is of another task with the same id.
+        """
+        tasks = list(tasks)
+        for task in tasks:
+            if (earlier := self.of.get(task.id)) and earlier.digest != task.digest:
+                raise UsageError(
+                    f"The task {task.id!r} has a result in {self.path}, but was another one then.",
+                    "Give the task another id, or name another --out.",
+                )
+        if again_failed and (failed := [task.id for task in tasks if task.id in self.of and not self.of[task.id].done]):
+            for name in failed:
+                del self.of[name]
+            self._file.close()
+            self._rewrite()
+            self._file = self.path.open("ab", buffering=0)
+        return [task for task in tasks if task.id not in self.of]
+
+    def write(self, result: Result) -> None:
+        """Append a result. Raises EnvironmentLacksError (a full disk)."""
+        data = _line(result)
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+        self.of[result.id] = result
+
+    def summary(self, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Return the counts over these tasks, and the median of their seconds a step."""
+        results = [self.of[task.id] for task in tasks if task.id in self.of]
+        paces = [result.seconds / result.steps for result in results if result.steps]
+        return {
+            "tasks": len(tasks),
+            "done": sum(result.done for result in results),
+            "outcomes": dict(Counter(result.outcome for result in results).most_common()),
+            "environment": sum(result.status == ExitStatus.ENVIRONMENT for result in results),
+            "left": len(tasks) - len(results),
+            "seconds_a_step": round(median(paces), 2) if paces else None,
+        }
+
+
+def _line(result: Result) -> bytes:
+    return json.dumps(asdict(result)).encode() + b"\n"
