@@ -1,5 +1,8 @@
 """The run screen: what it shows of a run, and what its keys do."""
 
+import subprocess
+import sys
+
 import pytest
 from stubs.terminal import CLICK, INSTRUCTION, RISK, SUDO, Bench, matches, run_screen, shown
 from textual.color import Color
@@ -257,3 +260,9 @@ async def test_an_example_takes_no_written_line_away(bench: Bench) -> None:
     async with bench.app(None).run_test(size=(80, 24)) as pilot:
         await pilot.press(*"mine", "tab", "f2")
         assert run_screen(pilot).prompt.line.value == "mine"
+
+
+def test_the_application_is_there_before_heavy_libraries_are_read() -> None:
+    code = "import sys, agent.tui.app; print({'pydantic', 'openai', 'numpy', 'yaml', 'mcp'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -17,13 +17,13 @@ from textual.widgets import Static
 from agent.conductor import ApprovalWanted
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
-from agent.safety.question_text import Asked, asked
 from agent.safety.visible_text import Line, ending, excerpt, lines_of
 from agent.tui.widgets.keys import Key, flowing
 from agent.tui.widgets.reader import Reader, Section
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the policy's rules are read by a validation library: the first paint does not wait for it
     from agent.safety.policy import Asker
+    from agent.safety.question_text import Asked
 
 #: Seconds in which a person cannot have read what is asked (codex and mistral-vibe use about as long).
 GRACE = 0.5
@@ -109,6 +109,8 @@ class ApprovalPanel(Vertical):
         return self._asked.scope if self._asked is not None else ""
 
     def ask(self, wanted: ApprovalWanted, changed: "Action[DesktopPoint] | None" = None) -> None:
+        from agent.safety.question_text import asked
+
         self.wanted, self._changed, self._problem, self._room = wanted, changed, "", None
         question = wanted.question if changed is None else replace(wanted.question, matched=(), scope="")
         self._asked = asked(wanted.target if changed is None else changed, question)
@@ -157,7 +159,7 @@ class ApprovalPanel(Vertical):
         self._room = width, height
         self._arrange(self._asked, max(10, width - self.gutter.width), height - self.gutter.height)
 
-    def _arrange(self, told: Asked, width: int, height: int) -> None:
+    def _arrange(self, told: "Asked", width: int, height: int) -> None:
         low = self.screen.has_class("-low")
         most_head, most_why, most_scope = _LOW if low else _HIGH
         headline = " ".join(filter(None, (told.what, told.where)))
@@ -243,7 +245,7 @@ def _cut(lines: list[str], most: int) -> list[str]:
     return [*lines[: most - 1], f"{lines[most - 1][:-1].rstrip()}…"]
 
 
-def _tail(told: Asked, width: int, low: bool) -> list[Content]:
+def _tail(told: "Asked", width: int, low: bool) -> list[Content]:
     """What must always be in sight: how the text ends, and the first finding of a rule if it is elsewhere."""
     last = ending(told.text, width - 6, told.marks)
     elsewhere = [span for span in told.marks if span[0] < last.start]
