@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--again", choices=("failed",), help="repeat the tasks that were not done")
     parser.add_argument("--json", action="store_true", help="print the events of all runs as JSON, one per line")
     for group in ("policy", "engine", "two models", "sandbox", "limits and history"):
-        add_options(parser, group, without=("sandbox", "keep"))
+        add_options(parser, group, without=("sandbox", "keep", "approve"))
     return _run(parser.parse_args(argv))
 
 
@@ -52,8 +52,10 @@ def _run(given: argparse.Namespace) -> int:
     from agent.fleet.results import Results
     from agent.fleet.tasks import ALLOWED, option_words, read_tasks
     from agent.fleet.views import Events, Lines, Table
+    from agent.settings import load_settings
 
     common = {name: value for name, value in vars(given).items() if name in ALLOWED}
+    common["max_seconds"] = given.max_seconds or load_settings().get("max_seconds") or 1800.0
     tasks = read_tasks(given.tasks, lambda words: read_arguments([*option_words(common), *words, "--sandbox"]))
     out = given.out or given.tasks.with_name(f"{given.tasks.stem}-fleet")
     with Results(out) as results:

@@ -1,35 +1,19 @@
 """Hands tasks to slots in the order of the file: a free slot takes the next task."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any
 
 from agent.fleet.results import Result, Results
 from agent.fleet.tasks import Task
+from agent.fleet.views import Lines
 from foundation.errors import EnvironmentLacksError, ExitStatus
+
+#: Carries out one task: the task, the number of the try, and what is called with each event of its run.
+Carry = Callable[[Task, int, Callable[[dict[str, Any]], None]], Awaitable[Result]]
 
 #: Tasks in a row that the environment failed, a slot, after which the fleet ends: the rest would fail as well.
 _IN_A_ROW = 3
-
-
-class Carry(Protocol):
-    """Carries out one task."""
-
-    def __call__(self, task: Task, tries: int, seen: Any, /) -> Awaitable[Result]:
-        """Return how the task ended; `seen` is called with each event of its run."""
-
-
-class Watcher(Protocol):
-    """Is told what the fleet does."""
-
-    def started(self, task: Task, tries: int) -> None:
-        """A slot begins a task."""
-
-    def event(self, task: Task, event: dict[str, Any]) -> None:
-        """The task's run told something."""
-
-    def finished(self, result: Result, *, again: bool) -> None:
-        """A task ended; with `again` it is tried once more."""
 
 
 class Fleet:
@@ -38,18 +22,18 @@ class Fleet:
     Args:
         carry: carries out one task.
         results: where results are written.
-        watcher: is told what happens.
+        view: is told what happens.
         parallel: how many tasks run at once.
         retries: how often a task is repeated that the environment failed. A task that was not done is never repeated.
         pause: seconds before the first retry; doubled each time.
     """
 
     def __init__(
-        self, carry: Carry, results: Results, watcher: Watcher, *, parallel: int, retries: int = 1, pause: float = 5.0
+        self, carry: Carry, results: Results, view: Lines, *, parallel: int, retries: int = 1, pause: float = 5.0
     ) -> None:
         self._carry = carry
         self._results = results
-        self._watcher = watcher
+        self._view = view
         self._parallel = parallel
         self._retries = retries
         self._pause = pause
@@ -72,7 +56,7 @@ class Fleet:
         for task in waiting:
             result = await self._with_retries(task)
             self._results.write(result)
-            self._watcher.finished(result, again=False)
+            self._view.finished(result, again=False)
             failed = result.status == ExitStatus.ENVIRONMENT
             self._failed_in_a_row = self._failed_in_a_row + 1 if failed else 0
             if self._failed_in_a_row >= _IN_A_ROW * self._parallel:
@@ -84,10 +68,10 @@ class Fleet:
     async def _with_retries(self, task: Task) -> Result:
         tries = 1
         while True:
-            self._watcher.started(task, tries)
-            result = await self._carry(task, tries, lambda event: self._watcher.event(task, event))
+            self._view.started(task, tries)
+            result = await self._carry(task, tries, lambda event: self._view.event(task, event))
             if result.status != ExitStatus.ENVIRONMENT or tries > self._retries:
                 return result
-            self._watcher.finished(result, again=True)
+            self._view.finished(result, again=True)
             await asyncio.sleep(self._pause * 2 ** (tries - 1))
             tries += 1

@@ -45,7 +45,7 @@ class Runner:
 
     Args:
         folder: the output folder; run bundles go to `runs` in it.
-        common: options of all runs. A task's own options win.
+        common: options of all runs, with `max_seconds`. A task's own options win.
         program: the command line of `mai-agent run`.
     """
 
@@ -68,7 +68,7 @@ class Runner:
                 )  # fmt: skip
                 writing.close()
                 try:
-                    await _follow(process, lines, float(options.get("max_seconds") or 1800), told, seen)
+                    await _follow(process, lines, float(options["max_seconds"]), told, seen)
                 finally:
                     await _end(process)
             return self._result(task, tries, told, process.returncode, _last_line(errors), time.monotonic() - began)
@@ -80,8 +80,10 @@ class Runner:
         seconds = last.get("seconds") or seconds
         if last:
             outcome, status = str(last["outcome"]), int(last["status"])
-        elif told.hung or returncode is None or returncode <= 0:  # no verdict on the task: the machine failed it
+        elif told.hung or not returncode or returncode < 0:  # no verdict on the task: the machine failed it
             outcome, status = "hung" if told.hung else "crashed", int(ExitStatus.ENVIRONMENT)
+            how = "hung" if told.hung else f"was ended by signal {-returncode}" if returncode else "told no end"
+            said = f"The run {how}. It said last: {said}"
         else:
             outcome, status = "failed", returncode
         usage = last.get("usage") or {}

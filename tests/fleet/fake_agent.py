@@ -43,4 +43,6 @@ outcome, status = {"lost": ("gave_up", 1), "nothing": ("failed", 3)}.get(instruc
 usage = {"prompt": 100, "completion": 20, "cached": None}
 tell("RunFinished", outcome=outcome, status=status, message=f"It is {outcome}.", steps=2, seconds=3.0, usage=usage,
      verified=status == 0)  # fmt: skip
+if instruction.startswith("lingers"):  # it tells its end, and does not end
+    time.sleep(300)
 sys.exit(status)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from stubs.display import wait_until
 
 from agent.commands import fleet as command
 from agent.commands.run import read_arguments
+from agent.fleet import process
 from agent.fleet.fleet import Fleet
 from agent.fleet.results import Result, Results
 from agent.fleet.tasks import Task, read_tasks
 from agent.fleet.views import Lines, Table
 from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.processes import identity_of
 from foundation.rich_console import GatedConsole
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,6 +74,7 @@ class Silent(Lines):
         ('{"id": "b", "instruction": "x", "dry_run": "yes"}', "line 2: Argument --dry-run"),
         ('{"id": "b", "instruction": "x", "runs": "elsewhere"}', "no option 'runs'"),
         ('{"id": "b", "instruction": "x", "keep": true}', "no option 'keep'"),
+        ('{"id": "b", "instruction": "x", "approve": "ask"}', "no option 'approve'"),
     ],
 )
 def test_a_broken_line_is_named_before_anything_starts(tmp_path: Path, line: str, complaint: str) -> None:
@@ -256,12 +260,27 @@ def test_every_end_of_a_run_becomes_a_result(tasks_file: Any, fleet: Any) -> Non
     }  # fmt: skip
     fine = found["fine0"]
     assert (fine["verified"], fine["steps"], fine["tokens"], fine["bundle"]) == (True, 2, 120, "runs/fine")
-    assert found["crash3"]["message"] == "Segmentation fault"
+    assert found["crash3"]["message"] == "The run was ended by signal 9. It said last: Segmentation fault"
     assert all({"--sandbox", "--json", "--max-steps=7"} <= set(words) for _, _, words in begun(path))
     assert out.splitlines()[-1].startswith("6 tasks: 2 failed, 2 crashed, 1 done, 1 gave up")
-    for process in psutil.process_iter():  # what the leaking run left
-        if str(path.parent / "out/runs") in " ".join(process.cmdline()):
-            process.kill()
+    for leaked in psutil.process_iter():  # what the leaking run left
+        with suppress(psutil.Error):
+            if str(path.parent / "out/runs") in " ".join(leaked.cmdline()):
+                leaked.kill()
+
+
+def test_a_run_that_hangs_costs_only_its_own_task(tasks_file: Any, fleet: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_SLACK_S", 0.2)
+    monkeypatch.setattr(process, "GRACE_S", 0.3)
+    path = tasks_file("stubborn", "lingers")
+    path.write_text(path.read_text().replace('"stubborn"}', '"stubborn", "max_seconds": 0.2}'))
+    assert fleet(path, "--retries", "0")[0] == 1
+    found = results_in(path)
+    assert {name: (one["outcome"], one["status"]) for name, one in found.items()} == {
+        "stubborn0": ("hung", 3), "lingers1": ("done", 0),
+    }  # fmt: skip
+    assert found["stubborn0"]["message"].startswith("The run hung.")
+    assert no_run_left(path)
 
 
 def test_a_second_start_does_nothing_twice_and_all_done_is_status_0(tasks_file: Any, fleet: Any) -> None:
@@ -312,13 +331,13 @@ def started() -> Iterator[Any]:
         return running[-1]
 
     yield start
-    for process in running:
-        process.kill()
-        process.wait()
+    for popen in running:
+        popen.kill()
+        popen.wait()
 
 
 def no_run_left(path: Path) -> bool:
-    return not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid, *_ in begun(path))
+    return not any(identity_of(pid) for pid, *_ in begun(path))
 
 
 def test_after_a_kill_of_the_fleet_no_run_is_left_and_the_next_one_goes_on(tasks_file: Any, started: Any) -> None:
@@ -328,7 +347,7 @@ def test_after_a_kill_of_the_fleet_no_run_is_left_and_the_next_one_goes_on(tasks
     pids = {words.split()[0]: pid for pid, words, _ in begun(path)}
     first.send_signal(signal.SIGKILL)
     first.wait()
-    wait_until(lambda: not psutil.pid_exists(pids["hold"]), "the kernel ended the run")
+    wait_until(lambda: identity_of(pids["hold"]) is None, "the kernel ended the run")
     assert set(results_in(path)) == {"fine0", "fine1"}
     for task in ("hold", "stubborn"):  # now they end
         path.write_text(path.read_text().replace(f'"instruction": "{task}"', f'"instruction": "fine {task}"'))
