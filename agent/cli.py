@@ -4,9 +4,9 @@ import sys
 from collections.abc import Sequence
 
 import agent
-from agent.commands import COMMANDS, RESERVED, module_of
+from agent.commands import COMMANDS, module_of
 from foundation.command_line import meant_by, run_command, say_error
-from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.errors import ExitStatus, UsageError
 from foundation.printing import put
 
 
@@ -17,9 +17,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if first in ("--version", "-V"):
         put(f"mai-agent {agent.__version__}")
         return ExitStatus.DONE
-    if first in RESERVED:
-        lacking = EnvironmentLacksError(f"`mai-agent {first}` is not built yet.", "See --help for what is there.")
-        return say_error("mai-agent", lacking)
     if first == "help":
         return main([*arguments[1:2], "--help"])
     meant = None if " " in first or first.startswith("-") else meant_by(first, [*COMMANDS, "help"])

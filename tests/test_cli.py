@@ -5,7 +5,7 @@ import pytest
 
 import agent
 from agent.cli import main
-from agent.commands import COMMANDS, RESERVED
+from agent.commands import COMMANDS
 from foundation.errors import ExitStatus
 
 
@@ -20,12 +20,6 @@ def test_every_command_teaches_itself(name, capsys):
         main([name, "--help"])
     assert ended.value.code == 0
     assert "usage: mai-agent" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", RESERVED)
-def test_reserved_names_are_never_taken_for_an_instruction(name, capsys):
-    assert main([name]) == ExitStatus.ENVIRONMENT
-    assert "not built yet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Asks a model about one screenshot, and puts its decision on the screen."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,18 @@ from agent.core.actions import to_json as action_json
 from agent.core.geometry import DesktopPoint, Size, Viewport
 from agent.families.base import Decision, ParseFailure, PromptRequest
 from agent.families.shared.json_calls import as_text
+from agent.model.asking import Completion
+from agent.model.request import ChatRequest, to_openai
 from agent.options import RunOptions
 from agent.prompts.store import published_words
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.before_run import recalled
 from agent.run.models.roles import ServedModel
 from agent.screen.capture import Frame
-from agent.screen.encode import encode, fit
+from agent.screen.encode import EncodedImage, encode, fit
 from agent.screen.outline import Element, Outline
 from agent.screen.pixels import resize
+from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 
 #: The elements are waited for so long, in seconds: on a busy machine, reading a whole screen takes some.
@@ -41,26 +46,69 @@ class Asker:
         self, instruction: str, seen: "Seen", *, grounding: bool = False
     ) -> tuple[Decision | ParseFailure, str]:
         """Return the decision about a screenshot, and the answer's text. Raises MaiError if the model gives none."""
-        options, screen = self._options, Size(*seen.frame.image.size)
-        model = recalled(self._model, screen, options.max_pixels)
-        family, limits = model.family, model.endpoint.limits
-        rule = family.facts.image.capped(pixel_budget(family, limits, options.max_pixels))
-        size = fit(rule, screen)
-        facts = family.facts
+        question = await self.question(instruction, seen, grounding=grounding)
+        answer = (await question.send()).answer
+        return question.parse(answer), as_text(answer)
+
+    def named(self) -> dict[str, Any]:
+        """Return the model, its family, and whose words it is asked for points in."""
+        used = self._model.in_use("grounder")
+        return {"model": used.model, "family": used.family, "words": used.words}
+
+    async def question(self, instruction: str, seen: "Seen", *, grounding: bool = False) -> "Question":
+        """Return the request about a screenshot, ready to be sent. Raises UsageError: the model cannot be asked it."""
+        model, size = self._fitted(Size(*seen.frame.image.size))
+        facts = model.family.facts
         resized = await asyncio.to_thread(resize, seen.frame.image, size)
         sent = await asyncio.to_thread(encode, resized, facts.image_format, facts.quality)
         if grounding:
-            request = family.grounding_request(instruction, sent)
-        else:
-            outline = seen.outline() if facts.outline else None
-            prompt = PromptRequest(
-                instruction, (sent,), system_prompt=self._system, options=self._chosen,
-                outline=outline, model=model.endpoint.model or "",
-            )  # fmt: skip
-            request = family.request(prompt)
-        limit = answer_tokens(family, limits.context)
-        answer = (await model.client.complete(replace(request, max_tokens=limit))).answer
-        return (family.parse_grounding if grounding else family.parse)(answer, (size,)), as_text(answer)
+            return self._question(model, model.family.grounding_request(instruction, sent), size, grounding=True)
+        outline = seen.outline() if facts.outline else None
+        prompt = PromptRequest(
+            instruction, (sent,), system_prompt=self._system, options=self._chosen,
+            outline=outline, model=model.endpoint.model or "",
+        )  # fmt: skip
+        return self._question(model, model.family.request(prompt), size, grounding=False)
+
+    def grounding_digest(self, instruction: str, screen: Size, picture: str) -> str:
+        """Return a hash of the request for a point that does not need the picture's pixels, only its own hash."""
+        model, size = self._fitted(screen)
+        empty = EncodedImage(b"", model.family.facts.image_format, size)
+        asked = model.family.grounding_request(instruction, empty)
+        request = self._question(model, asked, size, grounding=True).request
+        told = [model.endpoint.model, model.family.facts.name, picture, [size.width, size.height]]
+        messages = to_openai(request.messages, lambda _: None)
+        parts = [request.required_parts(), request.optional_parts("vllm")]
+        return sha256(json.dumps([told, messages, parts], sort_keys=True).encode()).hexdigest()
+
+    def _fitted(self, screen: Size) -> tuple[ServedModel, Size]:
+        """Return the model with its calibration for such a screen, and the size at which it gets the screenshot."""
+        model = recalled(self._model, screen, self._options.max_pixels)
+        budget = pixel_budget(model.family, model.endpoint.limits, self._options.max_pixels)
+        return model, fit(model.family.facts.image.capped(budget), screen)
+
+    def _question(self, model: ServedModel, request: ChatRequest, sent: Size, *, grounding: bool) -> "Question":
+        limit = answer_tokens(model.family, model.endpoint.limits.context)
+        return Question(model, replace(request, max_tokens=limit), sent, grounding)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request about one screenshot."""
+
+    model: ServedModel
+    request: ChatRequest
+    sent: Size  # the screenshot as the model gets it
+    grounding: bool  # whether a point is asked for
+
+    async def send(self) -> Completion:
+        """Ask. Raises ModelError."""
+        return await self.model.client.complete(self.request)
+
+    def parse(self, answer: Answer) -> Decision | ParseFailure:
+        """Parse the answer to it."""
+        family = self.model.family
+        return (family.parse_grounding if self.grounding else family.parse)(answer, (self.sent,))
 
 
 def decision_json(result: Decision | ParseFailure, text: str, seen: "Seen") -> dict[str, Any]:

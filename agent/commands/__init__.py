@@ -17,6 +17,7 @@ COMMANDS = {
     "report": "write one recorded run as an HTML file",
     "replay": "run the decisions of a recorded run again, without a model",
     "doctor": "say what this machine has and lacks",
+    "eval": "measure a model on published samples (grounding)",
     "mcp": "serve the desktop to coding agents (Claude Code, Codex, Cursor, ...)",
     "sandbox": "list or stop throw-away desktops that were kept",
     "families": "list the model families, and what proves each",
@@ -42,7 +43,3 @@ ELSEWHERE = {
 def module_of(name: str) -> str:
     """Return where a subcommand is, as `run_command` takes it."""
     return f"agent.commands.{ELSEWHERE.get(name, name)}"
-
-
-#: Names that scripts may rely on later; until then they must not be taken for an instruction.
-RESERVED = ("eval",)

@@ -1,0 +1,122 @@
+"""`mai-agent eval`: a model measured on published samples, in a folder that can be resumed and judged again."""
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.commands.arguments import add_options
+from agent.evals.folder import AnswersFile, judge_all, read_answers, read_run, read_verdicts
+from agent.evals.samples import Benchmark, benchmark_names, read_benchmark
+from agent.evals.summary import lines, summary
+from foundation.command_line import Parser, plain_text, positive
+from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.printing import put, put_json, remark
+from foundation.stray_output import stray_output_kept
+
+if TYPE_CHECKING:
+    from agent.model.engines import Engine
+    from agent.options import RunOptions
+
+_EXAMPLES = """examples:
+  mai-agent eval grounding screenspot-pro ~/data/ScreenSpot-Pro --out runs/mai-ui-8b --endpoint 127.0.0.1:8000
+  mai-agent eval rescore runs/mai-ui-8b --baseline runs/qwen3-vl-8b
+
+The same command resumes after Ctrl-C or a crash. See docs/evals.md."""
+
+
+@stray_output_kept()
+def main(argv: Sequence[str]) -> int:
+    """Ask and judge, or judge again."""
+    parser = Parser(prog="mai-agent eval", description="Measure a model on published samples.", epilog=_EXAMPLES)
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    asking = kinds.add_parser("grounding", help="ask for the point of each sample")
+    asking.add_argument("benchmark", metavar="BENCHMARK", choices=benchmark_names(),
+                        help=f"one of {', '.join(benchmark_names())}")  # fmt: skip
+    asking.add_argument("data", metavar="DATA", type=Path, help="the folder of the benchmark, as its publisher has it")
+    asking.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder of answers and verdicts")
+    asking.add_argument("--at-once", metavar="N", type=positive, default=8, help="requests at a time (default: 8)")
+    asking.add_argument("--limit", metavar="N", type=positive, help="the first N samples only")
+    asking.add_argument("--shard", metavar="I/N", type=_shard, default=(1, 1), help="the I-th of N parts only")
+    rescoring = kinds.add_parser("rescore", help="judge kept answers again; nothing is asked")
+    rescoring.add_argument("out", metavar="DIR", type=Path, help="the folder of answers")
+    rescoring.add_argument("--data", metavar="DATA", type=Path, help="the folder of the benchmark, if it was moved")
+    for each in (asking, rescoring):
+        each.add_argument("--baseline", metavar="DIR", type=Path, help="compare with the verdicts there (McNemar)")
+        each.add_argument("--json", action="store_true", help="print the score as one JSON object")
+    add_options(asking, "engine")
+    given = parser.parse_args(argv)
+    return _grounding(given) if given.kind == "grounding" else _rescore(given)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    """An argument such as 2/8."""
+    number, slash, count = plain_text(text).partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no shard such as 1/4")
+    return int(number), int(count)
+
+
+def _grounding(given: argparse.Namespace) -> int:
+    from agent.console.terminal import say, terminal_ask
+    from agent.literal.client import literal_engine
+    from agent.model.engines import choose_engine
+    from agent.options import RunOptions
+    from agent.settings import load_settings
+
+    benchmark = read_benchmark(given.benchmark, given.data)
+    if given.baseline is not None:
+        read_verdicts(given.baseline)  # its errors come before hours of asking
+    options = RunOptions.of(given, load_settings())
+    engine = choose_engine(options.engine, literal_engine, say, ask=terminal_ask())
+    try:
+        if engine.name == "literal":
+            raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
+        failed = asyncio.run(_asked(given, options, engine, benchmark))
+    finally:
+        engine.close()
+    _put_score(given, benchmark)
+    return ExitStatus.NOT_DONE if failed else ExitStatus.DONE
+
+
+async def _asked(given: argparse.Namespace, options: "RunOptions", engine: "Engine", benchmark: Benchmark) -> int:
+    from agent.api.decision import Asker
+    from agent.evals.grounding import ask_all, part_of
+    from agent.model.asking import Patience
+    from agent.run.models.roles import open_model
+
+    async with AsyncExitStack() as opened:
+        model = await open_model(engine, options.family, Patience.of(options.patience), opened)
+        if not model.family.grounds:
+            raise UsageError(
+                f"The family {model.family.facts.name} cannot be asked for a point.", "Choose another one."
+            )
+        asker = Asker(model, options)
+        run = {"benchmark": benchmark.name, "data": str(given.data.resolve()), **asker.named()}
+        samples = part_of(benchmark.samples, given.limit, given.shard)
+        with AnswersFile(given.out, run) as kept:
+            return await ask_all(asker, samples, kept, given.at_once, remark)
+
+
+def _rescore(given: argparse.Namespace) -> int:
+    run = read_run(given.out)
+    if run["benchmark"] not in benchmark_names():
+        raise UsageError(f"{given.out} is of an unknown benchmark, {run['benchmark']}.", "Was eval.json changed?")
+    _put_score(given, read_benchmark(run["benchmark"], given.data or Path(str(run.get("data")))))
+    return ExitStatus.DONE
+
+
+def _put_score(given: argparse.Namespace, benchmark: Benchmark) -> None:
+    """Judge the answers in the folder, keep the verdicts, and print the score."""
+    baseline = None if given.baseline is None else read_verdicts(given.baseline)
+    answers = read_answers(given.out)
+    verdicts = judge_all(given.out, benchmark, answers)
+    if strangers := len(answers) - len(verdicts):
+        remark(f"{strangers} answers are to samples that the benchmark does not have; they are left out.")
+    told = summary(benchmark, read_run(given.out), verdicts, baseline)
+    if given.json:
+        put_json(told)
+    else:
+        put(*lines(told))

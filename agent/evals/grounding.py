@@ -1,0 +1,109 @@
+"""Asks a model for the point of each sample, and keeps each answer as it comes."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from agent.api.decision import Asker, Question, Seen, read_image
+from agent.core.geometry import Grid, Size
+from agent.evals.folder import AnswersFile
+from agent.evals.samples import Sample
+from agent.model.asking import Completion
+from agent.model.refusals import ErrorKind, ModelError
+from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.files import cannot_write
+
+#: Errors of one request; after any other error the next request would fail, too.
+_OF_ONE: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless", "broken"})
+_TELL_EVERY = 100
+
+
+def part_of(samples: Sequence[Sample], limit: int | None, shard: tuple[int, int]) -> list[Sample]:
+    """Return the first `limit` samples, and of these the shard's: every n-th, from the i-th (1 to n)."""
+    number, count = shard
+    return list(samples[:limit])[number - 1 :: count]
+
+
+async def ask_all(
+    asker: Asker, samples: Sequence[Sample], kept: AnswersFile, at_once: int, tell: Callable[[str], None]
+) -> int:
+    """Ask about the samples whose request was not answered, `at_once` at a time. Return how many got no answer.
+
+    What was answered is in the file, however this ends. Raises MaiError: the model cannot be asked.
+    """
+    if lost := next((sample.image for sample in samples if not sample.image.is_file()), None):
+        raise EnvironmentLacksError(f"There is no picture {lost}.", "Download the benchmark's pictures, too.")
+    look_up = cache(_looked_up)  # benchmarks have many samples about one picture
+    failed = done = 0
+    coming = iter(samples)
+
+    async def work() -> None:
+        nonlocal failed, done
+        for sample in coming:
+            try:
+                await _ask(asker, sample, look_up, kept)
+            except ModelError as error:
+                if error.kind not in _OF_ONE:
+                    raise
+                failed += 1
+                tell(f"{sample.id}: no answer: {error}")
+            done += 1
+            if done % _TELL_EVERY == 0:
+                tell(f"{done} of {len(samples)}")
+
+    workers = [asyncio.create_task(work()) for _ in range(at_once)]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+    return failed
+
+
+async def _ask(asker: Asker, sample: Sample, look_up: Callable[[Path], tuple[Size, str]], kept: AnswersFile) -> None:
+    screen, picture = await asyncio.to_thread(look_up, sample.image)
+    digest = asker.grounding_digest(sample.instruction, screen, picture)
+    if kept.has(sample.id, digest):
+        return
+    seen = Seen(await asyncio.to_thread(read_image, sample.image))
+    question = await asker.question(sample.instruction, seen, grounding=True)
+    completion = await question.send()
+    line = {"id": sample.id, "request": digest, **asker.named(), "screen": [screen.width, screen.height]}
+    try:
+        kept.append(line | _line(question, completion))
+    except OSError as error:
+        raise cannot_write(Path("answers.jsonl"), error) from error
+
+
+def _line(question: Question, completion: Completion) -> dict[str, Any]:
+    answer, grid = completion.answer, question.model.family.facts.grounding
+    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in answer.tool_calls]
+    return {
+        "sent": [question.sent.width, question.sent.height],
+        "grid": [grid.width, grid.height, grid.left, grid.top] if isinstance(grid, Grid) else None,
+        "answer": {
+            "content": answer.content, "reasoning": answer.reasoning, "tool_calls": calls,
+            "finish_reason": answer.finish_reason,
+        },
+        "answered_by": answer.model,
+        "tokens": {
+            "prompt": answer.usage.prompt, "completion": answer.usage.completion, "cached": answer.usage.cached,
+        },
+        "ms": round(completion.total_ms, 1),
+        "first_token_ms": None if completion.ttft_ms is None else round(completion.ttft_ms, 1),
+    }  # fmt: skip
+
+
+def _looked_up(path: Path) -> tuple[Size, str]:
+    """Return a picture's size, and a hash of its file. Raises UsageError: it cannot be read."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            return Size(*image.size), sha256(path.read_bytes()).hexdigest()
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise UsageError(f"{path} is no image that can be read ({error}).", "Download it again.") from error

@@ -1,0 +1,177 @@
+"""Judges kept answers: a pure function of an answer and its sample.
+
+The official rule decides. The other published rules are judged beside it, because they move a score by several points:
+re-scoring the same answers of MAI-UI-8B on ScreenSpot-Pro gives 66.0 to 68.6 %.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from agent.core.actions import Absent, points_of
+from agent.core.geometry import Grid, GridPoint, Size
+from agent.evals.samples import Sample
+from agent.families.base import Decision, ParseFailure
+from agent.families.registry import get_family
+from foundation.chat_stream import Answer, ToolCall
+from foundation.errors import UsageError
+
+#: point: the answer names a place; refused: it says that the target is not there; unreadable: neither.
+Said: TypeAlias = Literal["point", "refused", "unreadable"]
+
+OFFICIAL = "official"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an answer says, and whether that is right by each rule that can be applied to it."""
+
+    sample: Sample
+    said: Said
+    lack: str  # why there is no point
+    point: tuple[float, float] | None  # in pixels of the picture
+    rules: Mapping[str, bool]
+
+    @property
+    def right(self) -> bool:
+        """Whether it is right by the official rule."""
+        return self.rules[OFFICIAL]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the verdict as JSON values."""
+        sample = self.sample
+        return {
+            "id": sample.id, "right": self.right, "said": self.said, "lack": self.lack, "point": self.point,
+            "shape": sample.shape, "target": sample.target, "groups": dict(sample.groups), "rules": dict(self.rules),
+        }  # fmt: skip
+
+
+def judge(line: Mapping[str, Any], sample: Sample) -> Verdict:
+    """Judge one kept answer. Raises UsageError: the line is not one of an answer."""
+    try:
+        result = _parsed(line)
+        size = sample.size or Size(*line["screen"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"The answer to {sample.id} cannot be judged: {error!r}.", "Was answers.jsonl changed?"
+        ) from error
+    said, point = _said(result)
+    lack = result.kind if isinstance(result, ParseFailure) else ""
+    if sample.shape == "refusal":
+        rules = dict.fromkeys(RULES, said == "refused")
+    elif point is None:
+        rules = dict.fromkeys(RULES, False)
+    else:
+        rules = {name: rule(point, sample, size) for name, rule in RULES.items() if point_suits(name, point)}
+    # GUI-Owl's evaluator reads an answer without a point as (0, 0), and (0, 0) as a refusal.
+    rules["unreadable is a refusal"] = rules[OFFICIAL] or (sample.shape == "refusal" and said == "unreadable")
+    pixels = None if point is None else (point.share[0] * size.width, point.share[1] * size.height)
+    return Verdict(sample, said, lack, pixels, rules)
+
+
+def _parsed(line: Mapping[str, Any]) -> Decision | ParseFailure:
+    """Parse a kept answer as its family does."""
+    family, kept = get_family(line["family"]), line["answer"]
+    if line.get("grid") is not None:
+        family = family.counting(Grid(*line["grid"]))
+    calls = tuple(ToolCall(**call) for call in kept.get("tool_calls", ()))
+    answer = Answer(kept["content"], kept.get("reasoning", ""), calls, kept.get("finish_reason"))
+    return family.parse_grounding(answer, (Size(*line["sent"]),))
+
+
+def _said(result: Decision | ParseFailure) -> tuple[Said, GridPoint | None]:
+    """Return what an answer says. Two negative numbers are a refusal, as published evaluators take them."""
+    if isinstance(result, ParseFailure):
+        return "unreadable", None
+    if any(isinstance(action, Absent) for action in result.actions):
+        return "refused", None
+    points = [point for action in result.actions for point in points_of(action)]
+    if not points:
+        return "unreadable", None
+    return ("refused", None) if points[0].x < 0 and points[0].y < 0 else ("point", points[0])
+
+
+_Rule: TypeAlias = Callable[[GridPoint, Sample, Size], bool]
+
+
+def _inclusive(point: GridPoint, sample: Sample, size: Size) -> bool:
+    """Compare as shares of the picture, all edges included. A polygon is tested in pixels."""
+    return _share_in(*point.share, sample, size)
+
+
+def _divided_by(divisor: int) -> _Rule:
+    return lambda point, sample, size: _share_in(point.x / divisor, point.y / divisor, sample, size)
+
+
+def _share_in(x: float, y: float, sample: Sample, size: Size) -> bool:
+    if sample.shape == "polygon":
+        return in_polygon(x * size.width, y * size.height, sample.target)
+    left, top, right, bottom = sample.target
+    return left / size.width <= x <= right / size.width and top / size.height <= y <= bottom / size.height
+
+
+def _whole_pixels(rounded: Callable[[float], int]) -> _Rule:
+    def rule(point: GridPoint, sample: Sample, size: Size) -> bool:
+        x, y = (rounded(share * side) for share, side in zip(point.share, (size.width, size.height), strict=True))
+        if sample.shape == "polygon":
+            return in_polygon(x, y, sample.target)
+        left, top, right, bottom = sample.target
+        return left <= x <= right and top <= y <= bottom
+
+    return rule
+
+
+def _half_open(point: GridPoint, sample: Sample, size: Size) -> bool:
+    x, y = point.share[0] * size.width, point.share[1] * size.height
+    if sample.shape == "polygon":
+        return in_polygon(x, y, sample.target)
+    left, top, right, bottom = sample.target
+    return left <= x < right and top <= y < bottom
+
+
+def _grid_box(point: GridPoint, sample: Sample, size: Size) -> bool:
+    """Compare on the grid of 1000, to which the box is widened."""
+    if sample.shape == "polygon":
+        return _inclusive(point, sample, size)
+    shares = [number / side * 1000 for number, side in zip(sample.target, (size.width, size.height) * 2, strict=True)]
+    left, top, right, bottom = *map(math.floor, shares[:2]), *map(math.ceil, shares[2:])
+    return left <= point.x <= right and top <= point.y <= bottom
+
+
+def _misread(point: GridPoint, sample: Sample, size: Size) -> bool:
+    """Compare as MAI-UI's copy of OSWorld-G does: it takes a polygon's first two corners for x, y, width and height."""
+    if sample.shape == "polygon":
+        x, y, width, height = sample.target[:4]
+        sample = replace(sample, shape="box", target=(x, y, x + width, y + height))
+    return _inclusive(point, sample, size)
+
+
+#: The published rules by name. Numbers in the names are divisors of the points that a model writes.
+RULES: Mapping[str, _Rule] = {
+    OFFICIAL: _inclusive,
+    "/999": _divided_by(999),
+    "/1000": _divided_by(1000),
+    "half-open": _half_open,
+    "int() pixels": _whole_pixels(int),
+    "round() pixels": _whole_pixels(round),
+    "box on the 1000 grid": _grid_box,
+    "MAI-UI's polygons": _misread,
+}
+_OF_THOUSAND = {"/999", "/1000", "box on the 1000 grid"}
+
+
+def point_suits(rule: str, point: GridPoint) -> bool:
+    """Return whether a rule can be applied: those of a grid of 1000 only to points on such a grid."""
+    grid = point.grid
+    return rule not in _OF_THOUSAND or (999 <= grid.width <= 1000 and 999 <= grid.height <= 1000 and not grid.left)
+
+
+def in_polygon(x: float, y: float, corners: tuple[float, ...]) -> bool:
+    """Return whether a point is in a polygon: even-odd rule, by a ray to the right."""
+    points = list(zip(corners[::2], corners[1::2], strict=True))
+    inside = False
+    for (ax, ay), (bx, by) in zip(points, points[1:] + points[:1], strict=True):
+        if (ay > y) != (by > y) and x < ax + (y - ay) * (bx - ax) / (by - ay):
+            inside = not inside
+    return inside

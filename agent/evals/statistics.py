@@ -1,0 +1,50 @@
+"""The statistics of shares of right answers."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: The 97.5 % quantile of the normal distribution, for a 95 % interval.
+_Z = 1.959963984540054
+
+
+def wilson(right: int, count: int) -> tuple[float, float]:
+    """Return the Wilson score interval (95 %) of a share; (0, 1) without samples."""
+    if count == 0:
+        return 0.0, 1.0
+    share, square = right / count, _Z * _Z
+    centre = (share + square / (2 * count)) / (1 + square / count)
+    half = _Z / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count * count))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """The same samples under two models: McNemar's exact test, two-sided."""
+
+    both: int
+    only_here: int
+    only_there: int
+    neither: int
+
+    @classmethod
+    def of(cls, here: Mapping[str, bool], there: Mapping[str, bool]) -> "Paired":
+        """Compare verdicts by the ids of samples that both have."""
+        pairs = [(here[name], there[name]) for name in here if name in there]
+        return cls(*(pairs.count(pair) for pair in ((True, True), (True, False), (False, True), (False, False))))
+
+    @property
+    def p_value(self) -> float:
+        """The probability of a difference at least this large if both models were equally good."""
+        count, fewer = self.only_here + self.only_there, min(self.only_here, self.only_there)
+        # Integers: 2**-count underflows a float beyond 1,074 pairs.
+        at_most: int = sum(math.comb(count, some) for some in range(fewer + 1))
+        return min(1.0, 2 * at_most / (1 << count))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts and the probability as JSON values."""
+        return {
+            "both": self.both, "only_here": self.only_here, "only_baseline": self.only_there,
+            "neither": self.neither, "p": self.p_value,
+        }  # fmt: skip

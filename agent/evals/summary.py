@@ -1,0 +1,132 @@
+"""The score of an evaluation: the headline by the official rule, the other rules beside it, groups and refusals."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agent.evals.judging import RULES, Verdict
+from agent.evals.samples import Benchmark
+from agent.evals.statistics import Paired, wilson
+from foundation.configs import load_config
+
+
+def summary(
+    benchmark: Benchmark,
+    run: Mapping[str, Any],
+    verdicts: Sequence[Verdict],
+    baseline: Mapping[str, bool] | None = None,
+) -> dict[str, Any]:
+    """Return the score as JSON values; shares are from 0 to 1."""
+    groups = {
+        f"{name}={value}": _share([one for one in verdicts if one.sample.groups[name] == value])
+        for name in benchmark.layout["groups"]
+        for value in sorted({one.sample.groups[name] for one in verdicts})
+    }
+    mean_of = benchmark.layout.get("mean_of")
+    told: dict[str, Any] = {
+        "benchmark": benchmark.name,
+        **{key: run.get(key) for key in ("model", "family", "words")},
+        "samples": len(benchmark.samples),
+        "answered": len(verdicts),
+        "score": _score(verdicts, mean_of),
+        "headline": _share(verdicts),
+        "mean_of": mean_of,
+        "rules": {name: _score(verdicts, mean_of, name) for name in _rules(verdicts)},
+        "groups": groups,
+        "unreadable": sum(one.said == "unreadable" for one in verdicts),
+        "refusals": _refusals(verdicts),
+        "published": published(str(run.get("model", "")), benchmark.name),
+        "baseline": None,
+    }
+    if baseline is not None:
+        told["baseline"] = Paired.of({one.sample.id: one.right for one in verdicts}, baseline).to_json()
+    return told
+
+
+def _share(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    right = sum(one.right for one in verdicts)
+    low, high = wilson(right, len(verdicts))
+    return {"right": right, "count": len(verdicts), "share": right / max(1, len(verdicts)), "low": low, "high": high}
+
+
+def _score(verdicts: Sequence[Verdict], mean_of: str | None, rule: str = "official") -> float:
+    """Return the share of right answers; with `mean_of`, the mean of the shares of this group's values."""
+    parts: dict[str, list[bool]] = {}
+    for one in verdicts:
+        parts.setdefault(one.sample.groups[mean_of] if mean_of else "", []).append(one.rules[rule])
+    return sum(sum(part) / len(part) for part in parts.values()) / max(1, len(parts))
+
+
+def _rules(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return the rules that every verdict has, the official one first; some only where they can make a difference."""
+    shapes = {one.sample.shape for one in verdicts}
+    about = {"MAI-UI's polygons": "polygon", "unreadable is a refusal": "refusal"}
+    names = [*RULES, "unreadable is a refusal"]
+    return [
+        name for name in names
+        if all(name in one.rules for one in verdicts) and about.get(name, "box") in shapes | {"box"}
+    ]  # fmt: skip
+
+
+def _refusals(verdicts: Sequence[Verdict]) -> dict[str, Any] | None:
+    """Return what is told of absent targets; None for a benchmark without them."""
+    absent = [one for one in verdicts if one.sample.shape == "refusal"]
+    there = [one for one in verdicts if one.sample.shape != "refusal"]
+    if not absent:
+        return None
+    wrong = sum(one.said == "refused" for one in there)
+    low, high = wilson(wrong, len(there))
+    false = {"wrong": wrong, "count": len(there), "share": wrong / max(1, len(there)), "low": low, "high": high}
+    return {"without": _share(there), "refused": _share(absent), "false": false}
+
+
+def published(model: str, benchmark: str) -> list[dict[str, Any]]:
+    """Return the published figures of a model, in percent."""
+    name = _plain(model)
+    return [
+        {"figure": entry["figures"][benchmark], "source": entry["source"]}
+        for entry in load_config("evals.toml")["published"]
+        if benchmark in entry["figures"] and re.search(rf"(^|-){_plain(entry['model'])}(-|$)", name)
+    ]
+
+
+def _plain(model: str) -> str:
+    """Return the last part of a model's name; variants of it (-Instruct, -AWQ) keep their own words."""
+    return re.sub(r"[^a-z0-9.]+", "-", model.lower().rstrip("/").rpartition("/")[2])
+
+
+def lines(told: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the table for a person."""
+    title = load_config("evals.toml")[told["benchmark"]]["title"]
+    yield f"{title}: {told['model']} (family {told['family']}, words: {told['words']})"
+    if told["answered"] < told["samples"]:
+        yield f"answered: {told['answered']} of {told['samples']} samples"
+    if told["mean_of"]:
+        yield f"score: {_percent(told['score'])}, the mean over each {told['mean_of']}"
+    rows = {"official rule, all": told["headline"], **told["groups"]}
+    if refusals := told["refusals"]:
+        rows |= {"without refusals": refusals["without"], "refusals right": refusals["refused"]}
+    width = max(map(len, rows))
+    for name, row in rows.items():
+        yield f"{name:<{width}}  {_row(row)}"
+    if refusals:
+        false = refusals["false"]
+        yield f"refused although it is there: {false['wrong']} of {false['count']} ({_percent(false['share'])})"
+    yield f"answers without a point or a refusal: {told['unreadable']}"
+    yield "by rule: " + ", ".join(f"{name} {_percent(share)}" for name, share in told["rules"].items())
+    for entry in told["published"]:
+        yield f"published ({entry['source']}): {entry['figure']:.1f} %"
+    if paired := told["baseline"]:
+        yield (
+            f"baseline: {paired['only_here']} right only here, {paired['only_baseline']} only there, "
+            f"{paired['both'] + paired['neither']} alike; McNemar's p = {paired['p']:.4g}"
+        )
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    interval = f"{100 * row['low']:.1f} to {100 * row['high']:.1f}"
+    return f"{row['right']:>5} of {row['count']:<5} {_percent(row['share']):>8}  95 %: {interval}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"

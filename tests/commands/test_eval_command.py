@@ -1,0 +1,234 @@
+"""`mai-agent eval`: answers are kept as they come, asked once, resumed after any end, and judged again at will."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import CommandLine
+from PIL import Image
+from stubs.benchmarks import MADE_UP
+from stubs.endpoint import FakeEndpoint, refuse, say, texts
+
+from agent.evals.folder import AnswersFile, read_answers
+from foundation.errors import UsageError
+
+INSIDE, OUTSIDE, REFUSED = (
+    f'<grounding_think>I look.</grounding_think>\n<answer>{{"coordinate":[{place}]}}</answer>'
+    for place in ("200,200", "900,900", "-1,-1")
+)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """OSWorld-G with a box, a polygon and an absent target."""
+    MADE_UP["osworld-g"].make(tmp_path / "data")
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+def evaluated(
+    mai: CommandLine, endpoint: FakeEndpoint, data: Path, out: Path, *more: str, name: str = "osworld-g"
+) -> dict[str, Any]:
+    ran = mai("eval", "grounding", name, str(data), "--out", str(out), "--endpoint", endpoint.url,
+              "--at-once", "1", "--json", *more)  # fmt: skip
+    assert ran.status == 0, ran.err
+    told: dict[str, Any] = json.loads(ran.out)
+    return told
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_benchmark_is_asked_judged_and_told(mai: CommandLine, data: Path, out: Path) -> None:
+    with FakeEndpoint([say(INSIDE), say(OUTSIDE), say(REFUSED)]) as endpoint:
+        told = evaluated(mai, endpoint, data, out)
+    assert [texts(request, "user") for request in endpoint.requests] == [
+        ["the bbox\n"], ["the polygon\n"], ["the refusal\n"],
+    ]  # fmt: skip
+    assert (told["samples"], told["answered"], told["unreadable"]) == (3, 3, 0)
+    assert (told["headline"]["right"], told["headline"]["count"]) == (2, 3)
+    assert told["rules"]["official"] == told["score"] == pytest.approx(2 / 3)
+    assert told["refusals"]["without"]["share"] == 0.5
+    assert (told["refusals"]["refused"]["right"], told["refusals"]["false"]["wrong"]) == (1, 0)
+    assert [entry["figure"] for entry in told["published"]] == [60.1, 61.7, 63.23]
+    first = rows(out / "answers.jsonl")[0]
+    assert first["answer"]["content"] == INSIDE
+    assert (first["family"], first["model"], first["words"]) == ("mai-ui", "MAI-UI-8B", "ours")
+    assert (first["screen"], first["tokens"]["prompt"], first["tokens"]["completion"]) == ([200, 100], 100, 10)
+    assert first["ms"] > 0
+    assert first["sent"][0] * first["sent"][1] >= 65_536  # the family's least
+    assert [row["right"] for row in rows(out / "verdicts.jsonl")] == [True, False, True]
+
+
+def test_the_table_is_short_and_names_rules_intervals_and_published_figures(
+    mai: CommandLine, data: Path, out: Path
+) -> None:
+    with FakeEndpoint([say(INSIDE), say("I do not know."), say(INSIDE)]) as endpoint:
+        evaluated(mai, endpoint, data, out)
+    table = mai("eval", "rescore", str(out)).out.splitlines()
+    assert table[0] == "OSWorld-G: MAI-UI-8B (family mai-ui, words: ours)"
+    assert " ".join(table[1].split()) == "official rule, all 1 of 3 33.33 % 95 %: 6.1 to 79.2"
+    assert "answers without a point or a refusal: 1" in table
+    assert "published (publisher): 60.1 %" in table
+    assert len(table) < 20
+
+
+def test_an_answer_is_never_asked_for_twice(mai: CommandLine, data: Path, out: Path) -> None:
+    with FakeEndpoint([say(INSIDE)] * 3) as endpoint:
+        part = evaluated(mai, endpoint, data, out, "--limit", "2")
+        whole = evaluated(mai, endpoint, data, out)
+        again = evaluated(mai, endpoint, data, out)
+    assert (part["answered"], part["samples"]) == (2, 3)
+    assert whole == again
+    assert len(endpoint.requests) == 3
+
+
+def test_another_picture_or_instruction_is_another_request(mai: CommandLine, data: Path, out: Path) -> None:
+    with FakeEndpoint([say(OUTSIDE)] * 3 + [say(INSIDE)] * 4) as endpoint:
+        evaluated(mai, endpoint, data, out)
+        Image.new("RGB", (200, 100), "black").save(data / "images" / "a.png")
+        assert evaluated(mai, endpoint, data, out)["headline"]["right"] == 2
+        rows_file = data / "OSWorld-G.json"
+        rows_file.write_text(rows_file.read_text().replace("the polygon", "the wedge"))
+        evaluated(mai, endpoint, data, out)
+    assert len(endpoint.requests) == 7
+
+
+def test_shards_together_are_the_whole(mai: CommandLine, data: Path, out: Path) -> None:
+    with FakeEndpoint([say(INSIDE)] * 3) as endpoint:
+        shards = [out / str(number) for number in (1, 2)]
+        for number, shard in enumerate(shards, 1):
+            evaluated(mai, endpoint, data, shard, "--shard", f"{number}/2")
+    parts = [(shard / "answers.jsonl").read_bytes() for shard in shards]
+    assert [part.count(b"\n") for part in parts] == [2, 1]
+    (shards[0] / "answers.jsonl").write_bytes(b"".join(parts))
+    assert json.loads(mai("eval", "rescore", str(shards[0]), "--json").out)["answered"] == 3
+
+
+def test_a_run_broken_off_at_any_byte_is_resumed_to_the_same_verdicts(mai: CommandLine, data: Path, out: Path) -> None:
+    answers = [INSIDE, OUTSIDE, REFUSED]
+
+    def script(_: int) -> Any:
+        return lambda exchange: say(answers[ORDER.index(texts(exchange.body, "user")[0])])(exchange)
+
+    with FakeEndpoint(script) as endpoint:
+        evaluated(mai, endpoint, data, out)
+        whole, verdicts = (out / "answers.jsonl").read_bytes(), (out / "verdicts.jsonl").read_bytes()
+        for cut in (0, 1, whole.index(b"\n"), whole.index(b"\n") + 1, len(whole) // 2, len(whole) - 1):
+            (out / "answers.jsonl").write_bytes(whole[:cut])
+            asked = len(endpoint.requests)
+            evaluated(mai, endpoint, data, out)
+            assert len(endpoint.requests) - asked == 3 - whole[:cut].count(b"\n")
+            assert (out / "verdicts.jsonl").read_bytes() == verdicts
+
+
+ORDER = ["the bbox\n", "the polygon\n", "the refusal\n"]
+
+
+def test_a_file_cut_at_every_byte_keeps_its_whole_lines_and_takes_more(tmp_path: Path) -> None:
+    lines = [json.dumps({"id": name, "request": "r", "text": 'ä "\n'}).encode() + b"\n" for name in "abc"]
+    whole = b"".join(lines)
+    for cut in range(len(whole) + 1):
+        (tmp_path / "answers.jsonl").write_bytes(whole[:cut])
+        with AnswersFile(tmp_path, {"benchmark": "osworld-g"}) as kept:
+            complete = whole[:cut].count(b"\n")
+            assert list(kept.answers) == list("abc")[:complete]
+            kept.append({"id": "d", "request": "s"})
+            assert kept.has("d", "s")
+            assert not kept.has("d", "r")
+        assert (tmp_path / "answers.jsonl").read_bytes() == b"".join(
+            lines[:complete]
+        ) + b'{"id": "d", "request": "s"}\n'
+
+
+def test_two_processes_do_not_write_to_one_folder_and_a_spoilt_line_is_named(tmp_path: Path) -> None:
+    with AnswersFile(tmp_path, {}), pytest.raises(UsageError, match="Another evaluation"):
+        AnswersFile(tmp_path, {}).__enter__()
+    (tmp_path / "answers.jsonl").write_bytes(b'{"id": "a"}\n{"id"\n{"id": "b"}\n')
+    with pytest.raises(UsageError, match="Line 2 of"):
+        read_answers(tmp_path)
+
+
+def test_a_server_that_goes_leaves_what_was_answered(mai: CommandLine, data: Path, out: Path) -> None:
+    def script(number: int) -> Any:
+        if number == 1:
+            return refuse(401, "Unauthorized")
+        return say(INSIDE)
+
+    command = ("eval", "grounding", "osworld-g", str(data), "--out", str(out), "--at-once", "1")
+    with FakeEndpoint(script) as endpoint:
+        ran = mai(*command, "--endpoint", endpoint.url)
+        assert ran.status != 0
+        assert "refuses the key" in ran.err
+        assert len(rows(out / "answers.jsonl")) == 1
+        assert evaluated(mai, endpoint, data, out)["answered"] == 3
+
+
+def test_a_sample_that_the_server_refuses_does_not_end_the_rest(mai: CommandLine, data: Path, out: Path) -> None:
+    with FakeEndpoint([refuse(400, "no such thing"), say(INSIDE), say(INSIDE)]) as endpoint:
+        ran = mai("eval", "grounding", "osworld-g", str(data), "--out", str(out), "--at-once", "1",
+                  "--endpoint", endpoint.url)  # fmt: skip
+    assert ran.status == 1
+    assert "A-0: no answer" in ran.err
+    assert "answered: 2 of 3 samples" in ran.out
+
+
+def test_two_models_are_compared_sample_by_sample(mai: CommandLine, data: Path, tmp_path: Path) -> None:
+    with FakeEndpoint([say(INSIDE)] * 3 + [say(OUTSIDE), say(OUTSIDE), say(REFUSED)]) as endpoint:
+        evaluated(mai, endpoint, data, tmp_path / "base")
+        told = evaluated(mai, endpoint, data, tmp_path / "new", "--baseline", str(tmp_path / "base"))
+    expected = {"both": 0, "only_here": 1, "only_baseline": 2, "neither": 0, "p": 1.0}
+    assert told["baseline"] == expected
+    table = mai("eval", "rescore", str(tmp_path / "new"), "--baseline", str(tmp_path / "base")).out
+    assert "1 right only here, 2 only there, 0 alike; McNemar's p = 1" in table
+
+
+def test_the_mean_over_subsets_is_the_score_where_the_publisher_says_so(
+    mai: CommandLine, tmp_path: Path, out: Path
+) -> None:
+    MADE_UP["ui-vision"].make(tmp_path)
+    with FakeEndpoint([say(INSIDE), say(OUTSIDE), say(INSIDE), say(OUTSIDE)]) as endpoint:
+        told = evaluated(mai, endpoint, tmp_path, out, name="ui-vision")
+    assert told["score"] == pytest.approx((1 + 0 + 0.5) / 3)
+    assert told["headline"]["share"] == 0.5
+    assert "mean over each subset" in mai("eval", "rescore", str(out)).out
+
+
+def _mistakes() -> Iterator[tuple[list[str], str]]:
+    yield ["grounding", "screenspot-pro", "DATA", "--out", "OUT"], "holds no ScreenSpot-Pro"
+    yield ["grounding", "osworld-g", "DATA", "--out", "OUT", "--baseline", "BASE"], "no verdicts to compare with"
+    yield ["grounding", "osworld-g", "DATA", "--out", "OUT", "--shard", "3/2"], "is no shard such as 1/4"
+    yield ["grounding", "osworld-g", "DATA", "--out", "OUT", "--family", "os-atlas"], "of another family"
+    yield ["grounding", "nothing", "DATA", "--out", "OUT"], "invalid choice"
+    yield ["rescore", "BASE"], "is not the folder of an evaluation"
+
+
+@pytest.mark.parametrize(("arguments", "complaint"), list(_mistakes()))
+def test_what_is_wrong_is_said_before_anything_is_asked(
+    mai: CommandLine, data: Path, out: Path, arguments: list[str], complaint: str
+) -> None:
+    places = {"DATA": str(data), "OUT": str(out), "BASE": str(out / "none")}
+    out.mkdir()
+    (out / "eval.json").write_text(json.dumps({"benchmark": "osworld-g", "model": "MAI-UI-8B", "family": "mai-ui"}))
+    with FakeEndpoint([]) as endpoint:
+        more = ["--endpoint", endpoint.url] if arguments[0] == "grounding" else []
+        ran = mai("eval", *(places.get(word, word) for word in arguments), *more)
+    assert ran.status in (2, 3)
+    assert complaint in " ".join(ran.err.split())
+    assert endpoint.requests == []
+
+
+def test_a_missing_picture_is_named_before_anything_is_asked(mai: CommandLine, data: Path, out: Path) -> None:
+    (data / "images" / "a.png").unlink()
+    command = ("eval", "grounding", "osworld-g", str(data), "--out", str(out))
+    with FakeEndpoint([]) as endpoint:
+        ran = mai(*command, "--endpoint", endpoint.url)
+    assert (ran.status, endpoint.requests) == (3, [])
+    assert "There is no picture" in ran.err
