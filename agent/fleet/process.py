@@ -62,10 +62,13 @@ class Runner:
         began, told = time.monotonic(), _Told()
         with tempfile.TemporaryFile() as errors:
             async with _output() as (lines, writing):
-                process = await asyncio.create_subprocess_exec(
-                    *words, stdin=asyncio.subprocess.DEVNULL, stdout=writing, stderr=errors,
-                    start_new_session=True, preexec_fn=_end_with_the_fleet,
-                )  # fmt: skip
+                try:
+                    process = await asyncio.create_subprocess_exec(
+                        *words, stdin=asyncio.subprocess.DEVNULL, stdout=writing, stderr=errors,
+                        start_new_session=True, preexec_fn=_end_with_the_fleet,
+                    )  # fmt: skip
+                except OSError as error:  # no memory, or too many processes
+                    return self._result(task, tries, told, None, str(error), 0.0)
                 writing.close()
                 try:
                     await _follow(process, lines, float(options["max_seconds"]), told, seen)

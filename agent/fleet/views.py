@@ -28,7 +28,8 @@ class Lines:
         """Print how a task ended."""
         steps = f"{result.steps} step{'' if result.steps == 1 else 's'}"
         more = "; it is tried again" if again else ""
-        put(f"{result.id}: {result.outcome}: {result.message} ({steps}, {result.seconds:.1f} s){more}")
+        message = result.message.removeprefix("Stopped: ")  # said by the outcome
+        put(f"{result.id}: {result.outcome}: {message} ({steps}, {result.seconds:.1f} s){more}")
 
     def summary(self, counts: dict[str, Any]) -> None:
         """Print the counts at the end."""

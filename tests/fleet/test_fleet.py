@@ -283,6 +283,15 @@ def test_a_run_that_hangs_costs_only_its_own_task(tasks_file: Any, fleet: Any, m
     assert no_run_left(path)
 
 
+def test_a_process_that_cannot_be_started_is_a_failure_of_the_environment(
+    tasks_file: Any, fleet: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "PROGRAM", (str(HERE / "none"),))
+    path = tasks_file("fine")
+    assert fleet(path, "--retries", "0")[0] == 1
+    assert (results_in(path)["fine0"]["outcome"], results_in(path)["fine0"]["status"]) == ("crashed", 3)
+
+
 def test_a_second_start_does_nothing_twice_and_all_done_is_status_0(tasks_file: Any, fleet: Any) -> None:
     path = tasks_file("fine a", "fine b", "fine c")
     assert fleet(path)[0] == 0
