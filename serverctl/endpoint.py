@@ -7,11 +7,12 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
-from foundation.errors import EnvironmentLacksError, MaiError
+from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import Hardware
 from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.load.health import worst
+from serverctl.planning import load_presets
 from serverctl.process import control
 from serverctl.process.control import ReadyServer
 from serverctl.process.request import read_request, server_request
@@ -73,9 +74,16 @@ def ready_server(
         ask: asks whether to install vLLM; None if nobody can be asked.
         beside: further models that will be needed; a new server leaves them their share of the cards.
 
-    Raises MaiError if the server cannot be started.
+    Raises MaiError if the server cannot be started, or runs with another preset.
     """
     name = running_server(model)
+    if name is not None and preset is not None:
+        now = control.as_before(name).goal.preset or load_presets().default
+        if now != preset:
+            raise UsageError(
+                f"The server {name!r} runs with the preset {now}, not with {preset}.",
+                f"Leave out --preset, or end the server first: mai-server down --name {name}.",
+            )
     if name is None:
         for other in control.live_servers():
             if not other.is_ready:  # its model and its memory use are not known yet

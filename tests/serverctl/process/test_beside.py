@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from stubs.controlled import MIB, Machine, tiny_model
 
-from foundation.errors import MaiError
+from foundation.errors import MaiError, UsageError
 from serverctl import endpoint
 from serverctl.plan.goal import Goal
 from serverctl.process import control
@@ -31,6 +31,9 @@ def test_another_model_is_served_beside_under_its_own_name(machine: Machine, mod
     assert first.base_url != second.base_url
     again = endpoint.ready_server(models[1])
     assert (again.name, again.base_url, again.started) == ("second_model", second.base_url, False)
+    assert endpoint.ready_server(models[1], "latency").name == "second_model"
+    with pytest.raises(UsageError, match="runs with the preset latency, not with throughput"):
+        endpoint.ready_server(models[1], "throughput")
     assert endpoint.running_server(models[0]) == "default"
     assert control.stop("default")
     assert endpoint.running_server(models[0]) is None
