@@ -7,6 +7,7 @@ re-scoring the same answers of MAI-UI-8B on ScreenSpot-Pro gives 66.0 to 68.6 %.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from agent.core.actions import Absent, points_of
@@ -21,6 +22,8 @@ from foundation.errors import UsageError
 Said: TypeAlias = Literal["point", "refused", "unreadable"]
 
 OFFICIAL = "official"
+
+_family = cache(get_family)  # thousands of answers are of one family
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def judge(line: Mapping[str, Any], sample: Sample) -> Verdict:
 
 def _parsed(line: Mapping[str, Any]) -> Decision | ParseFailure:
     """Parse a kept answer as its family does."""
-    family, kept = get_family(line["family"]), line["answer"]
+    family, kept = _family(line["family"]), line["answer"]
     if line.get("grid") is not None:
         family = family.counting(Grid(*line["grid"]))
     calls = tuple(ToolCall(**call) for call in kept.get("tool_calls", ()))
