@@ -33,22 +33,27 @@ def main(argv: Sequence[str]) -> int:
     parser = Parser(prog="mai-agent eval", description="Measure a model on published samples.", epilog=_EXAMPLES)
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     asking = kinds.add_parser("grounding", help="ask for the point of each sample")
-    asking.add_argument("benchmark", metavar="BENCHMARK", choices=benchmark_names(),
-                        help=f"one of {', '.join(benchmark_names())}")  # fmt: skip
-    asking.add_argument("data", metavar="DATA", type=Path, help="the folder of the benchmark, as its publisher has it")
-    asking.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder of answers and verdicts")
+    importing = kinds.add_parser("import", help="take over answers that others published, and judge them")
+    rescoring = kinds.add_parser("rescore", help="judge kept answers again; nothing is asked")
+    for each in (asking, importing):
+        each.add_argument("benchmark", metavar="BENCHMARK", choices=benchmark_names(),
+                          help=f"one of {', '.join(benchmark_names())}")  # fmt: skip
+        each.add_argument("data", metavar="DATA", type=Path, help="the benchmark's folder, as its publisher has it")
+        each.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder of answers and verdicts")
     asking.add_argument("--at-once", metavar="N", type=positive, default=8, help="requests at a time (default: 8)")
     asking.add_argument("--limit", metavar="N", type=positive, help="the first N samples only")
     asking.add_argument("--shard", metavar="I/N", type=_shard, default=(1, 1), help="the I-th of N parts only")
-    rescoring = kinds.add_parser("rescore", help="judge kept answers again; nothing is asked")
+    importing.add_argument("file", metavar="FILE", type=Path, help="answers in ScreenSpot-Pro's form of results")
+    importing.add_argument("--model", metavar="NAME", type=plain_text, required=True, help="the model that answered")
+    importing.add_argument("--family", metavar="NAME", help="its family (default: found out from its name)")
     rescoring.add_argument("out", metavar="DIR", type=Path, help="the folder of answers")
     rescoring.add_argument("--data", metavar="DATA", type=Path, help="the folder of the benchmark, if it was moved")
-    for each in (asking, rescoring):
+    for each in (asking, importing, rescoring):
         each.add_argument("--baseline", metavar="DIR", type=Path, help="compare with the verdicts there (McNemar)")
         each.add_argument("--json", action="store_true", help="print the score as one JSON object")
     add_options(asking, "engine")
     given = parser.parse_args(argv)
-    return _grounding(given) if given.kind == "grounding" else _rescore(given)
+    return {"grounding": _grounding, "import": _import, "rescore": _rescore}[given.kind](given)
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -98,6 +103,20 @@ async def _asked(given: argparse.Namespace, options: "RunOptions", engine: "Engi
         samples = part_of(benchmark.samples, given.limit, given.shard)
         with AnswersFile(given.out, run) as kept:
             return await ask_all(asker, samples, kept, given.at_once, remark)
+
+
+def _import(given: argparse.Namespace) -> int:
+    from agent.evals.imported import import_answers
+    from agent.families.registry import detect_family
+
+    family = given.family or detect_family(given.model)
+    if family is None:
+        raise UsageError(f"The model {given.model!r} is of no known family.", "Name one with --family.")
+    benchmark = read_benchmark(given.benchmark, given.data)
+    run = {"benchmark": benchmark.name, "data": str(given.data.resolve()), "model": given.model, "family": family}
+    import_answers(given.file, benchmark, {**run, "words": "imported"}, given.out)
+    _put_score(given, benchmark)
+    return ExitStatus.DONE
 
 
 def _rescore(given: argparse.Namespace) -> int:

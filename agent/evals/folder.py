@@ -5,7 +5,7 @@ which the next process drops.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
@@ -117,14 +117,10 @@ def judge_all(folder: Path, benchmark: Benchmark, answers: Mapping[str, Mapping[
     verdicts = [judge(answers[sample.id], sample) for sample in benchmark.samples if sample.id in answers]
     path = folder / "verdicts.jsonl"
     try:
-        write_atomically(path, "".join(_lines(verdicts)), 0o666)
+        write_atomically(path, "".join(json.dumps(verdict.to_json()) + "\n" for verdict in verdicts), 0o666)
     except OSError as error:
         raise cannot_write(path, error) from error
     return verdicts
-
-
-def _lines(verdicts: Iterable[Verdict]) -> Iterable[str]:
-    return (json.dumps(verdict.to_json()) + "\n" for verdict in verdicts)
 
 
 def read_verdicts(folder: Path) -> dict[str, bool]:

@@ -114,23 +114,18 @@ def _share_in(x: float, y: float, sample: Sample, size: Size) -> bool:
     return left / size.width <= x <= right / size.width and top / size.height <= y <= bottom / size.height
 
 
-def _whole_pixels(rounded: Callable[[float], int]) -> _Rule:
+def _in_pixels(rounded: Callable[[float], float], *, far_edges: bool = True) -> _Rule:
+    """Compare in pixels of the picture. Without `far_edges`, the right and bottom edges do not count."""
+
     def rule(point: GridPoint, sample: Sample, size: Size) -> bool:
-        x, y = (rounded(share * side) for share, side in zip(point.share, (size.width, size.height), strict=True))
+        x, y = rounded(point.share[0] * size.width), rounded(point.share[1] * size.height)
         if sample.shape == "polygon":
             return in_polygon(x, y, sample.target)
         left, top, right, bottom = sample.target
-        return left <= x <= right and top <= y <= bottom
+        on_far_edge = x == right or y == bottom
+        return left <= x <= right and top <= y <= bottom and (far_edges or not on_far_edge)
 
     return rule
-
-
-def _half_open(point: GridPoint, sample: Sample, size: Size) -> bool:
-    x, y = point.share[0] * size.width, point.share[1] * size.height
-    if sample.shape == "polygon":
-        return in_polygon(x, y, sample.target)
-    left, top, right, bottom = sample.target
-    return left <= x < right and top <= y < bottom
 
 
 def _grid_box(point: GridPoint, sample: Sample, size: Size) -> bool:
@@ -155,9 +150,9 @@ RULES: Mapping[str, _Rule] = {
     OFFICIAL: _inclusive,
     "/999": _divided_by(999),
     "/1000": _divided_by(1000),
-    "half-open": _half_open,
-    "int() pixels": _whole_pixels(int),
-    "round() pixels": _whole_pixels(round),
+    "half-open": _in_pixels(float, far_edges=False),
+    "int() pixels": _in_pixels(int),
+    "round() pixels": _in_pixels(round),
     "box on the 1000 grid": _grid_box,
     "MAI-UI's polygons": _misread,
 }

@@ -86,7 +86,7 @@ def _sample(layout: Mapping[str, Any], folder: Path, file: Path, number: int, ro
         shape, target = _target(layout["box"], row, layout["target"], size)
         known = {**row, "file": re.sub(layout.get("file_strip", "$^"), "", file.stem)}
         return Sample(
-            id=str(row[layout["id"]]) if "id" in layout else f"{file.stem}-{number}",
+            id=str(row[layout["id"]]) if "id" in layout else f"{file.stem}_{number}",
             image=_picture(folder, layout["images"], row, _text(row[layout["image"]])),
             instruction=_text(row[layout["instruction"]]),
             shape=shape,

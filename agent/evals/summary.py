@@ -74,9 +74,7 @@ def _refusals(verdicts: Sequence[Verdict]) -> dict[str, Any] | None:
     there = [one for one in verdicts if one.sample.shape != "refusal"]
     if not absent:
         return None
-    wrong = sum(one.said == "refused" for one in there)
-    low, high = wilson(wrong, len(there))
-    false = {"wrong": wrong, "count": len(there), "share": wrong / max(1, len(there)), "low": low, "high": high}
+    false = sum(one.said == "refused" for one in there)
     return {"without": _share(there), "refused": _share(absent), "false": false}
 
 
@@ -110,8 +108,7 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     for name, row in rows.items():
         yield f"{name:<{width}}  {_row(row)}"
     if refusals:
-        false = refusals["false"]
-        yield f"refused although it is there: {false['wrong']} of {false['count']} ({_percent(false['share'])})"
+        yield f"refused although it is there: {refusals['false']} of {refusals['without']['count']}"
     yield f"answers without a point or a refusal: {told['unreadable']}"
     yield "by rule: " + ", ".join(f"{name} {_percent(share)}" for name, share in told["rules"].items())
     for entry in told["published"]:

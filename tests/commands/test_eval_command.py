@@ -56,7 +56,7 @@ def test_a_benchmark_is_asked_judged_and_told(mai: CommandLine, data: Path, out:
     assert (told["headline"]["right"], told["headline"]["count"]) == (2, 3)
     assert told["rules"]["official"] == told["score"] == pytest.approx(2 / 3)
     assert told["refusals"]["without"]["share"] == 0.5
-    assert (told["refusals"]["refused"]["right"], told["refusals"]["false"]["wrong"]) == (1, 0)
+    assert (told["refusals"]["refused"]["right"], told["refusals"]["false"]) == (1, 0)
     assert [entry["figure"] for entry in told["published"]] == [60.1, 61.7, 63.23]
     first = rows(out / "answers.jsonl")[0]
     assert first["answer"]["content"] == INSIDE
@@ -199,6 +199,22 @@ def test_the_mean_over_subsets_is_the_score_where_the_publisher_says_so(
     assert told["score"] == pytest.approx((1 + 0 + 0.5) / 3)
     assert told["headline"]["share"] == 0.5
     assert "mean over each subset" in mai("eval", "rescore", str(out)).out
+
+
+@pytest.mark.parametrize("form", ["lines", "list", "details"])
+def test_published_answers_are_taken_over_and_judged(mai: CommandLine, data: Path, out: Path, form: str) -> None:
+    results = [{"id": f"A-{number}", "raw_response": text} for number, text in enumerate((INSIDE, "", REFUSED))]
+    file = data / "results.json"
+    written = {"lines": "\n".join(map(json.dumps, results)), "list": json.dumps(results)}
+    file.write_text(written.get(form, json.dumps({"details": results, "metrics": {}})))
+    command = ("eval", "import", "osworld-g", str(data), str(file), "--out", str(out), "--json")
+    told = json.loads(mai(*command, "--model", "MAI-UI-8B").out)
+    assert (told["answered"], told["headline"]["right"], told["unreadable"]) == (3, 2, 1)
+    assert json.loads(mai("eval", "rescore", str(out), "--json").out) == told
+    for model, complaint in (("gpt-unheard-of", "no known family"), ("UI-TARS-1.5-7B", "counts in pixels")):
+        assert complaint in mai(*command, "--model", model).err
+    file.write_text('{"id": "B-1", "raw_response": ""}')
+    assert "has no 'B-1', or the benchmark" in mai(*command, "--model", "MAI-UI-8B").err
 
 
 def _mistakes() -> Iterator[tuple[list[str], str]]:

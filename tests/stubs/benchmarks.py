@@ -84,7 +84,7 @@ class MadeUp:
     groups: dict[str, str]  # of the first sample
 
 
-_SIX = ["desktop{}-0", "desktop{}-1", "mobile{}-0", "mobile{}-1", "web{}-0", "web{}-1"]
+_SIX = ["desktop{}_0", "desktop{}_1", "mobile{}_0", "mobile{}_1", "web{}_0", "web{}_1"]
 MADE_UP = {
     "screenspot": MadeUp(
         lambda folder: _screenspot(folder, "", "screenspot_imgs"),
@@ -100,11 +100,11 @@ MADE_UP = {
         lambda folder: _osworld(folder, "OSWorld-G_refined"), ["A-0", "A-1", "A-2"], {"target": "bbox"}
     ),
     "mmbench-gui-l2": MadeUp(
-        _mmbench, ["L2_annotations-0", "L2_annotations-1"], {"platform": "os_mac", "level": "basic"}
+        _mmbench, ["L2_annotations_0", "L2_annotations_1"], {"platform": "os_mac", "level": "basic"}
     ),
     "ui-vision": MadeUp(
         _ui_vision,
-        [f"element_grounding_{name}" for name in ("basic-0", "functional-0", "spatial-0", "spatial-1")],
+        [f"element_grounding_{name}" for name in ("basic_0", "functional_0", "spatial_0", "spatial_1")],
         {"subset": "basic"},
     ),
 }  # fmt: skip
