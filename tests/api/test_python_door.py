@@ -3,7 +3,6 @@
 import asyncio
 import re
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from stubs.display import forget_pyautogui
 from stubs.endpoint import MODEL, FakeEndpoint, act, say
 
 import mai_agent
+from agent.events.run_events import Acted, Event
 from agent.record.read import read_bundle
 
 ROOT = Path(__file__).parents[2]
@@ -82,25 +82,29 @@ def test_a_wrong_option_is_named(options: dict[str, object], words: str) -> None
 
 @pytest.mark.slow
 def test_cancelling_a_task_stops_its_run_at_once(tmp_path: Path) -> None:
-    events: list[float] = []
+    presses, acted = 30, 0
 
-    async def main() -> float:
+    async def main() -> None:
         forget_pyautogui()
-        async with mai_agent.async_sandbox(
-            engine="literal", runs=tmp_path, on_event=lambda event: events.append(time.time())
-        ) as desk:
-            run = asyncio.create_task(desk.do("open mousepad and type '" + "many words " * 200 + "'"))
-            await asyncio.sleep(4)
-            cancelled = time.time()
+        loop, second = asyncio.get_running_loop(), asyncio.Event()
+
+        def told(event: Event) -> None:
+            nonlocal acted
+            acted += isinstance(event, Acted)
+            if acted >= 2:
+                loop.call_soon_threadsafe(second.set)
+
+        async with mai_agent.async_sandbox(engine="literal", runs=tmp_path, on_event=told) as desk:
+            await desk.open("mousepad")
+            run = asyncio.create_task(desk.do(", ".join(["press ctrl+n"] * presses)))
+            await asyncio.wait_for(second.wait(), 60)
             run.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await run
-            (bundle,) = desk.bundles
-            assert read_bundle(bundle).outcome == "stopped"
-            return cancelled
+            assert read_bundle(desk.bundles[-1]).outcome == "stopped"
 
-    cancelled = asyncio.run(main())
-    assert events[-1] - cancelled < 3
+    asyncio.run(main())
+    assert acted < presses
 
 
 CLICK, POINT = act("click", "It is there.", coordinate=[500, 500]), '<answer>{"coordinate":[500,250]}</answer>'
