@@ -289,7 +289,7 @@ def _vision_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> VisionS
     # Qwen2-VL calls the tower's width embed_dim, and its output width hidden_size.
     width = _size(vision, "embed_dim" if kind == "qwen2_vl" and "embed_dim" in vision else "hidden_size")
     ratio, patch = vision.get("mlp_ratio"), _size(vision, "patch_size", int(vision.get("spatial_patch_size") or 14))
-    positions = int(vision.get("num_position_embeddings") or 0)
+    positions = _size(vision, "num_position_embeddings") if vision.get("num_position_embeddings") else 0
     if kind == "glm4v":  # one for each patch of the training image size
         positions = (_size(vision, "image_size", 336) // patch) ** 2
     return VisionShape(

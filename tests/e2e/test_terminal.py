@@ -31,8 +31,7 @@ def test_a_person_approves_every_step_and_dark_mode_is_on(terminal: Pane) -> Non
         time.sleep(1.0)  # the half second in which no key is taken
         terminal.press("y")
         terminal.wait_until(lambda text: "may it do this?" not in text, "the question goes away")
-    text = terminal.wait(" done ", "in the sandbox,")
-    assert "prefer-dark" in text or "Adwaita-dark" in text
+    terminal.wait(" done ", "Dark mode: off -> on")
     meta, steps = terminal.bundle()
     assert meta["outcome"] == "done"
     allowed = [step["approval"] for step in steps if step["executed"]]
@@ -98,7 +97,7 @@ def test_a_pause_holds_the_run_until_it_goes_on(terminal: Pane) -> None:
 @pytest.mark.slow
 def test_a_small_terminal_can_do_it_all(terminal: Pane) -> None:
     terminal.start("--approve", "ask", DARK, size=(40, 12))
-    terminal.wait("asks you")
+    terminal.wait("ASKS YOU")
     time.sleep(1.0)
     terminal.press("y")
     terminal.wait("step 2")
