@@ -86,7 +86,8 @@ class RunOptions:
             "tools": getattr(given, "tools", None) or (Path(tools).expanduser() if tools else None),
             "runs": runs_dir(getattr(given, "runs", None), settings),
         }
-        if values["sandbox"] and given.approve is None:
+        # Nothing in a throw-away desktop needs approval, but tools of MCP servers act outside of it.
+        if values["sandbox"] and given.approve is None and values["tools"] is None:
             values["approve"] = "never"
         return cls(**{name: value for name, value in values.items() if value is not None})
 

@@ -45,3 +45,21 @@ def test_a_models_setting_is_for_runs_that_have_a_model() -> None:
     assert options(model="big").engine.model == "big"
     assert options("--engine", "literal", model="big").engine.model is None
     assert options("--engine", "literal", "--model", "big").engine.model == "big"
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "approve"),
+    [
+        (("--sandbox",), {}, "never"),
+        (("--sandbox",), {"approve": "ask"}, "never"),
+        (("--sandbox", "--approve", "ask"), {}, "ask"),
+        (("--sandbox", "--tools", "servers.json"), {}, None),
+        (("--sandbox",), {"tools": "servers.json"}, None),
+        (("--sandbox", "--tools", "servers.json", "--approve", "never"), {}, "never"),
+        ((), {}, None),
+    ],
+)
+def test_a_sandbox_asks_nothing_unless_tools_act_outside_of_it(
+    words: tuple[str, ...], settings: dict[str, Any], approve: str | None
+) -> None:
+    assert options(*words, **settings).approve == approve

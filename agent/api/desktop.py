@@ -100,7 +100,7 @@ class AsyncDesktop:
         return await self._run(instruction, None)
 
     async def repeat(self, name: str, /, **values: str) -> Result:
-        """Do a recipe again with these values of its parameters. Raises UsageError: there is none, or it is wrong."""
+        """Do a recipe again with these values of its parameters. Raises UsageError for a missing or wrong recipe."""
         recipe = load_recipe(name)
         instruction, goal = recipe.with_values(values)
         return await self._run(instruction, [goal], recipe.secrets(values))

@@ -52,7 +52,7 @@ class Desktop:
         return self._wait(self._desktop.do(instruction))
 
     def repeat(self, name: str, /, **values: str) -> Result:
-        """Do a recipe again with these values of its parameters. Raises UsageError: there is none, or it is wrong."""
+        """Do a recipe again with these values of its parameters. Raises UsageError for a missing or wrong recipe."""
         return self._wait(self._desktop.repeat(name, **values))
 
     def look(self) -> Look:

@@ -80,7 +80,7 @@ async def of_lines() -> AsyncIterator[Job]:
 
 
 def _job(line: bytes) -> Job:
-    """Return the request of a line; `trouble` says why it is none."""
+    """Return the request of a line. `trouble` is what is wrong with the line, "" if nothing is."""
     identifier: Any = None
     try:
         request = json.loads(line)

@@ -105,7 +105,7 @@ class AnswersFile:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Return what a folder is an evaluation of. Raises UsageError: it is none."""
+    """Return what a folder evaluates. Raises UsageError if the folder is no evaluation."""
     run = read_json_object(folder / "eval.json")
     if not isinstance(run.get("benchmark"), str):
         raise UsageError(f"{folder} is not the folder of an evaluation.", "Name the one given to --out.")

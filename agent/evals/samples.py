@@ -116,7 +116,7 @@ def _picture(folder: Path, places: Sequence[str], row: Mapping[str, Any], name: 
 
 
 def _target(form: str, row: Mapping[str, Any], key: str, size: Size | None) -> tuple[Shape, tuple[float, ...]]:
-    """Return the target in pixels. Raises ValueError: it is none."""
+    """Return the target in pixels. Raises ValueError if the entry is no target."""
     numbers = tuple(map(float, row[key]))
     if not all(map(math.isfinite, numbers)):
         raise ValueError("the target's numbers must be finite")

@@ -72,7 +72,7 @@ def fetch(recipe: Recipe, mirror: str | None = None) -> Published:
 
 
 def address_of(recipe: Recipe, mirror: str | None = None, path: str = "") -> str:
-    """Return the address of a family's file. Raises UsageError if the mirror's is none."""
+    """Return the address of a family's file. Raises UsageError if the mirror's address is wrong."""
     return _filled(_address(mirror or usual_address()), recipe, path)
 
 

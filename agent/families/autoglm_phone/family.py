@@ -62,7 +62,7 @@ class AutoGlmPhone(TextFamily):
         return f"<think>{thought}</think><answer>{_as_call(named(calls[0]))}</answer>"
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
-        """Parse the decision in an answer. A tap with a message is one that the model wants to be confirmed."""
+        """Parse the decision in an answer. A message beside a tap means that the model wants approval."""
         read = super().parse(answer, sent)
         if not isinstance(read, Decision) or read.calls[0].name != "Tap" or not read.calls[0].arguments.get("message"):
             return read

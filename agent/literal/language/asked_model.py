@@ -46,7 +46,7 @@ class AskedModel:
     async def read(
         self, instruction: str, why_not: NotUnderstoodError, on_progress: OnProgress
     ) -> tuple[Reading, Usage]:
-        """Return the model's reading. Raises NotUnderstoodError: there is none; or `why_not`, if there must be none."""
+        """Return the model's reading. Raises NotUnderstoodError without a reading, or `why_not` if none is allowed."""
         if isinstance(why_not, FinalRefusalError):
             raise why_not
         check_final(instruction)
