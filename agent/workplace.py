@@ -167,6 +167,7 @@ class Workplace:
         run_settings = self.run_settings(instruction)
         # What cannot be read is said before a server or a desktop is started for it.
         options.settings.system_prompt(options.family or DEFAULT_FAMILY, options.system_prompt)
+        open_tools = self._open_tools()
         title = Redactor().instruction(instruction)
         with closing(Registered(f"starting-{os.getpid()}", title)):  # a server's start takes minutes
             if engine is None and (told := offer(instruction)):
@@ -183,7 +184,7 @@ class Workplace:
             zoom=options.zoom,
             calibrate=options.calibrate,
             tell=self._tell,
-            open_tools=self._open_tools(),
+            open_tools=open_tools,
             relief_steps=options.relief_steps,
             mask=recorder.redactor.text,
             policy=self.policy,

@@ -13,8 +13,9 @@ import psutil
 import pytest
 from stubs.display import PlainDisplay
 from stubs.endpoint import DONE, FakeEndpoint, say, texts
-from stubs.program import Program
+from stubs.program import Program, environ_without_display
 
+from agent.record.read import list_bundles
 from agent.run.loop.context import ToolFailedError
 from agent.tools import connections
 from agent.tools.connections import ServerTools, open_tools
@@ -166,6 +167,16 @@ async def _over(work: Callable[[ServerTools], Awaitable[None]], server: ToolServ
 
 _ARGUMENTS = {"name": "notes__add", "arguments": {"text": "milk"}}
 CALL = f"<thinking>\nI note it.\n</thinking>\n<tool_call>\n{json.dumps(_ARGUMENTS)}\n</tool_call>"
+
+
+@pytest.mark.e2e
+def test_a_file_that_is_missing_is_said_before_anything_is_started(tmp_path: Path) -> None:
+    words = ("--sandbox", "--engine", "literal", "--tools", str(tmp_path / "none.json"), "x")
+    with Program(tmp_path / "home", environ_without_display(), *words) as program:
+        assert program.wait() == 2
+        assert "cannot be read" in program.err
+        assert "starting" not in program.err
+        assert list_bundles(program.runs) == []
 
 
 @pytest.mark.e2e
