@@ -106,7 +106,7 @@ class PersonThere:
         self._post = post
 
     async def approve(self, action: "Action[DesktopPoint]", question: "Question") -> "Approval":
-        """See `Approver`."""
+        """Ask whether an action may be carried out."""
         with _asked(self._post, partial(ApprovalWanted, action, question)) as answer:
             decision: Approval = await asyncio.wrap_future(answer)
             return decision

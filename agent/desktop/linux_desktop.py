@@ -16,14 +16,13 @@ from agent.desktop.trees.switch import buses, session_bus
 
 
 class LinuxDesktop(ABC):
-    """See `Desktop`."""
+    """What the desktops of Linux share."""
 
     monitors: list[Region]
     _environ: Mapping[str, str]
 
     @abstractmethod
-    def open_windows(self) -> Windows | None:
-        """See `Desktop.open_windows`."""
+    def open_windows(self) -> Windows | None: ...
 
     @abstractmethod
     def _open_clipboard(self) -> Clipboard:
@@ -34,7 +33,6 @@ class LinuxDesktop(ABC):
         return ""
 
     def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
-        """See `Desktop.open_witness`."""
         from agent.desktop.changes.witness import LinuxWitness
 
         return LinuxWitness(environ, self.open_windows, ClipboardWatch(self._open_clipboard()), without)

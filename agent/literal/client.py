@@ -26,7 +26,7 @@ _ENDPOINT = Endpoint("literal", "", "mai-agent-literal", "literal", Limits(max_p
 
 
 class LiteralClient:
-    """See `ModelClient`. Raises EnvironmentLacksError if tesseract's data is missing.
+    """The built-in engine as a client of a model. Raises EnvironmentLacksError if tesseract's data is missing.
 
     Args:
         goals: what to do, whatever the instruction says; None to read the instruction.
@@ -41,15 +41,15 @@ class LiteralClient:
 
     @property
     def endpoint(self) -> Endpoint:
-        """See `ModelClient.endpoint`."""
+        """The engine, as an endpoint of its own kind."""
         return _ENDPOINT
 
     async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:  # noqa: ARG002
-        """See `ModelClient.discover`."""
+        """Return the endpoint: there is nothing to ask."""
         return _ENDPOINT
 
     async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
-        """See `ModelClient.complete`."""
+        """Decide the next step."""
         began = time.monotonic()
         prompt = request.native.get("prompt")
         if not isinstance(prompt, PromptRequest):
@@ -63,7 +63,7 @@ class LiteralClient:
         return Completion(Answer(text, finish_reason="stop", usage=usage), took, took, len(request.images()))
 
     async def aclose(self) -> None:
-        """See `ModelClient.aclose`."""
+        """Close the client of the model, if there is one."""
         if self._model is not None:
             await self._model.aclose()
 

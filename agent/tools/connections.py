@@ -66,12 +66,12 @@ class ServerTools:
 
     @property
     def names(self) -> Sequence[str]:
-        """See `Tools`."""
+        """The names under which the model calls them."""
         return list(self._tools)
 
     @property
     def definitions(self) -> Sequence[dict[str, Any]]:
-        """See `Tools`."""
+        """The tools for the prompt."""
         return [
             {
                 "name": name,
@@ -82,7 +82,7 @@ class ServerTools:
         ]
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """See `Tools`."""
+        """Call a tool and return its result as text. Raises ToolFailedError."""
         connection, tool = self._tools[name]
         return await connection.call(tool.name, arguments)
 

@@ -125,17 +125,14 @@ class X11Bench(Bench):
     """On Xvfb."""
 
     def person_presses(self, *keys: str) -> None:
-        """See `Bench`."""
         names = {"escape": "Escape"}
         self._call("xdotool", "key", "+".join(names.get(one, one) for one in keys))
 
     def person_moves(self, x: int, y: int) -> None:
-        """See `Bench`."""
         self._call("xdotool", "mousemove", str(x), str(y))
 
     @contextmanager
     def person_copied(self, text: str) -> Iterator[Callable[[], str]]:
-        """See `Bench`."""
         command = ["xclip", "-selection", "clipboard"]
         subprocess.run(command, env=self.server.environ, input=text, text=True, check=True, timeout=20)
         yield lambda: self._call(*command, "-o")
@@ -158,7 +155,6 @@ class WlrootsBench(Bench):
         return WlrootsInput(socket_of(self.server.environ), Pointer((0, 0)))
 
     def person_presses(self, *keys: str) -> None:
-        """See `Bench`."""
         hand = self._input()
         presses = [Press("key", one) for one in keys]
         for press in presses:
@@ -167,7 +163,6 @@ class WlrootsBench(Bench):
         hand.close()
 
     def person_moves(self, x: int, y: int) -> None:
-        """See `Bench`."""
         hand = self._input()
         hand.move(x, y)
         hand.close()
@@ -227,16 +222,13 @@ class GnomeBench(Bench):
         return bool(self.events("motion"))
 
     def person_presses(self, *keys: str) -> None:
-        """See `Bench`."""
         self.person.presses(*keys)
 
     def person_moves(self, x: int, y: int) -> None:
-        """See `Bench`."""
         self.person.moves(x, y)
 
     @contextmanager
     def person_copied(self, text: str) -> Iterator[Callable[[], str]]:
-        """See `Bench`."""
         session = open_mutter(self.server.environ, None)
         clipboard = PortalClipboard(session)
         with clipboard.lent() as lent:

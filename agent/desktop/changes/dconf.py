@@ -27,11 +27,9 @@ class DconfStore:
         self.remark = ""
 
     def begin(self) -> None:
-        """See `Source.begin`."""
         self._before = self._read()
 
     def changes(self) -> list[Change]:
-        """See `Source.changes`."""
         now = self._read()
         if now == self._before:
             return []

@@ -19,7 +19,7 @@ Place = tuple[str, tuple[str, ...], str]  # file, groups from the outermost in, 
 
 
 class KdeStore:
-    """See `Source`."""
+    """KDE's settings."""
 
     remark = ""
 
@@ -29,11 +29,9 @@ class KdeStore:
         self._first: dict[tuple[str, tuple[str, ...]], dict[Place, Setting]] = {}  # written on first starts, by group
 
     def begin(self) -> None:
-        """See `Source.begin`."""
         self._before = dict(self._read({}))
 
     def changes(self) -> list[Change]:
-        """See `Source.changes`."""
         now = dict(self._read(self._before))
         old: dict[Place, Setting] = {}
         new: dict[Place, Setting] = {}

@@ -92,7 +92,6 @@ class LinuxWitness:
 
     @property
     def remarks(self) -> list[str]:
-        """See `Witness.remarks`."""
         waiting = (
             "" if self._home_ready.is_set() else "Your home is still being looked through: files are not told yet."
         )
@@ -100,7 +99,6 @@ class LinuxWitness:
         return [remark for remark in told if remark]
 
     def changes(self) -> list[Change]:
-        """See `Witness.changes`."""
         with self._asking:
             if not self._ready.wait(_READY_TIMEOUT):
                 return self._last
@@ -112,7 +110,6 @@ class LinuxWitness:
             return list(found)
 
     def settle(self, within: float) -> None:
-        """See `Witness.settle`."""
         until = time.monotonic() + within
         if not self._ready.wait(min(within, _READY_TIMEOUT)):
             return
@@ -124,7 +121,6 @@ class LinuxWitness:
                     last, since = mark, time.monotonic()
 
     def close(self) -> None:
-        """See `Witness.close`."""
         self._ended.set()
         if self._home_ready.is_set():
             with self._asking:

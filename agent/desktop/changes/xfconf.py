@@ -45,7 +45,6 @@ class XfconfStore:
         self.remark = ""
 
     def begin(self) -> None:
-        """See `Source.begin`."""
         try:
             self._before = self._ask()
         except BusError:

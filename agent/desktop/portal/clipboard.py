@@ -52,11 +52,9 @@ class PortalClipboard:
             threading.Thread(target=self._serve, name="clipboard", daemon=True).start()
 
     def kinds(self) -> list[str]:
-        """See `Clipboard.kinds`."""
         return list(self._kinds)
 
     def read(self, kind: str) -> bytes | None:
-        """See `Clipboard.read`."""
         if kind not in self._kinds:
             return None
         if self._ours:  # the request would come back to us

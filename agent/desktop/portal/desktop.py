@@ -99,7 +99,6 @@ class PortalDesktop(WaylandDesktop):
 
     @cached_property
     def text_entry(self) -> TextEntry:  # type: ignore[override]  # cached
-        """See `Desktop.text_entry`."""
         return PortalTextEntry(
             lambda: self._input,
             lambda: self._clipboard,
@@ -116,7 +115,6 @@ class PortalDesktop(WaylandDesktop):
         return self._clipboard
 
     def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
-        """See `Desktop.watch`."""
         remark = self._watch_key(stop_key)  # first: the user's answer to its dialog is no takeover
         self._watches.callback(SeatWatch(self._path, self._stop, takeover).close)
         if takeover is not None and idle.tells_idle(self._environ):
@@ -141,7 +139,6 @@ class PortalDesktop(WaylandDesktop):
         return key.remark
 
     def check_input(self) -> str:
-        """See `Desktop.check_input`."""
         return "a pointer and a keyboard that the desktop lent us"
 
     def _ended(self) -> None:

@@ -67,19 +67,15 @@ class LibeiWires:
         return left + point.x - self._stream.region.left, top + point.y - self._stream.region.top
 
     def move(self, x: float, y: float) -> None:
-        """See `Wires.move`."""
         self._do("pointer", lambda device: device.pointer_motion_absolute(x, y))
 
     def button(self, code: int, *, down: bool) -> None:
-        """See `Wires.button`."""
         self._do("button", lambda device: device.button(code, down))
 
     def key(self, code: int, *, down: bool) -> None:
-        """See `Wires.key`."""
         self._do("key", lambda device: device.keyboard_key(code, down))
 
     def wheel(self, axis: Axis, steps: int) -> None:
-        """See `Wires.wheel`."""
         turn = (0, steps * _STEP) if axis == "vertical" else (steps * _STEP, 0)
         self._do("wheel", lambda device: device.scroll_discrete(*turn))
 

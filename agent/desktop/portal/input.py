@@ -92,15 +92,12 @@ class PortalInput:
         return []
 
     def has_key(self, name: str) -> bool:
-        """See `Input.has_key`."""
         return bool(self._codes(name))
 
     def press(self, press: Press) -> None:
-        """See `Input.press`."""
         self._set(press, down=True)
 
     def release(self, presses: Sequence[Press]) -> None:
-        """See `Input.release`."""
         failed: Exception | None = None
         for press in presses:
             try:
@@ -111,7 +108,6 @@ class PortalInput:
             raise failed
 
     def scroll(self, dx: int, dy: int) -> None:
-        """See `Input.scroll`."""
         if dy:
             self._wires.wheel("vertical", dy)
         if dx:
@@ -142,11 +138,9 @@ class PortalInput:
                     self._wires.key(shift, down=False)
             time.sleep(_BETWEEN)
 
-    def set_busy(self, busy: bool) -> None:
-        """See `Input.set_busy`."""
+    def set_busy(self, busy: bool) -> None: ...
 
     def lost(self, error: Exception) -> Exception:
-        """See `Input.lost`."""
         try:
             self._stop.check()  # raises the reason if the session has ended
         except Exception as why:

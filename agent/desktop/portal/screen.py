@@ -265,7 +265,6 @@ class PortalScreen:
         return bool(looking.poll(0))
 
     def close(self) -> None:
-        """See `Screen.close`."""
         self._frames.close()
         self._connection.close()
 

@@ -50,7 +50,6 @@ class WaylandDesktop(LinuxDesktop):
 
     @cached_property
     def hand(self) -> Hand:
-        """See `Desktop.hand`."""
         return InputHand(self._stop, self._input, self.text_entry, self.applications)
 
     def _offers(self, *interfaces: str) -> bool:
@@ -63,9 +62,7 @@ class WaylandDesktop(LinuxDesktop):
         return self._offers(*(name for name, *_ in NOTIFIERS))
 
     def shows(self, environ: Mapping[str, str]) -> bool:
-        """See `Desktop.shows`."""
         return socket_of(environ) == self._path
 
     def close(self) -> None:
-        """See `Desktop.close`."""
         self._watches.close()

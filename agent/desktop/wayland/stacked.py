@@ -26,7 +26,7 @@ class StackedWindow:
 
 
 class StackedWindows(ABC):
-    """See `Windows`."""
+    """The windows of a compositor that tells all of them at once."""
 
     @abstractmethod
     def read(self) -> list[StackedWindow]:
@@ -37,36 +37,29 @@ class StackedWindows(ABC):
         """Return a number that increases with the order in which windows opened."""
 
     @abstractmethod
-    def pointer(self) -> tuple[int, int]:
-        """See `Windows.pointer`."""
+    def pointer(self) -> tuple[int, int]: ...
 
     @abstractmethod
     def bring(self, identifier: WindowId) -> bool:
         """Bring an existing window to the front. Return whether that worked."""
 
     @abstractmethod
-    def close(self) -> None:
-        """See `Windows.close`."""
+    def close(self) -> None: ...
 
     def windows(self) -> list[Window]:
-        """See `Windows.windows`."""
         return sorted((one.layer.window for one in self._listed()), key=lambda window: self.order(window.id))
 
     def window(self, identifier: WindowId) -> Window | None:
-        """See `Windows.window`."""
         found = self._find(identifier)
         return None if found is None else found.layer.window
 
     def active(self) -> Window | None:
-        """See `Windows.active`."""
         return next((one.layer.window for one in self._listed() if one.focused), None)
 
     def stacking(self) -> list[WindowId]:
-        """See `Windows.stacking`."""
         return [one.id for one in self._listed()]
 
     def at(self, x: int, y: int) -> Window | None:
-        """See `Windows.at`."""
         point = DesktopPoint(x, y)
         told = self.read()
         top = next((one for one in reversed(told) if one.visible and one.layer.outer.contains(point)), None)
@@ -75,12 +68,10 @@ class StackedWindows(ABC):
         return next((one.layer.window for one in told if one.id == top.owner), top.layer.window)
 
     def region(self, identifier: WindowId) -> Region | None:
-        """See `Windows.region`."""
         found = self._find(identifier)
         return None if found is None else found.layer.box
 
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
-        """See `Windows.visible`."""
         covered: list[Region] = []
         seen: list[Region] = []
         for layer in self.layers():
@@ -93,11 +84,9 @@ class StackedWindows(ABC):
         return seen
 
     def layers(self) -> list[Layer]:
-        """See `Windows.layers`."""
         return [one.layer for one in reversed(self.read()) if one.visible]
 
     def layers_at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
-        """See `Windows.layers_at`."""
         layers = self.layers()
 
         def top(point: DesktopPoint) -> WindowId | None:
@@ -106,17 +95,14 @@ class StackedWindows(ABC):
         return [top(DesktopPoint(*point)) for point in points]
 
     def is_ordinary(self, identifier: WindowId) -> bool:
-        """See `Windows.is_ordinary`."""
         found = self._find(identifier)
         return found is not None and found.visible and not found.layer.backdrop and not found.layer.kinds
 
     def kind(self, identifier: WindowId) -> WindowKind:
-        """See `Windows.kind`."""
         found = self._find(identifier)
         return "" if found is None else found.kind
 
     def activate(self, identifier: WindowId) -> bool:
-        """See `Windows.activate`."""
         return self._find(identifier) is not None and self.bring(identifier)
 
     def of_terminal(self, environ: Mapping[str, str]) -> Window | None:  # noqa: ARG002 -- the protocol's

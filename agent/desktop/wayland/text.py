@@ -52,7 +52,6 @@ class CheckedTextEntry(ABC):
         self._open_windows = open_windows
 
     def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
-        """See `TextEntry.enter`."""
         windows = Connection(self._open_windows)
         try:
             focus = FocusCheck(windows.get(), len(text), check_stop)

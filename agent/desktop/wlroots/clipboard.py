@@ -27,13 +27,11 @@ class WlrootsClipboard:
 
     @cached_property
     def lacks(self) -> str:
-        """See `Clipboard.lacks`."""
         with suppress(EnvironmentLacksError), closing(Connection(self._path)) as connection:
             return "" if any(map(connection.has, _MANAGERS)) else "this desktop tells no program what it holds."
         return ""
 
     def kinds(self) -> list[str]:
-        """See `Clipboard.kinds`."""
         try:
             connection, selection = self._connected()
             connection.roundtrip()
@@ -43,7 +41,6 @@ class WlrootsClipboard:
         return selection.kinds()
 
     def read(self, kind: str) -> bytes | None:
-        """See `Clipboard.read`."""
         return self._connected()[1].read(kind) if kind in self.kinds() else None
 
     def give(self, kinds: Mapping[str, bytes]) -> None:

@@ -60,7 +60,6 @@ class WlrootsDesktop(WaylandDesktop):
 
     @cached_property
     def text_entry(self) -> TextEntry:  # type: ignore[override]  # cached
-        """See `Desktop.text_entry`."""
         return WlrootsTextEntry(lambda: self._input, self.open_windows)
 
     @override
@@ -78,7 +77,6 @@ class WlrootsDesktop(WaylandDesktop):
         return WlrootsClipboard(self._path)
 
     def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
-        """See `Desktop.watch`."""
         parse_chord(stop_key)
         self._watches.callback(SeatWatch(self._path, self._stop, takeover).close)
         if not self.abilities.stop_key:
@@ -88,6 +86,5 @@ class WlrootsDesktop(WaylandDesktop):
         return key.remark
 
     def check_input(self) -> str:
-        """See `Desktop.check_input`."""
         with closing(WlrootsInput(self._path, self._pointer)):
             return "a pointer and a keyboard of our own"

@@ -98,11 +98,9 @@ class WlrootsInput:
         return []
 
     def has_key(self, name: str) -> bool:
-        """See `Input.has_key`."""
         return is_key(name)
 
     def press(self, press: Press) -> None:
-        """See `Input.press`."""
         if press.kind == "button":
             self._notes.press(press)
             self._releaser = self._releaser or _Releaser(self._path, self._notes.path)
@@ -117,7 +115,6 @@ class WlrootsInput:
         self._connection.roundtrip()
 
     def release(self, presses: Sequence[Press]) -> None:
-        """See `Input.release`."""
         for press in presses:
             if press.kind == "button":
                 self._point(_BUTTON, "uu", _BUTTONS[press.name], 0)
@@ -163,15 +160,12 @@ class WlrootsInput:
                 self._connection.roundtrip()
                 time.sleep(_BETWEEN)
 
-    def set_busy(self, busy: bool) -> None:
-        """See `Input.set_busy`."""
+    def set_busy(self, busy: bool) -> None: ...
 
     def lost(self, error: Exception) -> Exception:
-        """See `Input.lost`."""
         return EnvironmentLacksError(f"This desktop takes no more input ({error}).", "Is the session still running?")
 
     def close(self) -> None:
-        """See `Input.close`."""
         self._connection.close()
         if self._releaser is not None:
             self._releaser.close()

@@ -48,15 +48,12 @@ class ToplevelWindows:
             raise
 
     def windows(self) -> list[Window]:
-        """See `Windows.windows`."""
         return [_window(number, one) for number, one in self._read().items()]
 
     def window(self, identifier: WindowId) -> Window | None:
-        """See `Windows.window`."""
         return next((one for one in self.windows() if one.id == identifier), None)
 
     def active(self) -> Window | None:
-        """See `Windows.active`."""
         return next((_window(number, one) for number, one in self._read().items() if _ACTIVATED in one.states), None)
 
     def stacking(self) -> list[WindowId]:
@@ -89,7 +86,6 @@ class ToplevelWindows:
         return [None for _ in points]
 
     def is_ordinary(self, identifier: WindowId) -> bool:
-        """See `Windows.is_ordinary`."""
         return any(one == identifier and _MINIMIZED not in told.states for one, told in self._read().items())
 
     def kind(self, identifier: WindowId) -> WindowKind:
@@ -101,7 +97,6 @@ class ToplevelWindows:
         return self._pointer.at
 
     def activate(self, identifier: WindowId) -> bool:
-        """See `Windows.activate`."""
         number = next((one for one in self._read() if one == identifier), None)
         if number is None:
             return False
@@ -114,7 +109,6 @@ class ToplevelWindows:
         return None
 
     def close(self) -> None:
-        """See `Windows.close`."""
         self._connection.close()
 
     def _read(self) -> dict[int, _Toplevel]:
