@@ -34,9 +34,10 @@ ELSEWHERE = {
     "do": "recipes:do_main",
     "show": "runs:show_main",
     "undo": "runs:undo_main",
-    "fit": "families:fit_main",
-    "parse": "exchanges:parse_main",
-    "prompt": "exchanges:prompt_main",
+    **{name: f"models.{name}" for name in ("act", "calibrate", "eval", "families", "prompts")},
+    "fit": "models.families:fit_main",
+    "parse": "models.exchanges:parse_main",
+    "prompt": "models.exchanges:prompt_main",
 }
 
 

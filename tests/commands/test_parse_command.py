@@ -8,7 +8,7 @@ from commandline import CommandLine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.commands.exchanges import parse_line
+from agent.commands.models.exchanges import parse_line
 from agent.families.registry import get_family
 from foundation.errors import ExitStatus
 

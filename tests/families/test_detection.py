@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from stubs.endpoint import FakeEndpoint
 
-from agent.commands.families import main
+from agent.commands.models.families import main
 from agent.families.registry import detect_family, detect_folder, family_names, get_family
 from agent.model.asking import Patience
 from agent.model.endpoint import Endpoint

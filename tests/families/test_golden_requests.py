@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent.commands.exchanges import read_request
+from agent.commands.models.exchanges import read_request
 from agent.families.registry import family_names, get_family
 from agent.model.request import to_openai
 from foundation.families import family_folder

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from samples import samples_of
 
-from agent.commands.exchanges import prompt_main as main
+from agent.commands.models.exchanges import prompt_main as main
 from agent.core.actions import Absent
 from agent.core.geometry import Size
 from agent.families.base import Call, Decision, PastStep, PromptRequest

@@ -15,7 +15,7 @@ from stubs.desk import Desk
 from stubs.endpoint import Behaviour, FakeEndpoint, events, pictures, say, texts
 
 import agent.families
-from agent.commands.exchanges import parse_line
+from agent.commands.models.exchanges import parse_line
 from agent.core.actions import Click, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.events.run_events import Decided, RunFinished, StepFinished

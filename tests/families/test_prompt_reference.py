@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.commands.exchanges import read_request
+from agent.commands.models.exchanges import read_request
 from agent.families.registry import get_family
 from agent.model.request import Message, TextPart, to_openai
 

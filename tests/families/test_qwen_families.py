@@ -11,7 +11,7 @@ from stubs.endpoint import FakeEndpoint, pictures, say
 from stubs.endpoint import texts as texts_of
 from test_conformance import calls_of
 
-from agent.commands.exchanges import read_request
+from agent.commands.models.exchanges import read_request
 from agent.core.actions import CallTool, Click, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Size
 from agent.events.run_events import RunFinished

@@ -1,0 +1,1 @@
+"""The commands about models: asking one, reading its answers, measuring it."""
