@@ -34,7 +34,7 @@ def open_desktop(
     environ: Mapping[str, str] | None = None,
     kind: DesktopKind = "auto",
 ) -> Desktop:
-    """Open the desktop that this process's own environment names. See `OpenDesktop` for the arguments."""
+    """Open the desktop that this process's own environment names. `OpenDesktop` describes the arguments."""
     session = os.environ if environ is None else environ
     match _chosen(os.environ, kind, session):
         case "wlroots":

@@ -16,7 +16,7 @@ from agent.desktop.trees.switch import buses, session_bus
 
 
 class LinuxDesktop(ABC):
-    """What the desktops of Linux share."""
+    """The base of every desktop on Linux."""
 
     monitors: list[Region]
     _environ: Mapping[str, str]
@@ -38,7 +38,7 @@ class LinuxDesktop(ABC):
         return LinuxWitness(environ, self.open_windows, ClipboardWatch(self._open_clipboard()), without)
 
     def open_elements(self) -> Elements | None:
-        """See `Desktop.open_elements`. Without windows, elements are unknown too."""
+        """Without windows, elements are unknown too."""
         windows = self.open_windows()
         if windows is None:
             return None

@@ -18,7 +18,7 @@ _LARGEST = 8_000_000
 
 
 class DconfStore:
-    """See `Source`. A setting whose value equals its default counts as not set."""
+    """A `Source`. A setting whose value equals its default counts as not set."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._file = places.config_home(environ) / "dconf" / "user"

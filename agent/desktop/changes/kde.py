@@ -19,7 +19,7 @@ Place = tuple[str, tuple[str, ...], str]  # file, groups from the outermost in, 
 
 
 class KdeStore:
-    """KDE's settings."""
+    """A `Source` of KDE's settings."""
 
     remark = ""
 

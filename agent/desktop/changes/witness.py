@@ -61,7 +61,7 @@ class Source(Protocol):
 
 
 class LinuxWitness:
-    """See `Witness`. May be called from any thread.
+    """The `Witness` of Linux desktops. May be called from any thread.
 
     Args:
         environ: environment of the run's applications, which determines the bus and the home.

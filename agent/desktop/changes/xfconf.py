@@ -26,7 +26,7 @@ _Key = tuple[str, str]  # channel and property
 
 
 class XfconfStore:
-    """See `Source`.
+    """A `Source` of XFCE's settings.
 
     Args:
         environ: environment of the run's applications.
@@ -52,7 +52,7 @@ class XfconfStore:
             self._before, self._without_daemon, self._was_hung = self._read(), True, True
 
     def changes(self) -> list[Change]:
-        """See `Source.changes`. Returns the last known changes if the daemon does not answer."""
+        """Returns the last known changes if the daemon does not answer."""
         try:
             now = self._ask()
         except BusError:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MssScreen:
-    """One monitor of this machine's desktop. See `OpenDesktop` for arguments and errors."""
+    """One monitor of this machine's desktop. `OpenDesktop` describes arguments and errors."""
 
     def __init__(self, monitor: int | None = None) -> None:
         keep_freed_memory()

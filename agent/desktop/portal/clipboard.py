@@ -30,7 +30,7 @@ _MOST = 64_000_000
 
 
 class PortalClipboard:
-    """See `Clipboard`. May be used from any thread.
+    """The `Clipboard` of a session. May be used from any thread.
 
     Args:
         session: the session with the clipboard.

@@ -42,7 +42,7 @@ _NO_CLIPBOARD = "The desktop does not share its clipboard: only text that the ke
 
 
 class PortalDesktop(WaylandDesktop):
-    """See `Desktop`, and for its arguments and errors `OpenDesktop`.
+    """A desktop behind a session. `OpenDesktop` describes arguments and errors.
 
     Args:
         open_session: opens the session, with or without asking the user.

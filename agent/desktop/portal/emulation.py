@@ -40,7 +40,7 @@ def open_libei(session: Session) -> "LibeiWires | None":
 
 
 class LibeiWires:
-    """See `Wires`. Raises BusError: the desktop offers no input devices, or has removed them.
+    """`Wires` through libei. Raises BusError: the desktop offers no input devices, or has removed them.
 
     Args:
         ei: the library.

@@ -42,7 +42,7 @@ class Wires(Protocol):
 
 
 class PortalInput:
-    """See `Input`.
+    """Mouse and keyboard of a session.
 
     Args:
         wires: transport for the events.
@@ -74,11 +74,11 @@ class PortalInput:
         self._has_pointer, self._has_keyboard = seat.pointer, seat.keyboard
 
     def position(self) -> tuple[int, int]:
-        """See `Input.position`. Returns where we moved it last."""
+        """Returns where we moved it last."""
         return self._at.at
 
     def move(self, x: int, y: int) -> None:
-        """See `Input.move`. Moves to the middle of that unit."""
+        """Moves to the middle of that unit."""
         if not self._has_pointer:
             # The first motion creates a pointer, which is in no window before it moves again.
             self._has_pointer = True
@@ -88,7 +88,7 @@ class PortalInput:
         self._at.at = x, y
 
     def held(self) -> list[str]:
-        """See `Input.held`. Not known here."""
+        """Not known here."""
         return []
 
     def has_key(self, name: str) -> bool:
@@ -148,7 +148,7 @@ class PortalInput:
         return EnvironmentLacksError(f"This desktop takes no more input ({error}).", "Is the session still running?")
 
     def close(self) -> None:
-        """See `Input.close`. The session stays open."""
+        """The session stays open."""
         self._close()
 
     def _set(self, press: Press, *, down: bool) -> None:

@@ -214,7 +214,7 @@ def _wait_for(there: Callable[[], bool]) -> None:
 
 
 class PortalScreen:
-    """See `Screen`. May be opened on one thread and used on another.
+    """The shared monitor. May be opened on one thread and used on another.
 
     `viewport` is the only place that relates pixels of frames to desktop units; input uses it too.
 

@@ -40,7 +40,7 @@ class Layer:
 
 
 class Windows(Protocol):
-    """A connection to the windows, used from one thread.
+    """A connection to the windows, used from one thread. Methods with a body are for desktops that tell no more.
 
     Every method but `close` raises EnvironmentLacksError if the connection was lost.
     """
@@ -50,6 +50,7 @@ class Windows(Protocol):
 
     def window(self, identifier: WindowId) -> Window | None:
         """Return a window; None if it is gone."""
+        return next((one for one in self.windows() if one.id == identifier), None)
 
     def active(self) -> Window | None:
         """Return the window that has the focus."""
@@ -57,20 +58,24 @@ class Windows(Protocol):
     def stacking(self) -> list[WindowId]:
         """Return all top-level windows in stacking order, the lowest first."""
 
-    def at(self, x: int, y: int) -> Window | None:
+    def at(self, x: int, y: int) -> Window | None:  # noqa: ARG002
         """Return the topmost window at a point of the desktop; for a menu or other helper, its owner."""
+        return None
 
-    def region(self, identifier: WindowId) -> Region | None:
+    def region(self, identifier: WindowId) -> Region | None:  # noqa: ARG002
         """Return a window's region without its frame; None if the window is gone."""
+        return None
 
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
         """Return the parts of these windows that nothing covers. Called often, always for the same windows."""
 
     def layers(self) -> list[Layer]:
         """Return the visible layers, the topmost first."""
+        return []
 
     def layers_at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
         """Return, for each point, the window whose layer gets a click there; None if there is none."""
+        return [None for _ in points]
 
     def is_ordinary(self, identifier: WindowId) -> bool:
         """Whether a window is shown, and neither a panel nor the desktop itself."""
@@ -84,8 +89,9 @@ class Windows(Protocol):
     def activate(self, identifier: WindowId) -> bool:
         """Bring a window to the front; False if it is gone."""
 
-    def of_terminal(self, environ: Mapping[str, str]) -> Window | None:
+    def of_terminal(self, environ: Mapping[str, str]) -> Window | None:  # noqa: ARG002
         """Return the terminal window that the environment names (as in WINDOWID); None if it names none."""
+        return None
 
     def close(self) -> None:
         """Close the connection; never raises."""

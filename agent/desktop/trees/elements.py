@@ -1,4 +1,4 @@
-"""The elements of a desktop, read from its accessibility trees. See `agent.desktop.protocol.elements.Elements`.
+"""The elements of a desktop, read from its accessibility trees.
 
 Which window is on top comes from the windows, never from a tree: a window's nodes claim to be showing even if another
 window covers them.

@@ -30,7 +30,7 @@ class Pointer:
 
 
 class WaylandDesktop(LinuxDesktop):
-    """See `Desktop`, and for the arguments `OpenDesktop`."""
+    """The base of every desktop on Wayland."""
 
     home: DesktopPoint
     text_entry: TextEntry

@@ -1,11 +1,11 @@
 """Window queries for compositors that describe all windows at once, answered from positions and stacking order."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.core.geometry import DesktopPoint, Region, without
-from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind
+from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind, Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class StackedWindow:
         return self.layer.window.id
 
 
-class StackedWindows(ABC):
+class StackedWindows(Windows):
     """The windows of a compositor that tells all of them at once."""
 
     @abstractmethod
@@ -37,21 +37,11 @@ class StackedWindows(ABC):
         """Return a number that increases with the order in which windows opened."""
 
     @abstractmethod
-    def pointer(self) -> tuple[int, int]: ...
-
-    @abstractmethod
     def bring(self, identifier: WindowId) -> bool:
         """Bring an existing window to the front. Return whether that worked."""
 
-    @abstractmethod
-    def close(self) -> None: ...
-
     def windows(self) -> list[Window]:
         return sorted((one.layer.window for one in self._listed()), key=lambda window: self.order(window.id))
-
-    def window(self, identifier: WindowId) -> Window | None:
-        found = self._find(identifier)
-        return None if found is None else found.layer.window
 
     def active(self) -> Window | None:
         return next((one.layer.window for one in self._listed() if one.focused), None)
@@ -104,10 +94,6 @@ class StackedWindows(ABC):
 
     def activate(self, identifier: WindowId) -> bool:
         return self._find(identifier) is not None and self.bring(identifier)
-
-    def of_terminal(self, environ: Mapping[str, str]) -> Window | None:  # noqa: ARG002 -- the protocol's
-        """See `Windows.of_terminal`. Wayland does not report this."""
-        return None
 
     def _listed(self) -> list[StackedWindow]:
         return [one for one in self.read() if not one.layer.helper]

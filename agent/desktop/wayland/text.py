@@ -42,7 +42,7 @@ class FocusCheck:
 
 
 class CheckedTextEntry(ABC):
-    """See `TextEntry`. If another window takes the focus, stop and report how much was typed.
+    """Text entry that stops when another window takes the focus, and reports how much was typed.
 
     Args:
         open_windows: opens a connection to the windows, if they are known.

@@ -14,7 +14,7 @@ _MANAGERS = ("ext_data_control_manager_v1", "zwlr_data_control_manager_v1")
 
 
 class WlrootsClipboard:
-    """See `Clipboard`. Uses its own connection, opened on first use, from one thread at a time.
+    """A `Clipboard`. Uses its own connection, opened on first use, from one thread at a time.
 
     Args:
         path: the compositor's socket.

@@ -37,7 +37,7 @@ def missing_on(path: str) -> list[str]:
 
 
 class WlrootsDesktop(WaylandDesktop):
-    """See `Desktop`, and for its arguments and errors `OpenDesktop`."""
+    """A desktop with wlroots' protocols. `OpenDesktop` describes arguments and errors."""
 
     def __init__(self, stop: StopSwitch, monitor: int | None = None, environ: Mapping[str, str] | None = None) -> None:
         super().__init__(stop, environ)

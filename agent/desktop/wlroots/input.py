@@ -43,7 +43,7 @@ _ENVIRONMENT = ("HOME", "PATH", "PYTHONHOME", "LD_LIBRARY_PATH")
 
 
 class WlrootsInput:
-    """See `Input`.
+    """Mouse and keyboard of our own.
 
     Args:
         path: the compositor's socket.
@@ -81,11 +81,11 @@ class WlrootsInput:
             raise
 
     def position(self) -> tuple[int, int]:
-        """See `Input.position`. Returns where we moved it last."""
+        """Returns where we moved it last."""
         return self._at.at
 
     def move(self, x: int, y: int) -> None:
-        """See `Input.move`. Moves to the middle of that unit, because positions between two units are rounded."""
+        """Moves to the middle of that unit, because positions between two units are rounded."""
         box = self._around
         place = 2 * (x - box.left) + 1, 2 * (y - box.top) + 1
         inside = max(0, min(place[0], 2 * box.width)), max(0, min(place[1], 2 * box.height))
@@ -94,7 +94,7 @@ class WlrootsInput:
         self._at.at = x, y
 
     def held(self) -> list[str]:
-        """See `Input.held`. Not known here."""
+        """Not known here."""
         return []
 
     def has_key(self, name: str) -> bool:
@@ -127,7 +127,7 @@ class WlrootsInput:
         self._notes.release(presses)
 
     def scroll(self, dx: int, dy: int) -> None:
-        """See `Input.scroll`. Call it with one step at a time: sway 1.7 delivers several steps at once as one."""
+        """Call it with one step at a time: sway 1.7 delivers several steps at once as one."""
         for axis, steps in ((_VERTICAL, dy), (_HORIZONTAL, dx)):
             if steps:
                 self._connection.request(self._pointer, _AXIS_SOURCE, "u", _WHEEL)

@@ -4,11 +4,10 @@ Compositors other than sway report at most this; they do not report window posit
 """
 
 import struct
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.core.geometry import Region
-from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind
+from agent.desktop.protocol.windows import Window, WindowId, WindowKind, Windows
 from agent.desktop.wayland.desktop import Pointer
 from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.errors import EnvironmentLacksError
@@ -26,8 +25,8 @@ class _Toplevel:
     parent: int = 0
 
 
-class ToplevelWindows:
-    """See `Windows`. Methods that need window positions return nothing or raise EnvironmentLacksError.
+class ToplevelWindows(Windows):
+    """Windows without positions.
 
     Args:
         path: the compositor's socket.
@@ -50,50 +49,29 @@ class ToplevelWindows:
     def windows(self) -> list[Window]:
         return [_window(number, one) for number, one in self._read().items()]
 
-    def window(self, identifier: WindowId) -> Window | None:
-        return next((one for one in self.windows() if one.id == identifier), None)
-
     def active(self) -> Window | None:
         return next((_window(number, one) for number, one in self._read().items() if _ACTIVATED in one.states), None)
 
     def stacking(self) -> list[WindowId]:
-        """See `Windows.stacking`. The order is that of their last focus since this connection was opened."""
+        """Sort by the last focus since this connection was opened."""
         known = self._read()
         return sorted(known, key=lambda number: self._used.index(number) if number in self._used else -1)
 
-    def at(self, x: int, y: int) -> Window | None:  # noqa: ARG002 -- the protocol's
-        """See `Windows.at`. Not reported."""
-        return None
-
-    def region(self, identifier: WindowId) -> Region | None:  # noqa: ARG002 -- the protocol's
-        """See `Windows.region`. Not reported."""
-        return None
-
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
-        """See `Windows.visible`. Positions are not reported, and a window to hide must not count as invisible, so this
-        raises.
-        """
+        """Raise EnvironmentLacksError: a window to hide must not count as invisible."""
         if identifiers:
             raise EnvironmentLacksError("This desktop does not tell where a window is, so none can be hidden.")
         return []
-
-    def layers(self) -> list[Layer]:
-        """See `Windows.layers`. Not reported."""
-        return []
-
-    def layers_at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
-        """See `Windows.layers_at`. Not reported."""
-        return [None for _ in points]
 
     def is_ordinary(self, identifier: WindowId) -> bool:
         return any(one == identifier and _MINIMIZED not in told.states for one, told in self._read().items())
 
     def kind(self, identifier: WindowId) -> WindowKind:
-        """See `Windows.kind`. A window with a parent counts as a dialog."""
+        """A window with a parent counts as a dialog."""
         return "dialog" if any(one == identifier and told.parent for one, told in self._read().items()) else ""
 
     def pointer(self) -> tuple[int, int]:
-        """See `Windows.pointer`. Returns where we moved it last, because the real position is not reported."""
+        """Returns where we moved it last, because the real position is not reported."""
         return self._pointer.at
 
     def activate(self, identifier: WindowId) -> bool:
@@ -103,10 +81,6 @@ class ToplevelWindows:
         self._connection.request(number, _ACTIVATE, "o", self._seat)
         self._connection.roundtrip()
         return True
-
-    def of_terminal(self, environ: Mapping[str, str]) -> Window | None:  # noqa: ARG002 -- the protocol's
-        """See `Windows.of_terminal`. Wayland does not report this."""
-        return None
 
     def close(self) -> None:
         self._connection.close()
