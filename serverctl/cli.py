@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from foundation.command_line import run_command, say_error
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import close_output, put_text
-from serverctl.commands import COMMANDS
+from serverctl.commands import COMMANDS, MODULES
 
 _HELP = """usage: mai-server COMMAND ...
 
@@ -48,7 +48,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return say_error("mai-server", UsageError(f"There is no command {name!r}.", hint))
     # Arguments after "--" are for vLLM, even --json.
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return run_command("mai-server", f"serverctl.commands.{name}", arguments, "--json" in own)
+    return run_command("mai-server", MODULES[name], arguments, "--json" in own)
+
+
+def completion_main(arguments: list[str]) -> int:
+    """Print what shells complete, or the man page."""
+    from foundation import shells
+
+    about = "Starts, watches, repairs and explains the local vLLM that mai-agent uses."
+    return shells.completion_main("mai-server", about, COMMANDS, MODULES, arguments)
 
 
 def _about(word: str) -> int:

@@ -1,6 +1,6 @@
-"""One module a subcommand of `mai-server`; each has `main(arguments) -> exit status`."""
+"""The subcommands of `mai-server`: functions from arguments to an exit status."""
 
-#: Subcommands, which are modules here, and what they do in a few words.
+#: Subcommands, and what they do in a few words.
 COMMANDS = {
     "plan": "what would be started on this machine (or another), and why",
     "install": "make an environment with the right vLLM for this machine",
@@ -19,4 +19,19 @@ COMMANDS = {
     "export": "systemd unit, compose file, Kubernetes manifest, script, notebook, Prometheus files",
     "completion": "print what completes commands in a shell, or the man page",
     "batch": "many screenshots and instructions from a file, answers into a file",
+}
+
+#: The modules of each room; a command is the `main` of the module with its name.
+_ROOMS = {
+    "plans": ("plan", "export", "capabilities"),
+    "machine": ("install", "models", "doctor"),
+    "servers": ("up", "status", "check", "logs", "down", "diagnose"),
+    "load": ("bench", "tune", "batch"),
+}
+
+#: Where each subcommand is, as `run_command` takes it.
+MODULES = {
+    **{name: f"serverctl.commands.{room}.{name}" for room, names in _ROOMS.items() for name in names},
+    "watch": "serverctl.commands.servers.status:watch_main",
+    "completion": "serverctl.cli:completion_main",
 }

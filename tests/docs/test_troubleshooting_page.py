@@ -10,7 +10,7 @@ import pytest
 
 from agent.options import RunOptions
 from foundation.command_line import Parser
-from serverctl.commands.comparison import machine_of
+from serverctl.commands.plans.comparison import machine_of
 from serverctl.plan.settings import parse_assignments
 from serverctl.planning import load_presets
 

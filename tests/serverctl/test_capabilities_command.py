@@ -10,7 +10,7 @@ import pytest
 from stubs.wheels import torch_wheel, vllm_wheel
 
 from foundation.errors import EnvironmentLacksError, UsageError
-from serverctl.commands.capabilities import main
+from serverctl.commands.plans.capabilities import main
 from serverctl.vllm.capabilities import installed
 from serverctl.vllm.releases import drift
 
@@ -102,7 +102,7 @@ def test_differences_are_told_by_name_and_an_option_that_became_another_name_did
 def test_releases_that_plans_know_are_compared_without_any_vllm_and_others_say_what_they_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("serverctl.commands.capabilities.find_environment", lambda *_: None)
+    monkeypatch.setattr("serverctl.commands.plans.capabilities.find_environment", lambda *_: None)
     (tmp_path / "config.toml").touch()
     monkeypatch.setenv("MAI_AGENT_CONFIG", str(tmp_path / "config.toml"))
     status, found = told(capsys, "--release", "0.33.0", "--against", "0.19.1")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from serverctl.cli import main as cli
-from serverctl.commands import export as command
+from serverctl.commands.plans import export as command
 from serverctl.export.common import Source
 from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import Hardware

@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from agent.api.decision import Asker, Seen, decision_json, decision_lines, read_image
-from agent.commands.models.act_many import answer_all, of_images, of_lines
 from agent.commands.arguments import add_options
+from agent.commands.models.act_many import answer_all, of_images, of_lines
 from agent.console.terminal import say, terminal_ask
 from agent.families.base import Decision
 from agent.model.asking import Patience

@@ -15,7 +15,7 @@ from stubs.exports import exported, files, options_for, read_words, run_plan, se
 
 from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.cli import main as cli
-from serverctl.commands import export as command
+from serverctl.commands.plans import export as command
 from serverctl.export import systemd
 from serverctl.plan.goal import Plan
 from serverctl.vllm.capabilities import snapshot
@@ -187,7 +187,7 @@ def test_examples_of_the_help_work(capsys: pytest.CaptureFixture[str], tmp_path:
 
 def test_importing_the_command_loads_nothing_heavy() -> None:
     heavy = "[m for m in ('yaml', 'PIL', 'rich', 'numpy') if m in sys.modules]"
-    program = f"import sys; import serverctl.commands.export; print({heavy})"
+    program = f"import sys; import serverctl.commands.plans.export; print({heavy})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"
 

@@ -9,7 +9,7 @@ import yaml
 from stubs.exports import exported, here, source_for
 
 from foundation.errors import UsageError
-from serverctl.commands import export as command
+from serverctl.commands.plans import export as command
 from serverctl.export import containers
 from serverctl.export.common import PINS
 from serverctl.plan.goal import Goal

@@ -9,7 +9,7 @@ import pytest
 from stubs.exports import exported, files, options_for, run_plan, shell_words
 
 from foundation.errors import UsageError
-from serverctl.commands import export as command
+from serverctl.commands.plans import export as command
 
 # Environments.
 

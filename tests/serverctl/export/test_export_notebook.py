@@ -14,7 +14,7 @@ import pytest
 from test_export_script import free_port, put_stand_in
 
 from foundation.errors import UsageError
-from serverctl.commands.export import main
+from serverctl.commands.plans.export import main
 from serverctl.hardware.catalogue import imagine
 from serverctl.vllm.capabilities import snapshot
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from serverctl.commands.export import main
+from serverctl.commands.plans.export import main
 
 pytestmark = pytest.mark.slow
 

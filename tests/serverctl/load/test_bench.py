@@ -24,7 +24,7 @@ from rich.console import Console
 from stubs.token_server import KEY, MODEL, Die, Hang, Refuse, Say, TokenServer, Traits, images, texts
 
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
-from serverctl.commands import bench as command
+from serverctl.commands.load import bench as command
 from serverctl.load.bench.compare import Comparison
 from serverctl.load.bench.measure import Progress, measure
 from serverctl.load.bench.render import print_comparison, print_report

@@ -9,7 +9,7 @@ from PIL import Image
 from stubs.token_server import KEY, TokenServer, images
 
 from foundation.errors import ExitStatus, UsageError
-from serverctl.commands import bench as command
+from serverctl.commands.load import bench as command
 from serverctl.load.bench.compare import Comparison
 from serverctl.load.bench.replay import Replay, read_run
 from serverctl.load.bench.report import Measurement, Report, Sample, ServerSide

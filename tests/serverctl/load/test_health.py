@@ -201,7 +201,7 @@ def test_the_terminal_application_is_told_cards_and_what_to_do_first(server: Any
 
 
 def test_status_shows_each_number_with_its_target_and_as_json(server: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    from serverctl.commands.status import main
+    from serverctl.commands.servers.status import main
 
     server.text = re.sub(r"^(vllm:num_requests_waiting\{.*\}) .*$", r"\1 2", RECORDED, flags=re.MULTILINE)
     assert main(["--name", "default"]) == 0

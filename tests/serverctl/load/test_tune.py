@@ -16,7 +16,7 @@ import pytest
 
 from foundation.errors import MaiError
 from serverctl import tuning
-from serverctl.commands import tune
+from serverctl.commands.load import tune
 from serverctl.load.bench.report import Measurement, Report, Sample, ServerSide
 from serverctl.load.bench.stats import compare_pairs
 from serverctl.load.bench.workload import Setting, Workload

@@ -8,7 +8,7 @@ import huggingface_hub
 import pytest
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
-from serverctl.commands import models
+from serverctl.commands.machine import models
 from serverctl.process.state import State
 
 

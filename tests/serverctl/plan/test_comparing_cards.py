@@ -11,7 +11,7 @@ from planning import find_model, plan
 
 from foundation.configs import load_config
 from foundation.errors import UsageError
-from serverctl.commands.plan import main
+from serverctl.commands.plans.plan import main
 from serverctl.models.shape import read_shape
 from serverctl.plan.speed import bytes_a_token, speed_by_prompt, speed_of
 from serverctl.planning import speed_table

@@ -10,8 +10,8 @@ import pytest
 from planning import NEW, card, machine, plan
 
 from foundation.errors import EnvironmentLacksError, UsageError
-from serverctl.commands import up
-from serverctl.commands.plan import main
+from serverctl.commands.plans.plan import main
+from serverctl.commands.servers import up
 from serverctl.hardware.facts import GIB
 from serverctl.models.find import find_model
 from serverctl.plan.decide import make_plan

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from stubs.controlled import Machine
 
-from serverctl.commands.status import lines_of
+from serverctl.commands.servers.status import lines_of
 from serverctl.process import logs
 from serverctl.process.logs import MOST_BYTES, LogWriter, follow, log_files, tail
 from serverctl.process.state import Folder

@@ -7,7 +7,7 @@ from typing import Any
 from PIL import Image
 from stubs.token_server import TokenServer
 
-from serverctl.commands.batch import main
+from serverctl.commands.load.batch import main
 
 ROOT = Path(__file__).resolve().parents[4]
 

@@ -18,7 +18,7 @@ from batches import ROOT, answers, ask_for, ok_ids, picture, run, write
 from stubs.token_server import KEY, Hang, TokenServer, Traits
 
 from foundation.errors import ExitStatus
-from serverctl.commands.batch import main
+from serverctl.commands.load.batch import main
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ from PIL import Image
 from stubs.token_server import MODEL, Refuse, Say, TokenServer, Traits, images, texts
 
 from foundation.errors import ExitStatus, MaiError, UsageError
-from serverctl.commands import batch as command
-from serverctl.commands.batch import main
+from serverctl.commands.load import batch as command
+from serverctl.commands.load.batch import main
 from serverctl.load.batch import prepare
 from serverctl.load.batch.answers import Answer, AnswersFile
 from serverctl.load.batch.lines import index_requests
@@ -26,7 +26,8 @@ from serverctl.load.batch.lines import index_requests
 
 def test_help_loads_neither_a_validation_library_nor_anything_else_that_is_heavy() -> None:
     heavy = "[m for m in ('pydantic', 'openai', 'PIL', 'rich', 'numpy') if m in sys.modules]"
-    program = f"import sys; import serverctl.commands.batch as batch; batch._parser().format_help(); print({heavy})"
+    imports = "import sys; import serverctl.commands.load.batch as batch; batch._parser().format_help()"
+    program = f"{imports}; print({heavy})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"
 

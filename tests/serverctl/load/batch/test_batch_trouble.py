@@ -9,7 +9,7 @@ from batches import answers, ask_for, ok_ids, run, write
 from stubs.token_server import KEY, Die, Refuse, TokenServer, Traits, texts
 
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from serverctl.commands.batch import main
+from serverctl.commands.load.batch import main
 from serverctl.load.batch import progress
 
 

@@ -21,6 +21,13 @@ def main(arguments: list[str]) -> int:
     return show(make_parser("mai-server status").parse_args(arguments))
 
 
+def watch_main(arguments: list[str]) -> int:
+    """Show servers again every second until Ctrl-C: `status --watch` in one word."""
+    options = make_parser("mai-server watch").parse_args(arguments)
+    options.watch = True
+    return show(options)
+
+
 def make_parser(prog: str) -> Parser:
     """Return the parser of `status` and `watch`."""
     parser = Parser(

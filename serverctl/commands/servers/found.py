@@ -8,7 +8,7 @@ from foundation.errors import ExitStatus, MaiError, StoppedError
 from foundation.printing import put, put_json
 from serverctl.commands.options import own_settings, parse_screen
 from serverctl.commands.progress import StartProgress
-from serverctl.commands.status import to_json
+from serverctl.commands.servers.status import to_json
 from serverctl.plan.goal import Goal
 from serverctl.plan.user_flags import absorbed
 from serverctl.planning import load_presets

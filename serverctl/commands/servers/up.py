@@ -10,9 +10,9 @@ from foundation.command_line import Parser, duration, port_number
 from foundation.errors import ExitStatus, MaiError, StoppedError, UsageError
 from foundation.printing import ask_for, put, put_json, remark
 from foundation.processes import wait_gone
-from serverctl.commands.found import found, report, server_json
 from serverctl.commands.options import add_beside, add_goal, cards_here, processor_alone, resolve_options, split_flags
 from serverctl.commands.progress import InstallProgress, StartProgress
+from serverctl.commands.servers.found import found, report, server_json
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control

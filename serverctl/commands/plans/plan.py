@@ -8,7 +8,6 @@ from typing import Any
 from foundation.command_line import Parser, port_number
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import is_terminal, put, put_json, put_text
-from serverctl.commands.comparison import add_comparison, compare, print_rows, rows_json
 from serverctl.commands.options import (
     add_beside,
     add_goal,
@@ -19,6 +18,7 @@ from serverctl.commands.options import (
     settings_listing,
     split_flags,
 )
+from serverctl.commands.plans.comparison import add_comparison, compare, print_rows, rows_json
 from serverctl.hardware.facts import GIB
 from serverctl.plan.env import replica_env
 from serverctl.plan.goal import Plan

@@ -1,0 +1,1 @@
+"""Commands that send requests: measure, tune, answer files of requests."""

@@ -1,0 +1,1 @@
+"""Commands about plans: make, compare and export them; what a vLLM accepts."""

@@ -1,0 +1,1 @@
+"""Commands about running servers: start, watch, explain and stop them."""
