@@ -196,7 +196,7 @@ def _cannot_keep(blind: Sequence[Rule], situation: Situation) -> str:
     missing = situation.lost or situation.untold
     senses = missing - {"places"} if "windows" in missing else missing
     unknown = " and ".join(_TOLD[sense] for sense in sorted(senses))
-    since = "any more" if situation.lost else "on this desktop"
+    since = "now" if situation.lost else "on this desktop"
     names = [f"“{rule.name}”" for rule in blind[:3]]
     more = f" and {len(blind) - 3} more" if len(blind) > 3 else ""
     return f"it is not known {since} {unknown}, which needs your eyes (rules {', '.join(names)}{more})"

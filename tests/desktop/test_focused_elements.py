@@ -13,6 +13,7 @@ from agent.core.actions import TypeText
 from agent.core.geometry import Region
 from agent.desktop.guard.reach import Reach
 from agent.desktop.guard.surroundings import DesktopSurroundings
+from agent.desktop.protocol.elements import NoAnswerError
 from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.trees.elements import AtspiElements
 from agent.desktop.trees.roles import EDITABLE
@@ -133,7 +134,8 @@ def test_an_application_that_hangs_or_talks_nonsense_has_no_known_focus(bus: Acc
         application.broken[member] = ("s", ("nothing",))
     assert elements.focused() is None
     application.silent = True
-    assert elements.focused() is None
+    with pytest.raises(NoAnswerError):
+        elements.focused()
 
 
 def test_an_application_that_came_after_the_first_look_is_known(bus: AccessibilityBus) -> None:

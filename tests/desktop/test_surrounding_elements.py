@@ -8,7 +8,7 @@ from agent.core.actions import Click, Drag, Move, OpenApp, PressKeys, TypeText, 
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.desktop.guard.reach import MaskedElements, Reach
 from agent.desktop.guard.surroundings import DesktopSurroundings
-from agent.desktop.protocol.elements import FieldText
+from agent.desktop.protocol.elements import FieldText, NoAnswerError
 from agent.desktop.protocol.windows import Window
 from agent.safety.naming import aim_of, named
 from agent.safety.policy import Grants, Policy
@@ -314,7 +314,7 @@ def test_windows_that_are_not_told_any_more_are_said_once_and_asked_about_from_t
     line.cut = True
     for _ in range(2):
         question = asked(desk, TypeText("hello"))
-        assert "not known any more which window" in question.reason
+        assert "not known now which window" in question.reason
         assert question.scope == ""
     assert asked(desk, PressKeys(("ctrl", "c"))) is not None
     [said] = desk.news()
@@ -329,8 +329,19 @@ def test_elements_that_are_not_told_any_more_are_said_and_clicks_asked_about():
     desk, _ = cut_off(elements)
     assert asked(desk, Click(DesktopPoint(9, 9))) is None
     elements.error = EnvironmentLacksError("the bus is gone")
-    assert "not known any more what it hits" in asked(desk, Click(DesktopPoint(9, 9))).reason
+    assert "not known now what it hits" in asked(desk, Click(DesktopPoint(9, 9))).reason
     assert len(desk.news()) == 1
+
+
+def test_a_click_is_asked_about_while_the_application_does_not_answer_in_time():
+    elements = Elements(NoAnswerError())
+    desk, _ = cut_off(elements)
+    for _ in range(2):
+        assert "not known now what it hits" in asked(desk, Click(DesktopPoint(9, 9))).reason
+    elements.error = None
+    assert asked(desk, Click(DesktopPoint(9, 9))) is None
+    assert desk.news() == []
+    assert len(elements.asked) == 3
 
 
 def test_words_that_cannot_be_read_any_more_are_said_and_clicks_asked_about(monkeypatch):
@@ -339,7 +350,7 @@ def test_words_that_cannot_be_read_any_more_are_said_and_clicks_asked_about(monk
     shots = [Frame(Image.new("RGB", (300, 300)), Viewport.of_image(Size(300, 300)), 0.0)]
     monkeypatch.setattr(NoScreen, "grab", lambda _: shots.pop())
     assert asked(desk, Click(DesktopPoint(9, 9))) is None
-    assert "not known any more what is written there" in asked(desk, Click(DesktopPoint(9, 9))).reason
+    assert "not known now what is written there" in asked(desk, Click(DesktopPoint(9, 9))).reason
     assert ["cannot be read any more" in said for said in desk.news()] == [True]
 
 

@@ -4,13 +4,12 @@ A source that never worked is mentioned when a run begins, and its rules match n
 run must not look like "nothing is there": rules that need it ask the person (`Situation.lost`).
 """
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.guard.reach import Reach
-from agent.desktop.protocol.elements import Elements, OpenElements
+from agent.desktop.protocol.elements import Elements, NoAnswerError, OpenElements
 from agent.desktop.protocol.windows import Connection, Windows
 from agent.safety.situation import Sense
 from agent.screen.captions import Caption, caption_at
@@ -20,9 +19,6 @@ from foundation.errors import EnvironmentLacksError
 
 T = TypeVar("T")
 _WHO = "Knowing what a click would hit"
-#: Seconds that a question about elements takes if it ran into its time limit, and for which it is asked again.
-_SLOW, _PATIENCE = 0.04, 0.4
-_TRIES = 6
 _LOST = "{}: from now on, everything that rules about {} would have judged is asked about."
 #: What the person is told when a source fails, and when it works again.
 _NEWS: dict[Sense, tuple[str, str]] = {
@@ -61,13 +57,15 @@ class Sources:
         self._windows: Windows | None = None
         self._open_elements: OpenElements | None = open_elements
         self._elements: Elements | None = None
+        self._late = False  # whether an application did not tell its elements in time since `connect`
         self._works: dict[Sense, bool] = {}  # without those that never worked
         self._news: list[str] = []
 
     @property
     def lost(self) -> frozenset[Sense]:
-        """The sources that worked before and fail now."""
-        return frozenset(sense for sense, works in self._works.items() if not works)
+        """The sources that worked before and fail now, or did not answer in time."""
+        late = frozenset[Sense]({"elements"} if self._late else ())
+        return late | {sense for sense, works in self._works.items() if not works}
 
     def news(self) -> list[str]:
         """Return what changed since the last call, as sentences for the person."""
@@ -75,7 +73,11 @@ class Sources:
         return told
 
     def connect(self, *, check: bool = True) -> bool:
-        """Connect to the windows, or reconnect if the connection was lost. Return whether windows are known."""
+        """Connect to the windows, or reconnect if the connection was lost. Return whether windows are known.
+
+        With `check`, a new judgement begins: an application that was late for the one before is asked again.
+        """
+        self._late = self._late and not check
         for _ in range(2):
             self._windows = self._connection.get()
             if self._windows is None or not check:
@@ -104,30 +106,24 @@ class Sources:
             return None
 
     def elements(self, question: Callable[[Elements], T | None]) -> T | None:
-        """Return the answer of the accessibility tree to a question."""
+        """Return the answer of the accessibility tree to a question; None as well if it comes too late."""
+        if self._late:
+            return None
         try:
             if self._elements is None and self._open_elements is not None:
                 opened, self._open_elements = self._open_elements, None
                 self._elements = opened()
             if self._elements is None:
                 return None
-            told = self._patiently(question, self._elements)
+            told = question(self._elements)
+        except NoAnswerError:
+            self._late = True
+            return None
         except Exception:  # no bus, a broken tree or a lost display: only the words are left
             self._note("elements", works=False)
             return None
         self._note("elements", works=True)
         return told
-
-    def _patiently(self, question: Callable[[Elements], T | None], elements: Elements) -> T | None:
-        """Ask again if there was no answer because an application of a busy machine took too long."""
-        began = time.monotonic()
-        for _ in range(_TRIES):
-            asked = time.monotonic()
-            if (told := question(elements)) is not None or time.monotonic() - asked < _SLOW:
-                return told
-            if time.monotonic() - began > _PATIENCE:
-                break
-        return None
 
     def captions(self, points: list[DesktopPoint]) -> tuple[str, bool]:
         """Return the text at these points, and whether it is drawn as the caption of a button."""

@@ -30,11 +30,16 @@ class FieldText:
         return FieldText(line[at:], self.start - first - at, self.start - first - at)
 
 
+class NoAnswerError(Exception):
+    """An application did not answer in time, so that its elements are not known."""
+
+
 class Elements(Protocol):
     """A connection to the elements, used from one thread. No call waits long for a hung application.
 
-    Names and values are untrusted text: truncated, sanitized, and only data. `at`, `focused` and `field_text` take at
-    most 50 ms, and raise EnvironmentLacksError if the accessibility tree is gone.
+    Names and values are untrusted text: truncated, sanitized, and only data. All but `outline` and `close` take at most
+    a second, and raise NoAnswerError if the application has not answered by then, EnvironmentLacksError if the
+    accessibility tree is gone.
     """
 
     def outline(self) -> Outline:

@@ -100,6 +100,8 @@ class Bus:
         self.limits = limits or Limits()
         self._is_busy = is_busy
         self.silent: dict[str, float] = {}  # application that does not answer -> the time until which it is not called
+        self.unanswered = False  # whether the last questions ended before all replies came
+        self._patient = False  # whether hung applications are waited for, too
         self._warned: set[str] = set()  # applications that were silent and have not answered since
         self._serial = 0
         self._flying: dict[int, tuple[_Asked, int, Call]] = {}
@@ -121,11 +123,14 @@ class Bus:
     def ask_all(self, questions: Iterable[Question[Any]], seconds: float | None = None) -> list[Any]:
         """Return the results of the questions in order; None for those that did not finish in time.
 
+        With `seconds`, that is the time for all of them, also if an application is silent.
+
         Raises:
             EnvironmentLacksError: the connection was lost.
         """
         now = began = time.monotonic()
         until = began + (self.limits.working if seconds is None else seconds)
+        self._patient = seconds is not None
         self.silent = {peer: then for peer, then in self.silent.items() if then > now}
         asked = [_Asked(question) for question in questions]
         try:
@@ -134,9 +139,10 @@ class Bus:
             while self._peers and (now := time.monotonic()) < until:
                 self._send()
                 self._wait(until - now)
-                if self._drop_silent() and seconds is None:
+                if not self._patient and self._drop_silent():
                     until = min(until, began + self.limits.total)
-            if seconds is None:  # those that are still not done are hung or will never finish
+            self.unanswered = bool(self._peers)
+            if not self._patient:  # those that are still not done are hung or will never finish
                 for name in self._peers:
                     self._leave_alone(name)
         except OSError as error:
@@ -165,7 +171,7 @@ class Bus:
             asked.replies = [None] * len(calls)
             asked.waiting = 0
             for index, call in enumerate(calls):
-                if call.destination not in self.silent and can_be_sent(call.destination, call.path):
+                if (self._patient or call.destination not in self.silent) and can_be_sent(call.destination, call.path):
                     peer = self._peers[call.destination]
                     peer.queue.append((asked, index, call))
                     asked.waiting += 1
@@ -190,7 +196,7 @@ class Bus:
     def _wait(self, seconds: float) -> None:
         """Wait until the socket is ready or a timeout expires, and process what arrived."""
         oldest = min((peer.heard for peer in self._peers.values() if peer.flying), default=0.0)
-        patience = oldest + self.limits.silence - time.monotonic()
+        patience = seconds if self._patient else oldest + self.limits.silence - time.monotonic()
         writing = [self._socket] if self._out else []
         readable, _, _ = select.select([self._socket], writing, [], max(0.0, min(seconds, patience)))
         if not readable:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import psutil
 
 from agent.core.geometry import DesktopPoint, Region, around
-from agent.desktop.protocol.elements import FieldText
+from agent.desktop.protocol.elements import FieldText, NoAnswerError
 from agent.desktop.protocol.windows import Layer, WindowId, Windows
 from agent.desktop.trees import gtk4
 from agent.desktop.trees.applications import (
@@ -44,8 +44,8 @@ from agent.screen.outline import Element, Outline
 from foundation.errors import EnvironmentLacksError
 
 _LIMITS = Limits()
-#: Seconds for a quick look at one point or at the focus.
-_AT = 0.05
+#: Seconds for a look at one point or at the focus. It takes 1 to 25 ms; on a busy machine, an application may be late.
+_AT = 1.0
 #: Seconds after a failure before connecting to the bus again.
 _RETRY = 10.0
 T = TypeVar("T")
@@ -127,7 +127,7 @@ class AtspiElements:
         return self._looked_at_active(Lookup.page)
 
     def _looked_at_active(self, look: Callable[[Lookup, list[Layer]], Question[T | None]]) -> T | None:
-        """Take one quick look at the active window."""
+        """Take one look at the active window."""
         began = time.monotonic()
         active = self._windows.active()
         layers = self._windows.layers()
@@ -135,15 +135,17 @@ class AtspiElements:
         return None if layer is None else self._looked(layer, lambda lookup: look(lookup, layers), began + _AT)
 
     def _looked(self, layer: Layer, look: Look[T], until: float) -> T | None:
-        """Take one quick look at a window, until a monotonic time."""
+        """Take one look at a window, until a monotonic time."""
         try:
             bus = self._connected()
             left = until - time.monotonic()
             found: T | None = bus.ask_all([self._looking(layer, look)], max(0.01, left))[0]
-            return found
         except EnvironmentLacksError as error:
             self._drop(str(error))
             raise
+        if found is None and bus.unanswered:
+            raise NoAnswerError
+        return found
 
     def close(self) -> None:
         if self._bus is not None:
