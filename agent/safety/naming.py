@@ -57,12 +57,12 @@ def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
             return Aim()
         under = situation.under
         return Aim(window=_window(under, situation.elements), box=_box(under), app=_app(under, situation.elements))
-    known, words = situation.elements, situation.words.splitlines()
+    known = situation.elements
     if isinstance(action, Drag):  # a single element or word could belong to either end
         both = len(known) == 2 and action.start is not None
-        named = tuple(_name(one, "") for one in known) if both else ()
+        named = tuple("" if one.role in _CONTAINERS else _name(one, "") for one in known) if both else ()
     else:
-        named = (_name(known[-1] if known else None, words[-1] if words else ""),)
+        named = (_name_at(situation),)
     return Aim(named, _window(situation.under, known), _box(situation.under), app=_app(situation.under, known))
 
 
@@ -84,10 +84,19 @@ def nameless(elements: Collection[Element]) -> bool:
     return not any(one.role not in _CONTAINERS and (one.name or one.label) for one in elements)
 
 
+def _name_at(situation: Situation) -> str:
+    """Return the name of what lies at the point: as the tree tells it now, or as the model saw it."""
+    told = [one for one in (*situation.elements[-1:], situation.described) if one and one.role not in _CONTAINERS]
+    element = next((one for one in told if one.name or one.label), next(iter(told), None))
+    words, at = situation.words.splitlines()[-1:], situation.words_at
+    beside = element is not None and at is not None and not element.box.contains(at)
+    return _name(element, "" if beside else "".join(words))
+
+
 def _name(element: Element | None, read: str) -> str:
     """Return the target at a point: its name, the words there, both if they differ, or its role."""
     written = one_line(read, _LONGEST_NAME)
-    if element is None or element.role in _CONTAINERS:
+    if element is None:
         return _quoted(written)
     called = one_line(element.name or element.label, _LONGEST_NAME)
     if not called:

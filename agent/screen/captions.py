@@ -46,6 +46,7 @@ class _Caption:
     words: tuple[Word, ...]
     away: float  # distance from the point, in pixels at scale 1
     x: float  # the point's x, in pixels of the image that was read
+    offset: tuple[float, float]  # of its middle from the point, in the same pixels
 
     @property
     def sure(self) -> float:
@@ -73,6 +74,7 @@ class Caption:
 
     text: str
     framed: bool = False  # centred alone in a small field, like a button's caption
+    offset: tuple[float, float] = (0.0, 0.0)  # of its middle from the point, in pixels of the image
 
 
 def caption_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0) -> Caption:
@@ -89,11 +91,12 @@ def caption_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0)
         # A single text in a bounded field is its caption, wherever in the field the point is.
         bounded = field.width < 0.9 * crop.width and field.height < 0.9 * crop.height
         if any(one.sure >= _SURE and (bounded or one.away <= _AT_ONCE) for one in nearest):
-            return Caption(nearest[0].meant, _is_framed(crop, nearest[0], corner, scale))
+            return Caption(nearest[0].meant, _is_framed(crop, nearest[0], corner, scale), nearest[0].offset)
         found += nearest
     crop, at = _around(image, x, y, round(_AREA[0] * scale), round(_AREA[1] * scale))
     found += _nearest(ocr.words(relief(crop, 3, stretch=True), enlarge), *at, scale)
-    return Caption(min(found, key=lambda one: one.rank).meant if found else "")
+    best = min(found, key=lambda one: one.rank, default=None)
+    return Caption("") if best is None else Caption(best.meant, offset=best.offset)
 
 
 def _is_framed(crop: "Image", caption: _Caption, corner: tuple[int, int], scale: float) -> bool:
@@ -135,7 +138,8 @@ def _nearest(words: Sequence[Word], x: float, y: float, scale: float) -> list[_C
         beside = max(box.left - x, x - box.right, 0)
         below = max(box.top - y, y - box.bottom, 0)
         if beside <= _BESIDE * scale and below <= _BELOW * scale:
-            near.append(_Caption(line, (beside / 2 + below) / scale, x))
+            offset = ((box.left + box.right) / 2 - x, (box.top + box.bottom) / 2 - y)
+            near.append(_Caption(line, (beside / 2 + below) / scale, x, offset))
     return sorted(near, key=lambda one: one.rank)[:1]
 
 

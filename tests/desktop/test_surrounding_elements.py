@@ -261,7 +261,7 @@ def test_what_an_action_hits_is_told_without_all_else():
 
 def test_what_nothing_else_names_is_named_by_what_is_written_there(monkeypatch):
     desk, nowhere = around(), DesktopPoint(350, 50)
-    monkeypatch.setattr(desk._sources, "captions", lambda points: ("Adwaita-dark", False))
+    monkeypatch.setattr(desk._sources, "captions", lambda points: ("Adwaita-dark", points[0], False))
     assert named(Click(nowhere), aim_of(Click(nowhere), desk.glance(Click(nowhere)))) == "click “Adwaita-dark” · A page"
     assert desk.glance(Click(BUTTON)).words == ""
     monkeypatch.setitem(SHOWN, nowhere, Element(4, "page tab list", "", Region(300, 0, 100, 100)))

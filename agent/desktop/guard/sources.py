@@ -125,16 +125,21 @@ class Sources:
         self._note("elements", works=True)
         return told
 
-    def captions(self, points: list[DesktopPoint]) -> tuple[str, bool]:
-        """Return the text at these points, and whether it is drawn as the caption of a button."""
+    def captions(self, points: list[DesktopPoint]) -> tuple[str, DesktopPoint | None, bool]:
+        """Return the text at these points, the middle of the last one, and whether one is drawn as on a button."""
 
-        def captions(frame: Frame, ocr: Ocr) -> list[Caption]:
-            places = [frame.viewport.desktop_to_capture(point) for point in points]
-            scale = max(1.0, frame.viewport.scale[0])
-            return [caption_at(frame.image, at.x, at.y, ocr, scale) for at in places]
+        def captions(frame: Frame, ocr: Ocr) -> list[tuple[Caption, DesktopPoint]]:
+            viewport, read = frame.viewport, []
+            for point in points:
+                at = viewport.desktop_to_capture(point)
+                one = caption_at(frame.image, at.x, at.y, ocr, max(1.0, viewport.scale[0]))
+                aside = (one.offset[0] / viewport.scale[0], one.offset[1] / viewport.scale[1])
+                read.append((one, DesktopPoint(point.x + aside[0], point.y + aside[1])))
+            return read
 
-        read = self._read(captions) or []
-        return joined(one.text for one in read), any(one.framed for one in read)
+        found = [one for one in self._read(captions) or () if one[0].text]
+        middle = found[-1][1] if found else None
+        return joined(one.text for one, _ in found), middle, any(one.framed for one, _ in found)
 
     def text_in(self, region: Region) -> str:
         """Return the text in a region of the desktop."""

@@ -121,8 +121,10 @@ class DesktopSurroundings:
         points, found = self._under(action)
         under = found[-1] if found else None
         hit = self._hit(action, points, under)
-        words = self._sources.captions(points)[0] if isinstance(action, Click | LongPress) and nameless(hit) else ""
-        return Situation(under=self._where(under), elements=hit, words=words)
+        words, words_at = "", None
+        if isinstance(action, Click | LongPress) and nameless(hit):
+            words, words_at, _ = self._sources.captions(points)
+        return Situation(under=self._where(under), elements=hit, words=words, words_at=words_at)
 
     def close(self) -> None:
         """Close the connections. Does not wait, because closing the one to a dead display may hang."""
@@ -188,7 +190,7 @@ class DesktopSurroundings:
         if known:
             judged = Judged(action, tuple(window.id if window else None for window in found))
             self._meant = replace(self._meant, judged=judged)
-        words, framed = ("", False) if isinstance(action, Scroll) else self._sources.captions(points)
+        words, words_at, framed = ("", None, False) if isinstance(action, Scroll) else self._sources.captions(points)
         under = self._place(found[-1]) if found else None
         elements = self._hit(action, points, found[-1] if found else None)
         pressed = isinstance(action, Click | LongPress)
@@ -202,6 +204,7 @@ class DesktopSurroundings:
             under=under,
             origin=self._place(found[0]) if len(found) > 1 else None,
             words=words,
+            words_at=words_at,
             elements=elements,
             asked=self._question(under) if answers and _may_agree([words]) else "",
             fields=self._submitted(found[-1], under, [words, *(one.name for one in elements)])

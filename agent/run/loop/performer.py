@@ -236,7 +236,7 @@ class Performer:
         if consent.steering.acted:  # do not ask about an action that will not be done
             turn.overtaken(attempt.index, attempt.target)
             return False
-        attempt.goes_to(await self._look(judged, turn.decision.doubt, emit))
+        attempt.goes_to(await self._look(judged, turn, emit))
         question = consent.question(judged, attempt.situation, objection)
         asks = question is not None and consent.would_ask(question, dry_run=self._settings.dry_run)
         if asks and not await self._free_hands(done):
@@ -303,11 +303,12 @@ class Performer:
         done.notes.append(Note("needs_drag"))
         return False
 
-    async def _look(self, judged: Action[DesktopPoint], doubt: str, emit: Emit) -> Situation:
+    async def _look(self, judged: Action[DesktopPoint], turn: _Turn, emit: Emit) -> Situation:
         """Return what is known of an action's target, with what the person's instruction says about it."""
         situation = await self._context.consent.look(judged, self._race, self._observing, emit)
-        if doubt and points_of(judged):
-            return replace(situation, doubt=doubt)
+        if points := points_of(judged):
+            seen = described_at(turn.seen.outline, points[-1])
+            situation = replace(situation, described=seen.element if seen else None, doubt=turn.decision.doubt)
         if isinstance(judged, VisitPage):
             said = facts_of(judged.url, self._settings.instruction)
         else:
