@@ -97,16 +97,3 @@ def test_differences_are_told_by_name_and_an_option_that_became_another_name_did
     assert found.came == {"options": ("--new",), "env": ("VLLM_B",)}
     assert found.changed == ("--other: choices without a, with c", "--other: takes_value was True, is 0")
     assert not drift(known, known)
-
-
-def test_releases_that_plans_know_are_compared_without_any_vllm_and_others_say_what_they_need(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("serverctl.commands.plans.capabilities.find_environment", lambda *_: None)
-    (tmp_path / "config.toml").touch()
-    monkeypatch.setenv("MAI_AGENT_CONFIG", str(tmp_path / "config.toml"))
-    status, found = told(capsys, "--release", "0.33.0", "--against", "0.19.1")
-    assert (status, found["vllm"], found["against"]) == (0, "0.33.0", "0.19.1")
-    assert found["came"]["options"]
-    with pytest.raises(EnvironmentLacksError, match="Another release's parser needs"):
-        main(["--release", "0.99.0"])

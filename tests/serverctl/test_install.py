@@ -13,11 +13,9 @@ import pytest
 from stubs.wheels import torchvision_wheel, uv_wheel, vllm_wheel
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
-from serverctl.commands.progress import InstallProgress
-from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware
-from serverctl.hardware.supported import CannotPlanError
-from serverctl.vllm.builds import MARK, Build, build_for, builds, environment_folder, find_environment
-from serverctl.vllm.install import check_space, choose_python, install, remove, with_version
+from serverctl.hardware.facts import Cpu, Hardware
+from serverctl.vllm.builds import MARK, Build, builds, environment_folder, find_environment
+from serverctl.vllm.install import check_space, choose_python, install, with_version
 from serverctl.vllm.packages import PipProgress, Progress
 
 pytestmark = pytest.mark.slow
@@ -87,18 +85,6 @@ def test_what_fails_its_check_is_removed_and_the_advice_is_not_the_command_that_
     assert "--list" in caught.value.remedy
 
 
-def test_what_has_another_hash_than_the_locks_is_not_kept(
-    shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vllm_wheel(shelf, CPU.version)
-    (tmp_path / "a.lock").write_text(f"vllm=={CPU.version} --hash=sha256:{'0' * 64}\n")
-    monkeypatch.setattr("serverctl.vllm.packages.configs_dir", lambda: tmp_path)
-    locked = replace(SMALL, lock="a.lock", torch="torch==2.0", torch_finder="uv==0.1")
-    with pytest.raises(EnvironmentLacksError, match="pip could not install"):
-        install(locked)
-    assert not environment_folder(locked).exists()
-
-
 def test_a_torch_for_processors_that_pip_does_not_find_is_looked_for_by_uv(
     shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,14 +136,6 @@ def test_a_full_disk_is_said_before_anything_is_written(tmp_path: Path) -> None:
         check_space(tmp_path / "x", replace(CPU, disk_gib=10**9))
 
 
-@pytest.mark.usefixtures("shelf")
-def test_removing_leaves_nothing() -> None:
-    folder = mark(SMALL)
-    assert remove(SMALL)
-    assert not folder.exists()
-    assert not remove(SMALL)
-
-
 @pytest.mark.parametrize(("number", "when"), [(signal.SIGINT, "torch=="), (signal.SIGTERM, "-m venv")])
 def test_an_interrupted_installation_ends_pip_and_leaves_nothing(
     shelf: Path, tmp_path: Path, number: int, when: str
@@ -192,31 +170,6 @@ def _text(path: Path) -> str:
         return ""
 
 
-@pytest.mark.parametrize(
-    ("version", "cuda", "wanted"),
-    [
-        ("580.65.06", (13, 0), "cuda13"),
-        ("595.10", (13, 2), "cuda13"),
-        ("575.51", (12, 9), "cuda12"),
-        ("570.86.15", (12, 8), "cuda12"),
-        ("580.65.06", None, "cuda13"),
-        ("570.86.15", None, "cuda12"),
-        ("550.54.15", (12, 4), "cuda12"),
-    ],
-)
-def test_the_driver_decides_the_build(version: str, cuda: tuple[int, int] | None, wanted: str) -> None:
-    gpu = Gpu(0, "NVIDIA L4", "nvidia", 22 << 30, compute_capability=(8, 9))
-    assert build_for(Hardware((gpu,), driver=Driver(version, cuda))).name == wanted
-
-
-def test_an_old_driver_is_refused_before_anything_is_downloaded() -> None:
-    gpu = Gpu(0, "Tesla T4", "nvidia", 14 << 30, compute_capability=(7, 5))
-    with pytest.raises(CannotPlanError, match=r"driver 470\.82\.01 is too old") as caught:
-        build_for(Hardware((gpu,), driver=Driver("470.82.01", (11, 4))))
-    assert "525" in caught.value.remedy
-    assert "--endpoint" in caught.value.remedy
-
-
 def test_pips_output_becomes_progress(tmp_path: Path) -> None:
     said: list[Progress] = []
     progress = PipProgress(said.append)
@@ -233,14 +186,6 @@ def test_pips_output_becomes_progress(tmp_path: Path) -> None:
     (site / "a-1.dist-info").mkdir()
     progress.look(tmp_path)
     assert said[-1] == Progress("unpacking", "1 of 3 packages")
-
-
-def test_without_a_terminal_an_installation_says_each_step_once(capsys: pytest.CaptureFixture[str]) -> None:
-    with InstallProgress() as shown:
-        for number in range(100):
-            shown.report(Progress("fetching packages", f"{number}, a"))
-        shown.report(Progress("unpacking", "100 packages"))
-    assert capsys.readouterr().err.count("fetching packages") == 1
 
 
 def test_another_version_is_a_version() -> None:

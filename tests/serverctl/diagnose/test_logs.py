@@ -78,14 +78,6 @@ def test_a_recorded_failure_is_explained(name: str) -> None:
     assert found.words.remedy
 
 
-def test_a_small_cache_is_told_in_tokens_and_never_as_nothing() -> None:
-    found = classify_log(recorded("kv-of-one-mib"))
-    assert found.numbers == {"max_model_len": 8192, "needed_gib": 0.02, "fits": 384}
-    assert "8,192 tokens" in found.words.cause
-    assert "room for 384" in found.words.cause
-    assert "max_model_len=384" in found.words.remedy
-
-
 @pytest.mark.parametrize("name", GOOD)
 def test_a_good_start_gives_its_numbers(name: str) -> None:
     found = classify_log(recorded(name))
@@ -192,12 +184,6 @@ def test_an_engine_that_vanishes_while_serving_died() -> None:
     found = classify_log([*until("serving"), *DEATH])
     assert (found.kind, found.serving) == (Kind.ENGINE_DIED, True)
     assert found.evidence.startswith("vllm.v1.engine.exceptions.EngineDeadError")
-
-
-def test_an_error_before_the_server_was_ready_does_not_explain_a_later_death() -> None:
-    early = core("ModuleNotFoundError: No module named 'flash_attn'", "RuntimeError: CUDA error: early and harmless")
-    found = classify_log([*until("engine"), *early, *until("serving")[3:], *DEATH])
-    assert found.kind is Kind.ENGINE_DIED
 
 
 def test_the_noise_of_an_end_that_was_asked_for_is_no_failure() -> None:

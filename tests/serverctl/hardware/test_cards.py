@@ -5,10 +5,9 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import look
 
-from foundation.errors import MaiError, UsageError
-from serverctl.hardware.catalogue import Described, card_names, cards, imagine
+from foundation.errors import UsageError
+from serverctl.hardware.catalogue import Described, card_names, imagine
 from serverctl.hardware.facts import GIB, Gpu
 from serverctl.planning import limit_table
 
@@ -76,36 +75,10 @@ def test_an_unknown_card_is_refused_with_near_names(name: str, hint: str) -> Non
     assert hint in refusal.value.remedy
 
 
-@pytest.mark.parametrize("count", [0, -1, 65, 10**9])
-def test_a_number_of_cards_that_no_machine_has_is_refused(count: int) -> None:
-    with pytest.raises(UsageError, match="cannot have"):
-        imagine("t4", count)
-
-
-def test_several_cards_have_nvlink_where_such_machines_usually_do() -> None:
-    assert imagine("h100", 4).all_nvlink((0, 1, 2, 3))
-    assert not imagine("4090", 2).all_nvlink((0, 1))
-
-
 def test_cards_that_a_bridge_joins_have_nvlink_in_pairs() -> None:
     found = imagine("H100 NVL", 4)
     assert [found.link(*pair) for pair in ((0, 1), (2, 3))] == ["nvlink"] * 2
     assert {found.link(*pair) for pair in ((0, 2), (0, 3), (1, 2), (1, 3))} == {"pcie"}
-
-
-@pytest.mark.parametrize(("name", "host"), [("gh200", "aarch64"), ("gb200", "aarch64"), ("h100", "x86_64")])
-def test_a_card_that_comes_with_its_processor_has_that(name: str, host: str) -> None:
-    assert imagine(name).cpu.architecture == host
-
-
-def test_the_forms_of_the_h100_differ_in_what_they_can() -> None:
-    found = {name: imagine(f"H100 {name}", 2) for name in ("PCIe", "SXM", "NVL")}
-    assert [found[name].gpus[0].bandwidth_gb_s for name in found] == [2000, 3350, 3900]
-    assert [found[name].link(0, 1) for name in found] == ["pcie", "nvlink", "nvlink"]
-
-
-def test_every_card_has_its_bandwidth() -> None:
-    assert all(100 < card["bandwidth_gb_s"] < 10_000 for card in cards())
 
 
 def test_a_card_nobody_listed_can_be_described() -> None:
@@ -121,11 +94,6 @@ def test_without_memory_and_capability_an_unknown_card_is_refused_and_told_how(d
     assert "--gpu-memory" in refusal.value.remedy
 
 
-def test_what_a_person_says_of_a_known_card_counts() -> None:
-    [gpu] = imagine("5060 Ti", 1, Described(7.6)).gpus
-    assert (gpu.total_gib, gpu.sm) == (pytest.approx(7.6), 120)
-
-
 def test_cards_of_several_kinds_are_joined_with_a_plus_sign() -> None:
     found = imagine("4090+3060")
     assert [gpu.name.split()[-1] for gpu in found.gpus] == ["4090", "3060"]
@@ -133,22 +101,6 @@ def test_cards_of_several_kinds_are_joined_with_a_plus_sign() -> None:
     assert found.link(0, 1) == "pcie"
     with pytest.raises(UsageError, match="several makers"):
         imagine("4090+gaudi2")
-
-
-@pytest.mark.parametrize("name", ["cpu", "none"])
-def test_no_card_can_be_named_too(name: str) -> None:
-    found = imagine(name)
-    assert (found.gpus, found.vendor, found.imagined) == ((), "cpu", True)
-
-
-@given(name=st.text(max_size=30))
-def test_any_name_gives_a_machine_or_a_refusal_for_a_person(name: str) -> None:
-    try:
-        found = imagine(name)
-    except MaiError as refusal:
-        assert refusal.remedy
-    else:
-        assert found.imagined
 
 
 @given(gib=st.floats(0.5, 500), sm=st.sampled_from([None, 75, 80, 86, 89, 90, 100, 120]))
@@ -169,10 +121,3 @@ def test_larger_cards_are_never_given_less() -> None:
         assert small.max_model_len <= large.max_model_len
         assert small.max_num_seqs <= large.max_num_seqs
         assert small.max_num_batched_tokens <= large.max_num_batched_tokens
-
-
-def test_a_card_with_limits_of_its_own_has_them_whether_it_is_here_or_not() -> None:
-    here, there = limit_table().limits_for(look("t4").gpus[0]), limit_table().limits_for(imagine("t4").gpus[0])
-    assert here == there
-    assert (here.gpu_memory_utilization, here.max_model_len, here.max_num_batched_tokens) == (0.90, 12_288, 2048)
-    assert here.source == "configs/gpus/cards.toml, t4"

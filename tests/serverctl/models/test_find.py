@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
-from serverctl.models.find import cache_folder, cached_snapshot, downloaded_bytes, find_model, known_models, whole_name
+from serverctl.models.find import cache_folder, cached_snapshot, downloaded_bytes, find_model, whole_name
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = json.loads((ROOT / "configs/models/shapes/qwen3-vl-2b.json").read_text(encoding="utf-8"))
@@ -53,13 +53,6 @@ class TestKnownNames:
         assert model.origin == "configs/models/shapes/qwen3-vl-2b.json"
         assert (model.min_pixels, model.max_pixels, model.factor) == (65_536, 16_777_216, 32)
 
-    @pytest.mark.parametrize("name", [entry.name for entry in known_models()])
-    def test_all_of_them_are_found_without_network_and_disk(self, name: str) -> None:
-        model = find_model(name, allow_network=False)
-        assert model.name == name
-        assert model.source.count("/") == 1
-        assert model.own_precision == "16-bit"
-
     @pytest.mark.parametrize(
         "name", ["Qwen/Qwen2.5-VL-7B-Instruct-AWQ", "qwen2.5-vl-7b-instruct-awq", "QWEN/QWEN2.5-VL-7B-INSTRUCT-AWQ"]
     )
@@ -78,16 +71,6 @@ class TestKnownNames:
             find_model(name)
         assert near in refusal.value.remedy
         assert "org/name" in refusal.value.remedy
-
-    def test_a_name_unlike_any_is_answered_with_all_of_them(self) -> None:
-        with pytest.raises(UsageError) as refusal:
-            find_model("zzzzzz")
-        assert "MAI-UI-8B" in refusal.value.remedy
-
-    @pytest.mark.parametrize("name", ["", " ", "\t"])
-    def test_no_name_is_no_model(self, name: str) -> None:
-        with pytest.raises(UsageError, match="empty"):
-            find_model(name)
 
     def test_an_unknown_repository_is_not_looked_up_where_the_network_is_not_allowed(self) -> None:
         with pytest.raises(EnvironmentLacksError, match="not on this disk"):
@@ -127,12 +110,6 @@ class TestFolders:
             find_model(str(folder))
         assert f"chmod u+rx {folder}" in refusal.value.remedy
 
-    def test_one_without_a_config_is_refused(self, tmp_path: Path) -> None:
-        (tmp_path / "empty").mkdir()
-        for name in ("empty", "./empty", str(tmp_path / "empty")):
-            with pytest.raises(UsageError, match=r"has no config\.json"):
-                find_model(name)
-
     @pytest.mark.parametrize(
         "name", ["/no/such/folder", "./nothing", "../nothing", "~/nothing", "~nobody-of-this-name/x", "a/b/nothing"]
     )
@@ -145,15 +122,6 @@ class TestFolders:
         folder = write(tmp_path / "m", config__json=text)
         with pytest.raises(EnvironmentLacksError, match=r"config\.json"):
             find_model(str(folder))
-
-    def test_a_config_of_something_else_is_named_with_what_it_lacks(self, tmp_path: Path) -> None:
-        folder = write(tmp_path / "m", config__json={"model_type": "bert"})
-        with pytest.raises(UsageError, match="num_attention_heads"):
-            find_model(str(folder))
-
-    def test_a_config_with_a_mark_at_its_beginning_is_read(self, tmp_path: Path) -> None:
-        folder = write(tmp_path / "m", config__json="\ufeff" + json.dumps(CONFIG))
-        assert find_model(str(folder)).shape.parameters == 2_127_532_032
 
     @pytest.mark.parametrize(
         ("files", "pixels"),
@@ -176,11 +144,6 @@ class TestFolders:
         model = find_model(str(write(tmp_path / "m", config__json=CONFIG, **files)))
         assert (model.min_pixels, model.max_pixels) == pixels
 
-    @pytest.mark.parametrize("metadata", [None, [], {}, {"total_size": None}, {"total_size": "x"}, {"total_size": -5}])
-    def test_an_index_that_does_not_say_its_size_costs_only_that(self, tmp_path: Path, metadata: Any) -> None:
-        folder = write(tmp_path / "m", config__json=CONFIG, model__safetensors__index__json={"metadata": metadata})
-        assert find_model(str(folder)).checkpoint_bytes is None
-
 
 class TestTheHubsCache:
     def test_what_was_downloaded_is_used_before_anything_else(self, hub_cache: Path) -> None:
@@ -192,11 +155,6 @@ class TestTheHubsCache:
         assert (model.name, model.family, model.source) == ("MAI-UI-2B", "mai-ui", "Tongyi-MAI/MAI-UI-2B")
         assert model.local is None, "no weights are there yet"
         assert cached_snapshot("Tongyi-MAI/MAI-UI-2B") == folder
-
-    def test_a_repository_nobody_listed_is_found_there_without_network(self, hub_cache: Path) -> None:
-        cache(hub_cache, "somebody/some-model", config__json=CONFIG)
-        model = find_model("somebody/some-model", allow_network=False)
-        assert (model.name, model.source, model.family) == ("some-model", "somebody/some-model", None)
 
     def test_a_checkpoint_found_there_keeps_its_own_name_and_its_models_family(self, hub_cache: Path) -> None:
         quantised = {**CONFIG, "quantization_config": {"quant_method": "awq", "bits": 4}}
@@ -231,31 +189,6 @@ class TestTheHubsCache:
     ) -> None:
         folder = cache(hub_cache, "Tongyi-MAI/MAI-UI-2B", config__json=CONFIG, **files)
         assert find_model("MAI-UI-2B").local == (folder if whole else None)
-
-    def test_a_link_to_a_file_that_is_gone_is_no_weight(self, hub_cache: Path) -> None:
-        folder = cache(hub_cache, "Tongyi-MAI/MAI-UI-2B", config__json=CONFIG)
-        (folder / "model.safetensors").symlink_to(folder / "gone")
-        assert find_model("MAI-UI-2B").local is None
-
-    def test_the_size_of_the_weights_comes_from_the_index(self, hub_cache: Path) -> None:
-        names = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
-        cache(hub_cache, "o/m", config__json=CONFIG, model__safetensors__index__json=index(4_255_140_312, *names))
-        assert find_model("o/m").checkpoint_bytes == 4_255_140_312
-
-    def test_only_the_newest_revision_counts(self, hub_cache: Path) -> None:
-        cache(hub_cache, "o/m", "old", config__json={**CONFIG, "tie_word_embeddings": False})
-        new = cache(hub_cache, "o/m", "new", config__json=CONFIG)
-        assert cached_snapshot("o/m") == new
-
-    def test_a_download_that_has_not_come_as_far_as_the_config_is_not_there(self, hub_cache: Path) -> None:
-        cache(hub_cache, "Tongyi-MAI/MAI-UI-2B")
-        assert cached_snapshot("Tongyi-MAI/MAI-UI-2B") is None
-        assert find_model("MAI-UI-2B").origin.startswith("configs/")
-
-    def test_a_broken_file_in_it_is_named(self, hub_cache: Path) -> None:
-        cache(hub_cache, "Tongyi-MAI/MAI-UI-2B", config__json="{half")
-        with pytest.raises(EnvironmentLacksError, match=r"config\.json cannot be read"):
-            find_model("MAI-UI-2B")
 
     def test_bytes_of_a_download_are_counted_parts_included(self, hub_cache: Path) -> None:
         write(hub_cache / "models--o--m" / "blobs", whole=100, part__incomplete=20)
@@ -350,19 +283,6 @@ class TestTheHub:
             find_model("somebody/something")
         assert "somebody/something" in refusal.value.what
         assert refusal.value.remedy
-
-    def test_a_repository_without_a_config_is_no_model(self, answers: dict[str, Any]) -> None:
-        with pytest.raises(UsageError, match=r"has no config\.json"):
-            find_model("somebody/data-set")
-
-    def test_a_broken_config_from_it_is_named(self, answers: dict[str, Any]) -> None:
-        answers["config.json"] = "{"
-        with pytest.raises(EnvironmentLacksError, match=r"config\.json cannot be read"):
-            find_model("somebody/something")
-
-    def test_known_models_are_not_asked_for(self, answers: dict[str, Any]) -> None:
-        answers["*"] = RuntimeError("must not be asked")
-        assert find_model("MAI-UI-32B").shape.parameters == 33_357_390_064
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -13,7 +13,6 @@ from foundation.errors import EnvironmentLacksError
 from serverctl.models.defects import Place
 from serverctl.models.files import NoStartError, check_files, refuse_bad_files, refuse_unreachable
 from serverctl.models.find import find_model
-from serverctl.models.tokenizer import tokens_of
 from serverctl.models.weights import INDEX
 
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
@@ -317,35 +316,6 @@ def test_a_model_of_an_unknown_kind_is_only_asked_for_what_all_have(folder: Path
     assert check_files(Place(folder)) == []
 
 
-def test_of_large_files_only_headers_and_a_few_pieces_are_read(folder: Path) -> None:
-    shapes = {f"model.language_model.layers.{number}.mlp.up_proj.weight": (30_000, 30_000) for number in range(2)}
-    write_weights(folder / SHARDS[1], shapes)  # 3.6 GB that a read would show: a hole on the disk
-    (folder / INDEX).unlink()
-    (found,) = check_files(Place(folder))
-    assert "holds nothing but zeros in model.language_model.layers." in str(found)
-
-
-def test_a_numbered_set_without_an_index_is_counted(folder: Path) -> None:
-    (folder / INDEX).unlink()
-    (folder / SHARDS[0]).unlink()
-    (found,) = check_files(Place(folder))
-    assert f"{SHARDS[0]} is missing" in str(found)
-
-
-def test_the_tokens_of_words_are_known_without_the_tokenizer_being_loaded(tmp_path: Path) -> None:
-    merges = [["t", "h"], "th e", ["Ġ", "the"], ["r", "e"]]
-    vocab = {piece: number for number, piece in enumerate(["t", "h", "e", "r", "Ġ", "th", "the", "Ġthe", "re"])}
-    tokenizer = {"model": {"type": "BPE", "vocab": vocab, "merges": merges}, "decoder": {"type": "ByteLevel"}}
-    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
-    place = Place(tmp_path)
-    assert tokens_of(place, "the there tree") == [6, 7, 8, 4, 0, 8, 2]
-    assert tokens_of(place, "the window") is None, "letters that the vocabulary has not"
-    (tmp_path / "tokenizer.json").write_text(json.dumps({**tokenizer, "added_tokens": [{"id": 9, "content": "the t"}]}))
-    assert tokens_of(place, "the there") is None, "an added token comes before all merges"
-    (tmp_path / "tokenizer.json").write_text(json.dumps({**tokenizer, "decoder": {"type": "Metaspace"}}))
-    assert tokens_of(place, "the") is None
-
-
 def test_without_a_network_no_start_is_tried_for_a_model_that_is_not_here(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -364,19 +334,6 @@ def test_without_a_network_no_start_is_tried_for_a_model_that_is_not_here(
     assert refused.value.kind == "OFFLINE"
     refuse_unreachable(model, ("--load-format=dummy",))
     refuse_unreachable(find_model(str(tiny_model(tmp_path / "tiny"))), ())
-
-
-@pytest.mark.parametrize("merge", [[], None, 7, [["o"], ["p"]], {"a": 1}, ["o"], "op", [1, 2]])
-def test_merges_that_are_none_are_no_traceback(tmp_path: Path, merge: Any) -> None:
-    folder = tiny_model(tmp_path / "tiny")
-    model = {"type": "BPE", "vocab": {"o": 0, "p": 1, "op": 2}, "merges": [merge, ["o", "p"]]}
-    (folder / "tokenizer.json").write_text(json.dumps({"model": model, "decoder": {"type": "ByteLevel"}}))
-    assert tokens_of(Place(folder), "op") == [2]
-
-
-def test_a_word_about_tied_weights_that_is_no_truth_value_is_no_traceback(folder: Path) -> None:
-    edit(folder / "config.json", tie_word_embeddings=[])
-    check_files(Place(folder))
 
 
 @pytest.mark.parametrize(

@@ -41,13 +41,6 @@ def test_models_divide_the_memory_of_one_card(gpu: str, models: tuple[str, ...],
         assert (part.plan.settings.images or 0) >= min(part.plan.model.history_images, 3)
 
 
-@pytest.mark.timeout(30)
-def test_many_small_models_divide_a_large_card_in_a_moment() -> None:
-    parts = together(imagine("h200", 1), "MAI-UI-8B", *["MAI-UI-2B"] * 4)
-    assert sum(share(part) for part in parts) <= 0.92 + 1e-9
-    assert all(part.plan.max_concurrency >= 1 for part in parts)
-
-
 def test_models_get_cards_of_their_own_where_there_are_enough() -> None:
     parts = together(imagine("l4", 2), "MAI-UI-8B", "Qwen3-VL-8B-Instruct")
     cards = [{gpu.index for gpu in part.plan.gpus} for part in parts]
@@ -87,12 +80,6 @@ def test_what_does_not_fit_together_is_refused_with_what_each_needs() -> None:
 def test_what_other_programs_use_is_not_divided() -> None:
     parts = together(machine(card(48.0, free=24.0)), "MAI-UI-2B", "MAI-UI-2B")
     assert sum(share(part) for part in parts) <= 0.5
-
-
-def test_a_persons_own_share_is_kept() -> None:
-    goals = [Goal(model="MAI-UI-2B", overrides={"gpu_memory_utilization": 0.36}), Goal(model="MAI-UI-8B")]
-    first, second = plans_for(imagine("l4", 1), [*goals], NEW)[:2]
-    assert (share(first), share(second) <= 0.56) == (0.36, True)
 
 
 def test_a_processor_serves_one_model_only() -> None:

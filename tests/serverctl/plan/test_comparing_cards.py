@@ -73,32 +73,6 @@ def test_a_token_takes_its_bytes_and_besides_something_for_each_layer() -> None:
     assert speed.one.low == pytest.approx(1 / (seconds + 28 * table.seconds_a_layer))
 
 
-def test_the_published_measurements_lie_on_the_slow_end() -> None:
-    """arXiv 2605.30571: Qwen2.5-7B (28 layers, 7.6 billion parameters) at 2,048 tokens, with CUDA graphs."""
-    launch = 28 * speed_table().seconds_a_layer
-    read = 7.62e9 * 2 + 2048 * 56 * 1024
-    for bandwidth, milliseconds in ((300e9, 62.32 / 1.028), (3350e9, read / 3350e9 / 0.27 / 1.259 * 1000)):
-        assert (read / bandwidth + launch) * 1000 == pytest.approx(milliseconds, rel=0.02)
-
-
-@pytest.mark.parametrize(
-    ("layers", "read", "bandwidth", "milliseconds"),
-    [
-        # Qwen's speed benchmark: Qwen3-0.6B, 0.44 billion parameters in layers and 0.16 in the head, 1,024 tokens
-        # in the cache half-way (28 layers, 8 KV heads of 128), one request on an H20, SGLang.
-        (28, 0.596e9 * 2 + 1024 * 112 * 1024, 4000e9, 1000 / 414.17),
-        # ML.ENERGY: Qwen3-14B, 8 requests of about 400 tokens on a B200, vLLM.
-        (40, 14.0e9 * 2 + 8 * 400 * 160 * 1024, 8000e9, 7.156),
-    ],
-)
-def test_the_measurements_of_engines_that_fuse_lie_on_the_fast_end(
-    layers: int, read: float, bandwidth: float, milliseconds: float
-) -> None:
-    fastest = (read / bandwidth + layers * speed_table().least_seconds_a_layer) * 1000
-    assert fastest == pytest.approx(milliseconds, rel=0.1)
-    assert fastest <= milliseconds * 1.02
-
-
 def test_more_requests_give_more_tokens_in_all_and_experts_are_read_only_where_they_are_used() -> None:
     dense, experts = (
         speed_of(plan("h100", model), speed_table(), SCREEN) for model in ("MAI-UI-32B", "Qwen3-VL-30B-A3B-Instruct")
@@ -110,26 +84,6 @@ def test_more_requests_give_more_tokens_in_all_and_experts_are_read_only_where_t
         assert speed.one is not None
         assert speed.all_of_them is not None
         assert speed.all_of_them.high >= speed.one.high
-
-
-@pytest.mark.parametrize("preset", ["latency", "throughput"])
-def test_a_hybrid_models_requests_count_with_their_states(preset: str) -> None:
-    made = plan("t4", "Qwen3.5-0.8B", preset)
-    speed = speed_of(made, speed_table(), SCREEN)
-    assert made.budget.states > 0
-    assert speed.at_once <= made.budget.held(speed.request_tokens)
-    # A token reads a request's states and writes them back: 18 layers of 16 heads, 128 x 128 numbers of 4 bytes.
-    assert speed.one is not None
-    states = 2 * 18 * 16 * 128 * 128 * 4
-    read = bytes_a_token(made.model, made.settings, made.budget) + speed.request_tokens * made.budget.token + states
-    launch = made.model.shape.text.layers * speed_table().least_seconds_a_layer
-    assert speed.one.high == pytest.approx(1 / (read / 320e9 + launch), rel=0.02)
-
-
-def test_a_row_says_of_a_hybrid_model_what_its_plan_says(capsys: pytest.CaptureFixture[str]) -> None:
-    [row] = rows(capsys, "--compare", "L4", "--model", " Qwen3.5-9B, Qwen3.5-9B")
-    main(["--gpu", "L4", "--model", "Qwen3.5-9B", "--json"])
-    assert row["kv_tokens"] == json.loads(capsys.readouterr().out)["expected"]["kv_tokens"]
 
 
 def test_what_is_not_known_of_a_card_is_not_made_up(capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,28 +131,6 @@ def test_what_a_bench_measured_is_shown_instead_of_an_estimate_for_its_model_and
     assert speed["all_of_them"] == {"low": 128.0, "high": 128.0}
     assert found[0]["cost_per_1000_steps"]["full"]["high"] == pytest.approx(1000 * 0.7 / 3600)
     assert [row["speed"]["measured"] != "" for row in found] == [True, False, False, False, False, False]
-
-
-def test_a_report_with_a_time_of_nothing_is_no_result_of_a_bench(tmp_path: Path) -> None:
-    one = {"setting": {"concurrency": 1, "cache": "cold"}, "answered": 1, "tpot_ms": {"mean": 0}, "ttft_ms": None}
-    (tmp_path / "l4.json").write_text(json.dumps({"model": "MAI-UI-2B", "measurements": [one]}))
-    with pytest.raises(UsageError, match="holds no result"):
-        main(["--compare", "L4", "--model", "MAI-UI-2B", "--measured", f"L4={tmp_path / 'l4.json'}"])
-
-
-def test_a_bench_of_presets_counts_for_these_presets(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    def report(name: str, tpot: float) -> dict[str, Any]:
-        setting = {"concurrency": 1, "cache": "warm"}
-        times = {"ttft_ms": {"mean": 100.0}, "tpot_ms": {"mean": tpot}}
-        one = {"setting": setting, "answered": 9, **times, "output_tokens_per_s": 1.0, "requests_per_s": 1.0}
-        return {"name": name, "model": "MAI-UI-2B", "measurements": [one]}
-
-    (tmp_path / "l4.json").write_text(json.dumps({"reports": [report("latency", 20.0), report("balanced", 40.0)]}))
-    words = ["--compare", "L4", "--model", "MAI-UI-2B", "--preset", "latency,balanced,debug"]
-    latency, balanced, debug = rows(capsys, *words, "--measured", f"L4={tmp_path / 'l4.json'}")
-    assert latency["speed"]["one"]["low"] == 50
-    assert balanced["speed"]["one"]["low"] == 25
-    assert debug["speed"]["measured"] == ""
 
 
 def test_the_table_says_what_is_measured_and_what_is_not(capsys: pytest.CaptureFixture[str]) -> None:
@@ -273,12 +205,3 @@ def test_the_first_token_takes_longer_with_each_screenshot_and_less_from_the_pre
     assert all(a.tokens_per_s.low > b.tokens_per_s.low for a, b in pairwise(found))
     assert all(each.next_step_s.low < found[1].first_token_s.low for each in found)
     assert speed_by_prompt(plan("cpu", "MAI-UI-2B", vllm="0.32.0-cpu"), speed_table(), SCREEN) == ()
-
-
-def test_a_plan_tells_the_first_token_by_screenshots(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--gpu", "L4", "--model", "MAI-UI-2B"]) == 0
-    assert "by screenshots" in capsys.readouterr().out
-    assert main(["--gpu", "L4", "--model", "MAI-UI-2B", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["by_prompt"]) == 6
-    assert main(["--gpu", "L4", "--model", "MAI-UI-2B", "--screen", "90x90"]) == 0
-    assert "under 100 pixels" in " ".join(capsys.readouterr().out.split())

@@ -1,14 +1,13 @@
 """What a real start took replaces the seeds, for exactly what it was measured with."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from planning import GIB, NEW, plan
 
-from serverctl.earlier_starts import keep_measurement, read_measurements
+from serverctl.earlier_starts import keep_measurement
 from serverctl.paths import calibration_file
-from serverctl.plan.memory import Measured, measurement_key
+from serverctl.plan.memory import Measured
 
 MEASURED = Measured(weights=16 * GIB, context=GIB // 2, activations=2 * GIB, graphs=GIB)
 
@@ -25,16 +24,6 @@ def test_the_next_plan_on_the_card_reckons_with_it() -> None:
     assert not plan("a100-80", "MAI-UI-2B").budget.measured, "another model"
     assert not plan("a100-80", "MAI-UI-8B", overrides={"longest_edge": 2_097_152}).budget.measured, "other images"
     assert not plan("a100-80", "MAI-UI-8B", overrides={"enforce_eager": True}).budget.measured
-
-
-def test_several_measurements_are_kept_side_by_side() -> None:
-    made = plan("a100-80", "MAI-UI-8B")
-    other = replace(made.settings, longest_edge=2_097_152)
-    keep_measurement(NEW, "a card", made.model, "16-bit", made.settings, MEASURED)
-    keep_measurement(NEW, "a card", made.model, "16-bit", other, Measured(graphs=1))
-    assert read_measurements().get(measurement_key(NEW, "a card", made.model, "16-bit", made.settings)) == MEASURED
-    assert read_measurements().get(measurement_key(NEW, "a card", made.model, "16-bit", other)) == Measured(graphs=1)
-    assert read_measurements().get(measurement_key(NEW, "a card", made.model, "fp8", made.settings)) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"x": 1}', "null"])
@@ -55,10 +44,3 @@ def test_an_entry_that_is_none_is_not_believed(entry: object) -> None:
     document = json.loads(calibration_file().read_text())
     calibration_file().write_text(json.dumps(dict.fromkeys(document, entry)))
     assert plan("a100-80", "MAI-UI-8B").budget == made.budget
-
-
-def test_a_disk_that_cannot_be_written_does_not_stop_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAI_SERVER_STATE", "/proc/no/such/folder")
-    made = plan("a100-80", "MAI-UI-8B")
-    keep_measurement(NEW, "a card", made.model, "16-bit", made.settings, MEASURED)
-    assert read_measurements().get(measurement_key(NEW, "a card", made.model, "16-bit", made.settings)) is None

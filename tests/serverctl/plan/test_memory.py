@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planning import GIB, TABLE_CARDS, find_model, plan
+from planning import GIB, TABLE_CARDS, find_model
 
 from serverctl.diagnose.lines import parse_line
 from serverctl.diagnose.stages import StartReport, advance
@@ -75,18 +75,6 @@ def test_a_hybrid_model_is_reckoned_as_a_real_server_printed_it() -> None:
     assert budget.printed_tokens(8192) == 441_505
 
 
-@pytest.mark.parametrize(
-    ("name", "cards", "block"), [("Qwen3.5-9B", 1, 528), ("Qwen3.5-27B", 1, 784), ("Qwen3.5-9B", 2, 528)]
-)
-def test_a_block_of_a_hybrid_model_holds_one_state(name: str, cards: int, block: int) -> None:
-    """A state's bytes over those of a token in one layer, in steps of 16 tokens: 2,146,304 / 4,096 for the 9B."""
-    settings = Settings(tensor_parallel_size=cards)
-    budget = card_budget(find_model(name), "16-bit", settings, 80 * GIB, SEEDS)
-    assert (budget.block, budget.states) == (block, 6)
-    assert budget.held(40_000) == int(budget.kv_tokens // block / (math.ceil(40_000 / block) + 6))
-    assert budget.longest_context == budget.kv_tokens - 7 * block
-
-
 def test_the_longest_context_is_the_one_vllm_fitted_and_the_one_it_named() -> None:
     """vLLM holds one block back: "Auto-fit max_model_len: ... to 32640", "estimated maximum model length is 32640"."""
     budget = Budget(0, 0, 0, 0, 0, 0, 67_108_864, 2048, CPU_BLOCK)
@@ -127,18 +115,6 @@ def test_the_budget_of_a_card_is_the_formula(name: str, model: str, precision: P
     assert budget.requested == budget.used + budget.kv
 
 
-def test_a_pixel_budget_bounds_what_profiling_takes() -> None:
-    """The largest image is what vLLM measures: about 2 GiB at 16.7 Mpx on 8B, about 0.25 GiB at 2 Mpx."""
-    model = find_model("MAI-UI-8B")
-    settings = Settings(max_num_batched_tokens=2048, max_num_seqs=1)
-    sizes = [
-        card_budget(model, "16-bit", replace(settings, longest_edge=edge), 80 * GIB, SEEDS)
-        for edge in (16_777_216, 2_097_152)
-    ]
-    assert 1.5 < sizes[0].activations / GIB < 2.5
-    assert sizes[1].activations == round(0.9 * GIB), "the seed: nothing measured says that less is enough"
-
-
 def test_what_a_real_start_took_replaces_the_seeds() -> None:
     model = find_model("MAI-UI-8B")
     settings = Settings(gpu_memory_utilization=0.9)
@@ -149,13 +125,6 @@ def test_what_a_real_start_took_replaces_the_seeds() -> None:
     assert budget.measured
     partly = card_budget(model, "16-bit", settings, 40 * GIB, SEEDS, Measured(graphs=GIB))
     assert partly.weights == model.weight_bytes("16-bit")
-
-
-def test_eager_mode_has_no_graphs() -> None:
-    model = find_model("MAI-UI-2B")
-    graphs = card_budget(model, "16-bit", Settings(), 24 * GIB, SEEDS)
-    eager = card_budget(model, "16-bit", Settings(enforce_eager=True), 24 * GIB, SEEDS, Measured(graphs=GIB))
-    assert (round(graphs.graphs / GIB, 2), eager.graphs) == (0.3, 0)
 
 
 def test_cards_that_share_a_model_share_weights_and_heads_but_each_has_the_whole_tower() -> None:
@@ -191,15 +160,6 @@ def test_float32_doubles_weights_activations_and_kv_cache() -> None:
         card_budget(model, "16-bit", Settings(dtype="float32", kv_cache_dtype="fp8"), 40 * GIB, SEEDS).token
         == 56 * 1024
     )
-
-
-@pytest.mark.parametrize(
-    ("dtype", "bytes_each"), [(None, 2), ("auto", 2), ("bfloat16", 2), ("fp8", 1), ("fp8_e4m3", 1)]
-)
-def test_an_8_bit_kv_cache_holds_twice_the_tokens(dtype: str | None, bytes_each: int) -> None:
-    model = find_model("MAI-UI-8B")
-    budget = card_budget(model, "16-bit", Settings(kv_cache_dtype=dtype), 40 * GIB, SEEDS)
-    assert budget.token == 72 * 1024 * bytes_each
 
 
 @pytest.mark.parametrize(
@@ -239,9 +199,3 @@ def test_more_of_anything_never_leaves_more_for_the_kv_cache(
     ):
         assert card_budget(model, "16-bit", more, total, SEEDS).kv <= kv
     assert card_budget(model, "fp8", base, total, SEEDS).kv > kv
-
-
-def test_a_plan_says_what_the_formula_says() -> None:
-    made = plan("a100-80", "MAI-UI-8B")
-    assert made.budget.kv_tokens == formula("MAI-UI-8B", "16-bit", made.gpus[0].total_bytes, 0.92)
-    assert made.max_concurrency == pytest.approx(made.budget.kv_tokens / made.context, rel=0.001)

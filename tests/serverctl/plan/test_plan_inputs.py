@@ -2,7 +2,6 @@
 
 import builtins
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ from planning import NEW, card, machine, plan
 
 from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.commands.plans.plan import main
-from serverctl.commands.servers import up
-from serverctl.hardware.facts import GIB
 from serverctl.models.find import find_model
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal
@@ -49,17 +46,6 @@ def test_broken_files_of_one_of_our_models_matter_only_where_it_could_be_chosen(
         plan("h100", None)
 
 
-def test_a_card_nobody_listed_is_planned_for_from_what_is_said_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    described = ["--gpu-memory", "47.5", "--gpu-capability", "8.9", "--gpu-bandwidth", "960"]
-    assert main(["--gpu", "RTX 9999", *described, "--model", "MAI-UI-8B", "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
-    assert made["hardware"]["gpus"][0]["compute_capability"] == [8, 9]
-    assert made["memory"]["total"] == 47.5 * GIB
-    # 16.3 GiB of weights less 1.1 GiB of vision tower, read once a token.
-    [fastest] = [note for note in made["notes"] if "at the very most" in note]
-    assert fastest.startswith("One request gets 59 tokens/s")
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -72,9 +58,3 @@ def test_a_card_nobody_listed_is_planned_for_from_what_is_said_of_it(capsys: pyt
 def test_a_description_that_is_none_is_refused(words: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         main(words)
-
-
-def test_a_start_takes_its_cards_from_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
-    with pytest.raises(UsageError, match="cards here, not 60"):
-        up.main(["--gpus", "60", "--json"])

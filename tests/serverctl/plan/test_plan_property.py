@@ -1,12 +1,11 @@
 """Whatever the hardware, the model, the preset and the wishes: a plan that fits together, or a refusal for a person."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from planning import GIB, NEW, OLD, PRESETS, card, command
+from planning import GIB, NEW, OLD, PRESETS, card
 
 from foundation.errors import MaiError
 from serverctl.hardware.facts import Cpu, Gpu, Hardware
@@ -16,7 +15,7 @@ from serverctl.plan.draft import LEAST_TEXT_TOKENS
 from serverctl.plan.gaudi_plan import PLUGIN_ENV
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.render import render
-from serverctl.plan.settings import KNOBS, check_value
+from serverctl.plan.settings import KNOBS
 from serverctl.plan.show import to_json
 from serverctl.planning import AUTOMATIC_MODELS, load_tables
 from serverctl.vllm.capabilities import snapshot
@@ -170,22 +169,3 @@ def test_a_card_with_more_memory_is_never_planned_with_worse_weights(
     assert large is not None, "what fits on a small card fits on a larger one"
     if order.index(large.precision) < order.index(small.precision):
         assert large.context > small.context, "8 bits only for the sake of a longer context"
-
-
-@given(hardware=machines(), preset=st.sampled_from(PRESETS))
-def test_the_same_question_has_the_same_answer(hardware: Hardware, preset: str) -> None:
-    def answer() -> object:
-        try:
-            made = make_plan(hardware, Goal(None, preset), NEW, None, TABLES)
-        except MaiError as refusal:
-            return str(refusal)
-        return replace(made), command(made).argv()
-
-    assert answer() == answer()
-
-
-@given(pair=st.sampled_from(list(KNOBS)).flatmap(lambda name: st.tuples(st.just(name), values(name))))
-def test_the_values_tried_here_are_values_that_a_person_can_set(pair: tuple[str, Any]) -> None:
-    name, value = pair
-    assume(not (isinstance(value, float) and value > (KNOBS[name].most or value)))
-    assert check_value(name, value, "test") == value

@@ -1,6 +1,5 @@
 """The command line holds what the plan decided and this vLLM has; what is left out is named; nothing is unsafe."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,6 @@ from foundation.errors import MaiError
 from serverctl.hardware.catalogue import imagine
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal
-from serverctl.plan.render import render
 from serverctl.plan.settings import KNOBS, Settings
 from serverctl.planning import load_tables
 from serverctl.vllm.capabilities import snapshot
@@ -98,18 +96,6 @@ def test_a_vllm_whose_command_does_not_work_is_run_as_a_module() -> None:
     assert command(made).argv("/env/bin/python")[0] == "/env/bin/vllm"
 
 
-def test_a_name_that_begins_like_a_flag_is_joined_to_its_own() -> None:
-    found = render(plan("l4", "MAI-UI-8B"), snapshot(NEW), 8000, "-mine").flags
-    assert "--served-model-name=-mine" in found
-    assert "-mine" not in found
-
-
-def test_a_served_name_and_a_port_are_the_callers() -> None:
-    found = render(plan("h100", "MAI-UI-2B"), snapshot(NEW), 4321, "gui").argv()
-    assert found[found.index("--served-model-name") + 1] == "gui"
-    assert found[found.index("--port") + 1] == "4321"
-
-
 @pytest.mark.parametrize("name", [name for name, knob in KNOBS.items() if knob.kind == "switch"])
 @pytest.mark.parametrize("vllm", [NEW, OLD])
 def test_a_switch_is_said_either_way(name: str, vllm: str) -> None:
@@ -128,17 +114,6 @@ def test_every_setting_has_a_flag_of_the_newest_vllm(name: str) -> None:
     assert KNOBS[name].about
 
 
-def test_numbers_are_written_out_and_json_is_json() -> None:
-    made = plan("h100", "MAI-UI-8B", overrides={"max_model_len": 131_072, "cpu_offload_gb": 1.5})
-    found = flags(made)
-    assert found["--max-model-len"] == "131072", "vLLM reads 128k as 128000"
-    assert found["--cpu-offload-gb"] == "1.5"
-    for line in command(made).lines:
-        if line.value and line.value.startswith("{"):
-            assert json.loads(line.value)
-            assert " " not in line.value
-
-
 def test_a_model_without_eyes_gets_no_flags_for_pictures() -> None:
     made = plan("h100", "MAI-UI-2B")
     blind = replace(made.model, shape=replace(made.model.shape, vision=None), name="text-only")
@@ -152,9 +127,3 @@ def test_a_model_without_eyes_gets_no_flags_for_pictures() -> None:
     }
     assert any("sees no pictures" in text for text in text_only.warnings)
     assert text_only.context > 0
-
-
-@pytest.mark.parametrize(("where", "vllm"), [("h100", NEW), ("h100", OLD), ("cpu", CPU)])
-def test_pages_about_the_api_do_not_answer_without_the_key(where: str, vllm: str) -> None:
-    made = plan(where, "MAI-UI-2B", vllm=vllm)
-    assert "--disable-fastapi-docs" in command(made, vllm).flags

@@ -66,26 +66,6 @@ def test_a_plan_is_printed_with_its_reasons() -> None:
         assert line.flag in text
 
 
-def test_what_is_left_out_is_printed() -> None:
-    made = plan("l4", "MAI-UI-8B", "speculative", vllm="0.19.1")
-    out = StringIO()
-    print_plan(Console(file=out, width=200, highlight=False), made, command(made, "0.19.1"), imagine("l4"), why=False)
-    assert "left out --spec-method ngram: vLLM 0.19.1 has no such flag" in out.getvalue()
-
-
-def test_several_servers_and_the_processor_are_named() -> None:
-    for where, name, words in (
-        ("h100*4", "throughput", "4 servers, each on NVIDIA H100 80GB HBM3"),
-        ("h100*2", "latency", "2 x NVIDIA H100 80GB HBM3"),
-        ("cpu", "latency", "the processor (imagined, 16 cores)"),
-    ):
-        made = plan(where, "MAI-UI-2B" if where == "cpu" else "MAI-UI-8B", name)
-        out = StringIO()
-        hardware = imagine(*(where.split("*")[0], int(where.split("*")[1])) if "*" in where else (where,))
-        print_plan(Console(file=out, width=140, highlight=False), made, command(made), hardware, why=False)
-        assert words in out.getvalue()
-
-
 def test_the_command_can_be_typed() -> None:
     made = plan("h100", "MAI-UI-8B")
     found = command(made)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planning import CPU, NEW, OLD, command, flags, plan
+from planning import CPU, NEW, OLD, command, plan
 
 from foundation.configs import load_config
 from foundation.errors import MaiError, UsageError
@@ -48,16 +48,6 @@ class TestPassedOn:
         assert check_extra(extra, snapshot(NEW)) == extra
         made = plan("h100", "MAI-UI-2B", extra=extra)
         assert tuple(command(made).flags[-len(extra) :]) == extra
-
-    def test_trust_in_remote_code_is_theirs_to_give_and_is_warned_of(self) -> None:
-        made = plan("h100", "MAI-UI-2B", extra=("--trust-remote-code",))
-        assert any("runs code from the model's repository" in text for text in made.warnings)
-        assert not any("remote" in text for text in plan("h100", "MAI-UI-2B").warnings)
-
-    def test_theirs_takes_the_place_of_ours(self) -> None:
-        found = command(plan("h100", "MAI-UI-2B", extra=("--generation-config", "auto"))).flags
-        assert found.count("--generation-config") == 1
-        assert found[found.index("--generation-config") + 1] == "auto"
 
     def test_dotted_entries_do_not_throw_ours_away(self) -> None:
         """vLLM merges dotted flags among themselves only, and they replace a whole JSON value given before."""
@@ -125,13 +115,6 @@ class TestRefused:
         assert flag in found.what
         assert near in found.remedy
 
-    @pytest.mark.parametrize(
-        "flag", ["--disable-cuda-graph", "--swap-space", "--speculative-model", "--num-speculative-tokens"]
-    )
-    def test_flags_that_are_gone_are_said_to_be_gone(self, flag: str) -> None:
-        assert f"vLLM 0.33.0 has no flag {flag}." == refusal(flag, "1").what
-        assert "Did you mean" not in refusal(flag, "1").remedy
-
     def test_what_is_said_to_be_gone_is_gone_and_its_successor_is_there(self) -> None:
         data, newest = load_config("vllm/gone.toml"), snapshot(NEW)
         for flag, now in data["flags"].items():
@@ -151,15 +134,6 @@ class TestRefused:
         gaudi = resolve("MAI-UI-2B", hardware=imagine("gaudi3")).plan()
         assert not any("VLLM_FP32_SOFTMAX_VISION" in text for text in gaudi.warnings)
 
-    @pytest.mark.parametrize("name", ["TORCH_SDPA", "torch_sdpa", "XFORMERS", "FLASH_ATTN_VLLM_V1"])
-    @pytest.mark.parametrize("form", ["flag", "setting"])
-    def test_attention_for_the_tower_alone_is_refused_for_text(self, name: str, form: str) -> None:
-        extra = ("--attention-backend", name) if form == "flag" else ()
-        overrides = {"attention_backend": name} if form == "setting" else {}
-        with pytest.raises(UsageError) as refused:
-            command(plan("t4", "MAI-UI-2B", extra=extra, overrides=overrides))
-        assert "leave" in refused.value.remedy or "FLASH_ATTN now" in refused.value.remedy
-
     @pytest.mark.parametrize(
         ("text", "said"),
         [("disable_cuda_graph=true", "--enforce-eager"), ("swap-space=4", "--kv-offloading-size"),
@@ -170,18 +144,11 @@ class TestRefused:
             parse_assignments([text])
         assert said in refused.value.remedy
 
-    def test_a_flag_that_only_another_version_has_is_refused_by_this_one(self) -> None:
-        assert check_extra(("--spec-method", "ngram"), snapshot(NEW))
-        assert "vLLM 0.19.1 has no flag --spec-method" in refusal("--spec-method", "ngram", vllm=OLD).what
-
     @pytest.mark.parametrize(
         "extra", [("stray",), ("--enforce-eager", "true"), ("--seed", "0", "1"), ("--seed=0", "1")]
     )
     def test_a_word_that_belongs_to_no_flag_is_refused(self, extra: tuple[str, ...]) -> None:
         assert "belongs to no flag" in refusal(*extra).what
-
-    def test_a_flag_unlike_any_is_refused_with_where_to_look(self) -> None:
-        assert "--help" in refusal("--zzzzzzzzzz").remedy
 
 
 class TestSettings:
@@ -210,11 +177,6 @@ class TestSettings:
             assert made.reasons[name].automatic is False
         flag = KNOBS[next(iter(settings))].flag
         assert [word.split("=")[0].split(".")[0] for word in command(made).flags].count(flag) <= 1
-
-    def test_two_cards_by_their_short_flag_are_two_cards(self) -> None:
-        made = plan("a100-80*2", "MAI-UI-2B", extra=("-tp", "2"))
-        assert len(made.gpus) == 2
-        assert flags(made)["--tensor-parallel-size"] == "2"
 
     @pytest.mark.parametrize(
         "extra",
@@ -280,27 +242,6 @@ def test_a_value_that_vllm_does_not_know_is_refused_before_a_start(
     with pytest.raises(UsageError) as refused:
         command(plan("l40s", "MAI-UI-8B", overrides=overrides, extra=extra))
     assert said in f"{refused.value.what} {refused.value.remedy}"
-
-
-@pytest.mark.parametrize(
-    "extra",
-    [
-        ("--attention-backend", "flash_attn"),
-        ("--distributed-executor-backend", "mine.module.Executor"),
-        ("--max-model-len", "32k"),
-        ("--max-model-len=auto",),
-        ("--kv-cache-memory-bytes", "4G"),
-        ("--optimization-level", "2"),
-        ("--kv-cache-dtype", "mine", "--reasoning-parser-plugin", "mine.py"),
-    ],
-)
-def test_a_value_in_another_spelling_that_vllm_takes_is_passed_on(extra: tuple[str, ...]) -> None:
-    assert check_extra(extra, snapshot(NEW)) == extra
-
-
-def test_a_value_that_a_plugin_brings_is_passed_on() -> None:
-    made = plan("l40s", overrides={"reasoning_parser": "mine"}, extra=("--reasoning-parser-plugin", "mine.py"))
-    assert "mine" in command(made).flags
 
 
 @pytest.mark.parametrize(

@@ -73,17 +73,6 @@ def test_a_port_of_ones_own_is_the_first_servers_only(machine: Machine, models: 
     assert endpoint.ready_server(models[1]).base_url != f"http://127.0.0.1:{port}/v1"
 
 
-def test_the_first_is_waited_for_before_anybody_knows_what_memory_it_leaves(
-    machine: Machine, models: tuple[str, str]
-) -> None:
-    machine.cards("RTX 4090")
-    machine.launch()
-    told: list[str] = []
-    endpoint.ready_server(models[1], tell=told.append)
-    assert any("Waiting for the server 'default'" in text for text in told)
-    assert machine.state().phase == "ready"
-
-
 def test_who_asks_for_the_model_that_another_has_just_begun_to_start_gets_that_server(
     machine: Machine, models: tuple[str, str]
 ) -> None:
@@ -130,21 +119,6 @@ def test_ctrl_c_of_up_stops_both_whichever_starts(machine: Machine, models: tupl
     assert "Traceback" not in said
     machine.assert_nothing_left()
     assert json.loads(machine.run("down", "--all", "--json").stdout) == {"stopped": []}
-
-
-def test_up_says_that_the_other_model_is_missing_where_the_first_runs_alone(
-    machine: Machine, models: tuple[str, str]
-) -> None:
-    machine.cards("RTX 4090")
-    endpoint.ready_server(models[0])
-    both = ("up", "--model", models[0], "--beside", models[1])
-    alone = machine.run(*both)
-    assert alone.returncode == 1
-    assert "The server 'default' already runs, and none with" in alone.stderr
-    endpoint.ready_server(models[1])
-    found = machine.run(*both, "--json")
-    assert [server["name"] for server in json.loads(found.stdout)] == ["default", "second_model"]
-    assert len(machine.starts) == 2
 
 
 def test_the_same_model_beside_twice_is_refused_before_any_start(machine: Machine, models: tuple[str, str]) -> None:

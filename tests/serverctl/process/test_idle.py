@@ -2,14 +2,11 @@
 
 import argparse
 import json
-from pathlib import Path
 
 import pytest
 from stubs.controlled import Machine
 
 from foundation.command_line import duration
-from foundation.errors import UsageError
-from serverctl.config import load_server_config
 from serverctl.endpoint import ready_server
 from serverctl.process import control
 from serverctl.process.request import read_request
@@ -67,23 +64,7 @@ def test_what_a_person_stopped_does_not_wake_and_the_last_server_starts_again_on
     assert machine.state("second").is_ready
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7200), ("1.5m", 90)])
-def test_a_length_of_time_is_read(text: str, seconds: float) -> None:
-    assert duration(text) == seconds
-
-
 @pytest.mark.parametrize("text", ["", "m", "0m", "-5m", "soon", "15 minutes"])
 def test_what_is_no_length_of_time_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         duration(text)
-
-
-def test_the_settings_name_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = tmp_path / "config.toml"
-    monkeypatch.setenv("MAI_AGENT_CONFIG", str(settings))
-    settings.write_text('[server]\nidle = "15m"\n')
-    assert load_server_config().idle_seconds == 900
-    for wrong in ('"0m"', '"soon"', "15"):
-        settings.write_text(f"[server]\nidle = {wrong}\n")
-        with pytest.raises(UsageError):
-            load_server_config()

@@ -87,18 +87,6 @@ def test_supervisor_and_guardian_killed_together_are_cleaned_up_by_the_next_star
     assert state.run != before.run
 
 
-def test_down_after_supervisor_and_guardian_were_killed_leaves_nothing(machine: Machine) -> None:
-    machine.scenario({"setsid": True})
-    supervisor, guardian = _supervisor(machine.up()), machine.process("guardian")
-    supervisor.suspend()
-    guardian.kill()
-    supervisor.kill()
-    assert gone([supervisor, guardian])
-    machine.down()
-    machine.assert_nothing_left()
-    assert machine.state().phase == "stopped"
-
-
 def test_only_what_was_recorded_is_ended(machine: Machine) -> None:
     """A foreign process has the number of the old supervisor and guardian; another one has another server's mark."""
     foreign = subprocess.Popen(["sleep", "300"])

@@ -62,12 +62,6 @@ def test_an_engine_that_dies_of_the_very_first_question_would_do_so_again(machin
     assert "dmesg" not in failure["remedy"]
 
 
-def test_a_way_to_quantise_that_this_vllm_does_not_know_costs_no_start(machine: Machine) -> None:
-    config = json.loads((machine.model / "config.json").read_text())
-    (machine.model / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "qqq"}}))
-    assert "qqq" in failed_with(machine, "CANNOT_PLAN", starts=0)["title"]
-
-
 def test_files_are_not_looked_at_where_a_person_insists(machine: Machine) -> None:
     (machine.model / "tokenizer.json").unlink()
     insisting = Goal(model=str(machine.model), overrides={"kv_cache_memory_bytes": 64 << 20}, force=True)
@@ -126,15 +120,6 @@ def test_doctor_tells_of_the_named_model_s_files(machine: Machine) -> None:
     (lacking,) = files()
     assert not lacking["ok"]
     assert "tokenizer.json is missing" in lacking["detail"]
-
-
-def test_what_failed_is_said_once(machine: Machine) -> None:
-    machine.scenario({"before": {"LOADING": [["print", "ValueError: Unknown quantization method: x\n"], ["exit", 1]]}})
-    done = machine.run("up", *machine.small)
-    title = "This vLLM does not know that quantisation"
-    assert done.returncode == 1
-    assert done.stderr.count(title) == 1
-    assert machine.run("status").stdout.count(title) == 1
 
 
 def test_of_an_error_the_heart_is_quoted_and_no_word_is_cut() -> None:

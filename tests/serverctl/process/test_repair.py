@@ -51,21 +51,6 @@ def test_no_room_for_the_cache_changes_one_knob_a_step(machine: Machine) -> None
     assert len(machine.starts) == 3
 
 
-def test_too_long_a_context_gets_what_vllm_says_fits(machine: Machine) -> None:
-    before = {"KV_CACHE": [["fail", "KV_SHORT_10000"]]}
-    machine.scenario({"card": SMALL, "before": before}, {"card": SMALL})
-    state = up(machine)
-    assert state.phase == "ready", state.message
-    assert machine.flags()["--max-model-len"] == str(10_000 // 128 * 128)
-
-
-def test_a_shorter_context_changes_nothing_but_the_images_that_fit_in_it(machine: Machine) -> None:
-    before = {"KV_CACHE": [["fail", "KV_SHORT_10000"]]}
-    machine.scenario({"card": SMALL, "before": before}, {"card": SMALL})
-    assert up(machine).phase == "ready"
-    assert changed(machine, 1) == {"--max-model-len", "--limit-mm-per-prompt"}
-
-
 def test_a_context_of_the_persons_own_is_never_changed(machine: Machine) -> None:
     before = {"KV_CACHE": [["fail", "KV_SHORT_10000"]]}
     machine.scenario({"card": SMALL, "before": before})
@@ -74,21 +59,6 @@ def test_a_context_of_the_persons_own_is_never_changed(machine: Machine) -> None
     assert {machine.flags(number)["--max-model-len"] for number in range(len(machine.starts))} == {"16384"}
     assert str(control.failure_of(state)).endswith(".")
     assert len(machine.starts) <= 6
-
-
-def test_graphs_that_do_not_fit_are_made_fewer(machine: Machine) -> None:
-    machine.scenario(failing("GRAPH_OOM", "GRAPHS"), {"card": SMALL})
-    state = up(machine)
-    assert state.phase == "ready", state.message
-    assert changed(machine, 1) in ({"--max-cudagraph-capture-size"}, {"--compilation-config"}, {"--enforce-eager"})
-
-
-def test_weights_that_do_not_fit_are_taken_in_fewer_bits(machine: Machine) -> None:
-    machine.scenario(failing("LOAD_OOM", "LOADED"), {"card": SMALL})
-    state = up(machine)
-    assert state.phase == "ready", state.message
-    assert "--quantization" in changed(machine, 1)
-    assert state.plan["precision"] == "fp8"
 
 
 def test_weights_whose_precision_the_person_chose_stay_and_the_start_fails_clearly(machine: Machine) -> None:
@@ -120,14 +90,6 @@ def test_what_another_start_would_not_help_is_tried_once_only(machine: Machine, 
     assert state.failure["evidence"]
 
 
-def test_a_fault_of_the_card_is_tried_once_more_with_the_same_flags(machine: Machine) -> None:
-    machine.scenario(failing("CUDA"))
-    state = up(machine)
-    assert state.phase == "failed"
-    assert len(machine.starts) == 2
-    assert changed(machine, 1) == set()
-
-
 def test_tries_are_bounded(machine: Machine) -> None:
     machine.scenario(failing("PROFILE_OOM"))
     state = up(machine)
@@ -156,10 +118,3 @@ def test_what_worked_is_remembered_and_forgotten_when_it_is_not_needed(machine: 
     assert up(machine).phase == "ready"
     assert len(machine.starts) == 1
     assert machine.flags()["--max-model-len"] == "9984"
-
-
-def test_a_damaged_memory_of_plans_is_ignored(machine: Machine) -> None:
-    good_plans_file().parent.mkdir(parents=True, exist_ok=True)
-    good_plans_file().write_text('{"half')
-    machine.scenario({"card": SMALL})
-    assert up(machine).phase == "ready"

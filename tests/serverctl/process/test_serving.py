@@ -13,17 +13,6 @@ from serverctl.process.restart import back_off, deaths_lately
 from serverctl.process.state import Folder
 
 
-def test_an_exit_with_status_0_that_nobody_asked_for_is_a_failure(machine: Machine) -> None:
-    go = machine.folder / "go"
-    machine.scenario({"serving": [["wait", str(go)], ["exit", 0]]}, {})
-    machine.up()
-    go.touch()
-    state = machine.wait("default", "ready", "failed", attempt=2)
-    assert state.phase == "ready", state.message
-    assert len(state.deaths) == 1
-    assert any("started afresh" in text for _, text in state.events)
-
-
 def test_two_deaths_within_ten_minutes_stop_it_with_a_reason(machine: Machine) -> None:
     first, second = machine.folder / "first", machine.folder / "second"
     machine.scenario(*({"serving": [["wait", str(go)], ["die"]]} for go in (first, second)))

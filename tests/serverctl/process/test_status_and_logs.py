@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import signal
-import subprocess
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -102,13 +100,6 @@ def test_nothing_is_judged_before_a_client_has_asked_and_a_phase_counts_from_its
     assert "nobody has asked anything" in "\n".join(lines_of(replace(looked, judged=())))
 
 
-def test_a_server_without_metrics_has_them_unknown_and_not_zero(machine: Machine) -> None:
-    machine.scenario({"metrics": "none"})
-    machine.up()
-    metrics = status(machine, 0)["metrics"]
-    assert metrics is None or metrics["running"] is None
-
-
 @pytest.mark.parametrize("kind", ["lines", "endless"])
 def test_a_flood_does_not_end_the_server_and_its_log_stays_small(machine: Machine, kind: str) -> None:
     machine.scenario({"serving": [["flood", 40_000_000, kind], ["print", "\nthe end of it\n"]]})
@@ -118,15 +109,6 @@ def test_a_flood_does_not_end_the_server_and_its_log_stays_small(machine: Machin
     sizes = [path.stat().st_size for path in log_files(Folder("default").log_file)]
     assert all(size <= MOST_BYTES + 100_000 for size in sizes)
     assert sum(sizes) <= 80_000_000
-
-
-def test_garbage_among_the_output_breaks_nothing(machine: Machine) -> None:
-    machine.scenario({"before": {"LOADING": [["garbage", 5000], ["print", "after the garbage\n"]]}})
-    assert machine.up().phase == "ready"
-    assert "after the garbage" in machine.log()
-    done = machine.run("logs", "-n", "1000")
-    assert done.returncode == 0, done.stderr
-    assert "after the garbage" in done.stdout
 
 
 def test_every_line_of_the_log_has_its_time(machine: Machine) -> None:
@@ -180,13 +162,6 @@ def test_a_follower_of_a_log_that_is_rotated_misses_no_line_and_meets_none_twice
     assert tail(path, 4_001)[0][0].endswith(" 6000")
 
 
-def test_logs_of_nothing_say_so(machine: Machine) -> None:
-    done = machine.run("logs")
-    assert done.returncode == 3
-    assert "no log" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.parametrize(
     "text", ["", "{", "null", "[]", '{"phase": "ready"}', '{"phase": 7}', "\udcff", '{"phase": "ready", "port": "x"}']
 )
@@ -216,15 +191,3 @@ def test_a_state_folder_that_cannot_be_made_is_told_in_a_sentence(machine: Machi
         done = machine.run(*words)
         assert "Traceback" not in done.stderr + done.stdout, words
     assert machine.run("up", *machine.small).returncode != 0
-
-
-def test_a_log_that_nobody_reads_any_more_ends_quietly(machine: Machine) -> None:
-    machine.up()
-    read, write = os.pipe()
-    client = machine.begin("logs", "-f", stdout=write, stderr=subprocess.PIPE)
-    os.close(write)
-    os.close(read)
-    client.send_signal(signal.SIGINT)
-    _, said = client.communicate(timeout=40)
-    assert "Traceback" not in said
-    assert Path(Folder("default").log_file).is_file()

@@ -54,11 +54,6 @@ def test_an_idle_engine_is_asked_for_a_token(engine: Engine) -> None:
     assert beat.seconds is not None
 
 
-def test_an_idle_engine_that_gives_no_token_misses_the_beat(engine: Engine) -> None:
-    engine.answer = Answer(None, "TimeoutError")
-    assert "gave no token" in pulse().look().trouble
-
-
 @pytest.mark.parametrize(("on_processor", "misses"), [(True, False), (False, True)])
 def test_a_token_that_a_processor_still_works_on_is_no_miss(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, on_processor: bool, misses: bool
@@ -180,13 +175,3 @@ def test_a_hung_engine_is_told_as_degraded_and_then_started_again(
     assert state.phase == "ready", state.message
     assert len(state.deaths) == 1
     assert any("The server hangs: started afresh" in text for _, text in state.events)
-
-
-def test_status_shows_the_heartbeat(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAI_SERVER_BEAT_SECONDS", "0.2")
-    machine.up()
-    state = machine.state()
-    while state.heartbeat is None or not state.heartbeat.asked:
-        state = machine.wait("default", "ready", "failed")
-    assert state.heartbeat.missed == 0
-    assert "heartbeat" in machine.run("status").stdout
