@@ -11,8 +11,8 @@ from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.find import known_models, whole_name
-from serverctl.plan.gaudi_plan import PLUGIN_ENV
 from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.kinds.gaudi import PLUGIN_ENV
 from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for, plans_for
 from serverctl.vllm.builds import VllmEnvironment, build_for, driver_warning, find_environment
 from serverctl.vllm.capabilities import Capabilities, installed, snapshot

@@ -13,7 +13,7 @@ ALLOWED = {
     "foundation/stray_output.py": "keeps what others print away",
     "serverctl/vllm/parser_dump.py": "runs in vLLM's environment; its output is read by us",
     "serverctl/vllm/render_template.py": "runs in vLLM's environment; its output is read by us",
-    "serverctl/process/guardian.py": "its standard error is the server's log",
+    "serverctl/process/supervisor/guardian.py": "its standard error is the server's log",
     "agent/desktop/portal/gstreamer_process.py": "runs in the system's Python; its output is frames, read by us",
 }
 #: Functions that print by themselves.

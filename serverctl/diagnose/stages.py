@@ -8,7 +8,7 @@ from typing import Any
 from foundation.configs import load_config
 from serverctl.diagnose.lines import LogLine
 from serverctl.hardware.facts import GIB
-from serverctl.plan.kv_use import KvUse
+from serverctl.plan.memory import KvUse
 
 _START = load_config("vllm/start.toml")
 

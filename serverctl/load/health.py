@@ -9,7 +9,7 @@ from foundation.configs import load_config
 from serverctl.hardware.facts import GIB
 from serverctl.hardware.nvml import GpuUse
 from serverctl.load.metrics import ServerMetrics
-from serverctl.plan.kv_use import KvUse, KvVerdict, judge_kv
+from serverctl.plan.memory import KvUse, KvVerdict, judge_kv
 
 
 @dataclass(frozen=True, slots=True)

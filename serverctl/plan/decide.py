@@ -10,13 +10,13 @@ from serverctl.hardware.facts import Hardware
 from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.models.model import Model, Precision
 from serverctl.plan.advice import does_not_fit, notes_for, warnings_for
-from serverctl.plan.cpu_plan import plan_cpu
 from serverctl.plan.draft import Candidate, Layout, answer_rooms
 from serverctl.plan.env import environment, takes_names
-from serverctl.plan.gaudi_plan import plan_gaudi
 from serverctl.plan.goal import Goal, Plan
-from serverctl.plan.gpu_plan import compose, eight_bits
 from serverctl.plan.group import Group, groups
+from serverctl.plan.kinds.cpu import plan_cpu
+from serverctl.plan.kinds.gaudi import plan_gaudi
+from serverctl.plan.kinds.gpu import compose, eight_bits
 from serverctl.plan.quantization import check_quantization, wished_ways
 from serverctl.plan.tables import Tables, Task
 from serverctl.plan.user_flags import absorbed

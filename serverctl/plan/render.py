@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from serverctl.plan.gaudi_plan import PLUGIN_ENV
 from serverctl.plan.goal import Plan, Reason
+from serverctl.plan.kinds.gaudi import PLUGIN_ENV
 from serverctl.plan.settings import KNOBS, flag_text
 from serverctl.plan.user_flags import check_choice, check_extra, json_object
 from serverctl.vllm.capabilities import Capabilities

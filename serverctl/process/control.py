@@ -95,7 +95,7 @@ def _launch(folder: Folder, request: "ServerRequest") -> bool:
 #: libraries instead of its own.
 _SUPERVISOR = (
     f"import sys; sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r}); "
-    "from serverctl.process.supervisor_process import main; sys.exit(main(sys.argv[1]))"
+    "from serverctl.process.supervisor.main import main; sys.exit(main(sys.argv[1]))"
 )
 
 

@@ -12,7 +12,7 @@ from foundation.printing import put, put_json
 from serverctl.diagnose.classify import Failure, classify_log
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.stages import Stage
-from serverctl.plan.kv_use import KvVerdict, judge_kv
+from serverctl.plan.memory import KvVerdict, judge_kv
 from serverctl.process import control
 from serverctl.process.logs import all_lines, log_files
 from serverctl.process.state import Folder

@@ -190,7 +190,7 @@ def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Name
     """The owner in this process; its end is ours."""
     if len(servers) > 1:
         raise UsageError("Several servers cannot share the foreground.", "Leave --foreground out.")
-    from serverctl.process.supervisor_process import supervise
+    from serverctl.process.supervisor.main import supervise
 
     name, request = servers[0]
     folder = Folder(name)

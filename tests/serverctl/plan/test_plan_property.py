@@ -12,8 +12,8 @@ from serverctl.hardware.facts import Cpu, Gpu, Hardware
 from serverctl.models.find import find_model, known_models
 from serverctl.plan.decide import make_plan
 from serverctl.plan.draft import LEAST_TEXT_TOKENS
-from serverctl.plan.gaudi_plan import PLUGIN_ENV
 from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.kinds.gaudi import PLUGIN_ENV
 from serverctl.plan.render import render
 from serverctl.plan.settings import KNOBS
 from serverctl.plan.show import to_json

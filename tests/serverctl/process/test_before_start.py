@@ -14,8 +14,9 @@ from serverctl.models.adapters import check_adapters
 from serverctl.models.defects import Place
 from serverctl.plan.goal import Goal
 from serverctl.plan.user_flags import check_extra
-from serverctl.process import before_start, control
+from serverctl.process import control
 from serverctl.process.request import ServerRequest
+from serverctl.process.supervisor import before_start
 from serverctl.vllm.capabilities import snapshot
 from serverctl.vllm.own_source import rendered_by
 

@@ -11,7 +11,7 @@ from serverctl.process import probe
 from serverctl.process.load_record import LoadRecord, read_record
 from serverctl.process.probe import Answer
 from serverctl.process.state import Folder
-from serverctl.process.watchdog import Pulse, Timeouts, Watchdog
+from serverctl.process.supervisor.watchdog import Pulse, Timeouts, Watchdog
 
 
 @dataclass
@@ -39,7 +39,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setattr(probe, "ask_model", ask)
     monkeypatch.setattr(probe, "read_metrics", lambda *_: made.metrics)
     monkeypatch.setattr(probe, "is_healthy", lambda *_: True)
-    monkeypatch.setattr("serverctl.process.watchdog._COUNTED", 0.0)
+    monkeypatch.setattr("serverctl.process.supervisor.watchdog._COUNTED", 0.0)
     monkeypatch.setattr(Pulse, "_processor_time", lambda _: made.processor)
     return made
 

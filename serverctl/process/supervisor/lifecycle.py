@@ -26,17 +26,17 @@ from serverctl.plan.render import Command, render
 from serverctl.plan.show import limits_json, summary_json
 from serverctl.process import api_key_gate as gate
 from serverctl.process import probe
-from serverctl.process.before_start import refuse_hopeless
-from serverctl.process.child import Child, server_env
 from serverctl.process.cleanup import end_left_behind
 from serverctl.process.load_record import LoadRecord
 from serverctl.process.logs import LogWriter
-from serverctl.process.publisher import Publisher
-from serverctl.process.readiness import Verdict, question
 from serverctl.process.request import Prepared, ServerRequest, prepare
-from serverctl.process.restart import back_off, deaths_lately, grace, memory_wanted, wait_for_memory
 from serverctl.process.state import Download, Folder, State, cannot_write, failure_json, has_room
-from serverctl.process.watchdog import Pulse, StallWatch, Watchdog, timeouts
+from serverctl.process.supervisor.before_start import refuse_hopeless
+from serverctl.process.supervisor.child import Child, server_env
+from serverctl.process.supervisor.publisher import Publisher
+from serverctl.process.supervisor.readiness import Verdict, question
+from serverctl.process.supervisor.restart import back_off, deaths_lately, grace, memory_wanted, wait_for_memory
+from serverctl.process.supervisor.watchdog import Pulse, StallWatch, Watchdog, timeouts
 
 #: Interval of the owner's checks, seconds: the maximum delay of the state file.
 _TICK = 0.05

@@ -13,9 +13,9 @@ from foundation.files import write_atomically
 from foundation.printing import remark
 from foundation.processes import identity_of
 from serverctl.process.control import ALREADY_RUNNING
-from serverctl.process.lifecycle import Owner
 from serverctl.process.request import ServerRequest, read_request
 from serverctl.process.state import Folder, State, cannot_write, failure_json
+from serverctl.process.supervisor.lifecycle import Owner
 
 
 def main(name: str) -> int:
