@@ -1,12 +1,24 @@
 """The goals of an instruction, which the engine pursues one after the other."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, TypeAlias
 
 from agent.core.actions import Button
 
-#: Marks a field whose text stands in the instruction; one whose text stands there in quotation marks, if a model reads.
-SAID, QUOTED = "as it stands in the instruction", "as it stands in the instruction in quotation marks"
+
+class Copied(str):
+    """Marks a field whose text stands in the instruction, if a model reads; its text is in the JSON schema."""
+
+    __slots__ = ()
+
+    def __get_pydantic_json_schema__(self, schema: Any, described: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """Return the schema of a field, with the description."""
+        return described(schema) | {"description": str(self)}
+
+
+SAID = Copied("as it stands in the instruction")
+QUOTED = Copied("as it stands in the instruction in quotation marks")
 Said: TypeAlias = Annotated[str, SAID]
 Quoted: TypeAlias = Annotated[str, QUOTED]
 
@@ -239,6 +251,26 @@ Sayable: TypeAlias = (
     | MakeFolder | Rename | Trash | Transfer | ReplaceText | WriteFile | SaveAs | Calculate
 )  # fmt: skip
 Goal: TypeAlias = Sayable | Repeat
+
+
+def target_of(goal: Goal | None) -> Target | None:
+    """Return the thing on the screen that a goal acts on; None if it names none."""
+    match goal:
+        case Click(target) | Toggle(target) | SetValue(target) | Choose(_, target) | Type(_, Target() as target):
+            return target
+    return None
+
+
+def with_target(goal: Goal, target: Target) -> Goal:
+    """Return a goal with another thing to act on."""
+    match goal:
+        case Choose():
+            return replace(goal, control=target)
+        case Type():
+            return replace(goal, into=target)
+        case Click() | Toggle() | SetValue():
+            return replace(goal, target=target)
+    return goal
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def scroll(now: Now, goal: Scroll) -> Pursuit:
     return Done(f"I scrolled {goal.direction}{where}, and nothing moved", verified=False)
 
 
-def let_pass(goal: Wait) -> Pursuit:
+def let_pass(_now: Now, goal: Wait) -> Pursuit:
     """Wait."""
     yield Step(f"Wait {goal.seconds:g} s.", {"action": "wait", "seconds": goal.seconds}, main=True)
     return Done(f"I waited {goal.seconds:g} s")

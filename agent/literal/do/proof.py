@@ -9,7 +9,7 @@ from agent.literal.do.now import Done, Move, Now
 from agent.literal.do.sums import value_of
 from agent.literal.find.finder import Finder
 from agent.literal.find.scene import FIELDS
-from agent.literal.goals import Choose, Click, Goal, Press, SetValue, Target, Toggle, Type
+from agent.literal.goals import Click, Goal, Press, Toggle, target_of
 from agent.literal.vocabulary.labels import plain
 from agent.screen.outline import Element
 
@@ -59,7 +59,7 @@ def leads(goal: Goal | None) -> bool:
 
 def led_to(now: Now, move: Move) -> str:
     """Return the next goal's target in words if it is visible only since a move; else ""."""
-    target = _needed(now.following)
+    target = target_of(now.following)
     if target is None or Finder(move.scene, now.names).best(target) is not None:
         return ""
     if (found := now.finder.best(target)) is None:
@@ -91,7 +91,7 @@ def shown_late(now: Now, goal: Goal, known: Sequence[Change], last: bool) -> str
     """
     before = {(change.kind, change.what, change.after) for change in known}
     new = [one for one in now.changes if (one.kind, one.what, one.after) not in before and one.kind in _KINDS]
-    target = _needed(goal)
+    target = target_of(goal)
     name = target.name if target is not None else ""
     for change in new:
         if isinstance(goal, Toggle):
@@ -102,15 +102,6 @@ def shown_late(now: Now, goal: Goal, known: Sequence[Change], last: bool) -> str
         elif (name and is_about(change, name)) or (last and isinstance(goal, Click | Press)):
             return str(change)
     return ""
-
-
-def _needed(goal: Goal | None) -> Target | None:
-    match goal:
-        case Click(target=target) | Toggle(target=target) | SetValue(target=target) | Choose(control=target):
-            return target
-        case Type(into=into):
-            return into
-    return None
 
 
 def vanished(now: Now, move: Move) -> str:

@@ -1,36 +1,42 @@
 """Dispatches each kind of goal to the function that pursues it."""
 
+from collections.abc import Callable
+from typing import Any
+
+from agent.literal import goals
 from agent.literal.do import amounts, choosing, clicking, files, folders, keys, repeating, sums, toggling, windows
 from agent.literal.do import type_text as text
 from agent.literal.do import write_document as texts
 from agent.literal.do.known_places import known_place, page_named
 from agent.literal.do.now import Now, Pursuit
-from agent.literal.goals import (
-    ArrangeWindow,
-    Calculate,
-    Choose,
-    Click,
-    Close,
-    CloseOthers,
-    Goal,
-    MakeFolder,
-    Open,
-    Press,
-    Rename,
-    Repeat,
-    ReplaceText,
-    SaveAs,
-    Scroll,
-    SetValue,
-    Target,
-    Toggle,
-    Transfer,
-    Trash,
-    Type,
-    Wait,
-    WriteFile,
-)  # fmt: skip
+from agent.literal.goals import Choose, Click, Goal, Open, SetValue, Target, Toggle
 from agent.literal.vocabulary.places import Place, find_dialog
+
+#: Each function yields the steps for a goal. It ends with a verdict, or with another goal if the control turned out to
+#: be of another kind.
+_PURSUED: dict[type, Callable[[Now, Any], "choosing.OrGoal"]] = {
+    goals.Open: windows.open_it,
+    goals.Click: clicking.click_or_choose,
+    goals.Toggle: toggling.toggle,
+    goals.Choose: choosing.choose,
+    goals.SetValue: amounts.set_value,
+    goals.Type: text.type_text,
+    goals.Press: keys.press_keys,
+    goals.Scroll: keys.scroll,
+    goals.Wait: keys.let_pass,
+    goals.Close: windows.close,
+    goals.CloseOthers: windows.close_others,
+    goals.ArrangeWindow: windows.arrange,
+    goals.MakeFolder: folders.make_folder,
+    goals.Rename: folders.rename,
+    goals.Trash: folders.trash,
+    goals.Transfer: folders.transfer,
+    goals.ReplaceText: texts.replace_text,
+    goals.WriteFile: texts.write_file,
+    goals.SaveAs: texts.save_as,
+    goals.Calculate: sums.calculate,
+    goals.Repeat: repeating.repeat,
+}
 
 
 def pursue(now: Now, goal: Goal) -> Pursuit:
@@ -42,60 +48,18 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
             return windows.open_it(now, Open(dialog, "application"))
         case Open(name, "settings" | "") if (page := _page(now, name)) is not None:
             return clicking.go_to(now, page)
-        case Open():
-            return windows.open_it(now, goal)
         case Click(target, "left", 1, True) if not target.inside and (page := _page(now, target.name)) is not None:
             return clicking.go_to(now, page)
-        case Click():
-            return _then(now, clicking.click_or_choose(now, goal))
         case Toggle(target, on) if (choice := _as_choice(now, target, on=on)) is not None:
             return pursue(now, choice)
-        case Toggle():
-            return toggling.toggle(now, goal)
-        case Choose():
-            return _then(now, choosing.choose(now, goal))
         case SetValue(target, None, _, direction) if direction and _is_switched(now, target):
-            return toggling.toggle(now, Toggle(target, on=direction == "up"))
-        case SetValue():
-            return _then(now, amounts.set_value(now, goal))
-        case Type():
-            return text.type_text(now, goal)
-        case Press():
-            return keys.press_keys(now, goal)
-        case Scroll():
-            return keys.scroll(now, goal)
-        case Wait():
-            return keys.let_pass(goal)
-        case Close():
-            return windows.close(now, goal)
-        case CloseOthers():
-            return windows.close_others(now, goal)
-        case ArrangeWindow():
-            return windows.arrange(now, goal)
-        case MakeFolder():
-            return folders.make_folder(now, goal)
-        case Rename():
-            return folders.rename(now, goal)
-        case Trash():
-            return folders.trash(now, goal)
-        case Transfer():
-            return folders.transfer(now, goal)
-        case ReplaceText():
-            return texts.replace_text(now, goal)
-        case WriteFile():
-            return texts.write_file(now, goal)
-        case SaveAs():
-            return texts.save_as(now, goal)
-        case Calculate():
-            return sums.calculate(now, goal)
-        case Repeat():
-            return repeating.repeat(now, goal)
+            return pursue(now, Toggle(target, on=direction == "up"))
+    return _then(now, _PURSUED[type(goal)](now, goal))
 
 
 def _then(now: Now, steps: "choosing.OrGoal") -> Pursuit:
-    """Pursue the goal that the steps return if the control turned out to be of another kind."""
     end = yield from steps
-    return (yield from pursue(now, end)) if isinstance(end, Choose | Click | SetValue | Type) else end
+    return (yield from pursue(now, end)) if isinstance(end, goals.Goal) else end
 
 
 def _is_switched(now: Now, target: Target) -> bool:

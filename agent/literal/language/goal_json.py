@@ -9,8 +9,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_type_hints
 
 from typing_extensions import TypedDict
 
@@ -44,7 +43,7 @@ def read_goals(answer: str, instruction: str) -> list[Goal]:
         reading: Any = _reading_form().validate_json(answer)
     except ValidationError as error:
         raise BadReadingError(f"it is not of the form that was asked for ({error.errors()[0]['msg']})") from error
-    goals: list[Goal] = [_made(*next(iter(one.items()))) for one in reading["goals"]]
+    goals: list[Goal] = [goal for one in reading["goals"] for goal in one.values()]
     goals = [dataclasses.replace(goal, keys=_chord(goal)) if isinstance(goal, Press) else goal for goal in goals]
     if goals:
         _check(goals, unicodedata.normalize("NFC", instruction))
@@ -108,50 +107,22 @@ def _chord(goal: Press) -> tuple[str, ...]:
 
 @cache
 def _reading_form() -> "TypeAdapter[Any]":
-    from pydantic import Field, TypeAdapter
+    """Return the form of a reading: goals as objects with their kind as the only key, in the form of its dataclass."""
+    from pydantic import ConfigDict, Field, TypeAdapter
 
-    forms = tuple(_form(f"To{goal.__name__}", {goal.__name__: _form_of(goal)}) for goal in get_args(Sayable))
-    named: Any = Union[forms]  # noqa: UP007
-    return TypeAdapter(_form("Reading", {"goals": Annotated[list[named], Field(max_length=_MOST)]}))
+    strict = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    for kind in (*get_args(Sayable), Target):
+        kind.__pydantic_config__ = strict
 
+    def form(name: str, fields: dict[str, Any]) -> Any:
+        typed: Any = TypedDict
+        made = typed(name, fields)
+        made.__pydantic_config__ = strict
+        return made
 
-def _form_of(kind: type) -> Any:
-    """Return the form of a dataclass."""
-    from pydantic import Field
-
-    hints = get_type_hints(kind, include_extras=True)
-    fields: dict[str, Any] = {}
-    for one in dataclasses.fields(kind):
-        hint = hints[one.name]
-        described: Any = Annotated[_nested(hint), Field(description=_marker(hint))]
-        fields[one.name] = described if one.default is dataclasses.MISSING else NotRequired[described]
-    return _form(kind.__name__, fields, kind.__doc__)
-
-
-def _form(name: str, fields: dict[str, Any], doc: str | None = None) -> Any:
-    """Return a type of objects that have these fields and no other."""
-    typed: Any = TypedDict
-    form = typed(name, fields)
-    form.__pydantic_config__ = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
-    form.__doc__ = doc
-    return form
+    named: Any = Union[tuple(form(f"To{kind.__name__}", {kind.__name__: kind}) for kind in get_args(Sayable))]  # noqa: UP007
+    return TypeAdapter(form("Reading", {"goals": Annotated[list[named], Field(max_length=_MOST)]}))
 
 
 def _marker(hint: Any) -> str | None:
     return next((mark for mark in getattr(hint, "__metadata__", ()) if mark in (SAID, QUOTED)), None)
-
-
-def _nested(hint: Any) -> Any:
-    if hint is Target:
-        return _form_of(Target)
-    if get_origin(hint) in (Union, UnionType):
-        return Union[tuple(map(_nested, get_args(hint)))]  # noqa: UP007
-    return hint
-
-
-def _made(kind: str, told: dict[str, Any]) -> Any:
-    """Return the dataclass of that name."""
-    kinds: dict[str, Any] = {one.__name__: one for one in (*get_args(Sayable), Target)}
-    return kinds[kind](
-        **{name: _made("Target", value) if isinstance(value, dict) else value for name, value in told.items()}
-    )

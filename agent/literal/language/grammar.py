@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from agent.core.keys import chord
 from agent.literal.goals import (
     ArrangeWindow,
-    Calculate,
-    Choose,
     Click,
     Close,
     Goal,
@@ -25,12 +23,13 @@ from agent.literal.goals import (
     Rename,
     SaveAs,
     Scroll,
-    SetValue,
     Target,
     Toggle,
     Trash,
     Type,
     WriteFile,
+    target_of,
+    with_target,
 )  # fmt: skip
 from agent.literal.language.phrases import Phrase, find_phrase, wanted
 from agent.literal.language.refusals import check_refusals
@@ -158,10 +157,9 @@ def _read_part(part: Part) -> list[Goal]:
 def check_secrets(goals: Sequence[Goal]) -> None:
     """Raise FinalRefusalError for goals that would enter a password or the like."""
     for goal in goals:
-        match goal:
-            case Choose(_, Target() as target) | SetValue(target) | Type(_, Target() as target):
-                if _SECRET.search(f"{target.name} {target.whole}"):
-                    raise FinalRefusalError("I do not enter passwords or the like: please do that yourself.")
+        target = None if isinstance(goal, Click | Toggle) else target_of(goal)
+        if target is not None and _SECRET.search(f"{target.name} {target.whole}"):
+            raise FinalRefusalError("I do not enter passwords or the like: please do that yourself.")
 
 
 def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
@@ -175,9 +173,6 @@ def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
         place, rest = match["place"][: cut.start()], match["place"][cut.end() :]
         if place.strip(" ,").casefold() not in ("", "the", "a", "an", "my", "this"):
             return place_name(part, place), without_courtesy(rest)
-    comma = re.fullmatch(r"(?P<place>[^,]+), ?(?P<rest>.+)", match["place"])
-    if comma:
-        return place_name(part, comma["place"]), without_courtesy(comma["rest"])
     return place_name(part, match["place"]), ""
 
 
@@ -195,81 +190,49 @@ def _it(reading: _Reading) -> tuple[str, bool]:
                 return (f"{where}/{name}" if where else name), False
             case WriteFile(_, name) if name:
                 return name, False
-            case Click(target) | Toggle(target) | SetValue(target):
-                return target.name, False
-            case Choose(_, control):
-                return control.name, False
             case Type():
                 return "", False
-            case _:
-                continue
+            case _ if (target := target_of(goal)) is not None:
+                return target.name, False
     return "", False
 
 
 def _placed(goals: Sequence[Goal], place: str, *, first: bool) -> list[Goal]:
     """Put a place into goals. If a goal has no field for it, open the place first."""
+    applications = lexicon.config()["applications"]
     placed: list[Goal] = []
     for goal in goals:
         match goal:
-            case Click(target) | Toggle(target) | SetValue(target):
-                placed.append(replace(goal, target=_inside(target, place)))
-            case Choose(_, control):
-                placed.append(replace(goal, control=_inside(control, place)))
-            case Type(_, Target() as into):
-                placed.append(replace(goal, into=_inside(into, place)))
             case Open() | Scroll():
                 placed.append(replace(goal, inside=goal.inside or place))
-            case Calculate():
-                placed.append(replace(goal, calculator="" if place.casefold() == "calculator" else place))
-            case WriteFile():
-                editors = ("text editor", "editor")
-                placed.append(replace(goal, editor="" if place.casefold() in editors else place))
             case MakeFolder() | Rename() | Trash():
-                managers = lexicon.config()["applications"]["file_managers"]
-                placed.append(replace(goal, where=goal.where or ("" if place.casefold() in managers else place)))
-            case Close() | ArrangeWindow():
-                placed.append(replace(goal, target=goal.target or place))
-            case Type(text) if place.casefold() in lexicon.config()["applications"]["editors"]:
+                is_manager = place.casefold() in applications["file_managers"]
+                placed.append(replace(goal, where=goal.where or ("" if is_manager else place)))
+            case Type(text, None) if place.casefold() in applications["editors"]:
                 placed.append(WriteFile(text, editor="" if place.casefold() in ("text editor", "editor") else place))
-            case Type(text) if re.search(r"\b(?:field|box|bar|entry|search)$", place, re.IGNORECASE):
+            case Type(text, None) if re.search(r"\b(?:field|box|bar|entry|search)$", place, re.IGNORECASE):
                 placed.append(Type(text, Target(place, "entry")))
+            case _ if (target := target_of(goal)) is not None:
+                placed.append(with_target(goal, replace(target, inside=target.inside or place)))
             case _:
                 placed.extend([Open(place), goal] if first and not placed else [goal])
     return placed
-
-
-def _inside(target: Target, place: str) -> Target:
-    return replace(target, inside=target.inside or place)
 
 
 def _through_tabs(goals: Sequence[Goal]) -> list[Goal]:
     """Turn "in the Focus tab of Window Manager" into a click on the tab and a goal in the window."""
     through: list[Goal] = []
     for goal in goals:
-        match goal:
-            case Click(target) | Toggle(target) | SetValue(target):
-                inside = target.inside
-            case Choose(_, control):
-                inside = control.inside
-            case Type(_, Target() as into):
-                inside = into.inside
-            case _:
-                inside = ""
-        found = _TAB.fullmatch(inside)
-        if found is None:
+        target = target_of(goal)
+        found = _TAB.fullmatch(target.inside) if target is not None else None
+        if target is None or found is None:
             through.append(goal)
             continue
         window = re.sub("^the ", "", found["window"] or found["owner"], flags=re.IGNORECASE)
         tab = Click(Target(found["tab"] or found["own"], "page tab", inside=window))
         if tab not in through:
             through.append(tab)
-        match goal:
-            case Click(target) | Toggle(target) | SetValue(target):
-                through.append(replace(goal, target=replace(target, inside=window)))
-            case Choose(_, control):
-                through.append(replace(goal, control=replace(control, inside=window)))
-            case Type(_, Target() as into):
-                through.append(replace(goal, into=replace(into, inside=window)))
+        through.append(with_target(goal, replace(target, inside=window)))
     return through
 
 

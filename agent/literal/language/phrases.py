@@ -137,8 +137,6 @@ def _time(text: str) -> str | None:
     amount = amount_of(text)
     if amount is None or amount[0] <= 0:
         return None
-    if amount[1] in ("h", "hour", "hours"):
-        amount = amount[0] * 60, "minutes"
     return f"{amount[0]:g} minutes" if amount[1] in ("m", "min", "mins", "minute", "minutes") else None
 
 

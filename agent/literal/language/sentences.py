@@ -67,20 +67,6 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
 
 
 _SUBJECT = r"(?:i|i['’](?:m|d|ve|ll)|it|it['’]s|that['’]s|that|they|my \w+|the \w+|there|we|you never know)"
-#: A reason after an instruction.
-_REASON_AFTER = re.compile(
-    rf",? (?:because|since) {_SUBJECT} [^.;]+$"
-    r"|,? so (?:that )?(?:i|we|it|they|nobody|no one) (?:can|could|cannot|can['’]?t|do not|don['’]?t|does not|"
-    r"doesn['’]?t|won['’]t|will not|see|will) [^.;,]+$"
-    rf"|, (?:{_SUBJECT}) (?:is|are|was|am|have|has|had|hurts?|looks?|helps?|easier|better|nicer|too|so|much|more|like|"
-    r"prefer|find|hate|love|annoys?|distracts?|bothers?) ?[^.;,]*$",
-    re.IGNORECASE,
-)
-#: Words that a reason must not contain to be dropped.
-_SAYS_MORE = re.compile(
-    r"\b(?:if|unless|but|until|till|except|when|while|only|before|after|or|instead|without|should|must)\b",
-    re.IGNORECASE,
-)
 #: A reason before an instruction, joined by "so".
 _REASON_BEFORE = re.compile(rf"(?P<why>{_SUBJECT} [^.;]+?), so (?P<what>{lexicon.verbs()} .+)", re.IGNORECASE)
 _ASIDE = re.compile(
@@ -91,14 +77,7 @@ _ASIDE = re.compile(
 
 
 def _without_reasons(text: str) -> str:
-    """Remove the reasons from an instruction. A complaint stays, because it may name what "it" refers to."""
-    bare = text.rstrip(" .!")
-    if re.search(rf"\b{_TYPING.pattern}", bare, re.IGNORECASE):
-        return text
-    why = _REASON_AFTER.search(bare)
-    says_more = why is not None and (_SAYS_MORE.search(why[0]) or _joints().search(why[0]))
-    if why is not None and why.start() and not says_more and not _is_complaint(without_courtesy(why[0])):
-        text = bare[: why.start()]
+    """Remove the reason before an instruction. A complaint stays, because it may name what "it" refers to."""
     reason = _REASON_BEFORE.fullmatch(text)
     if reason is not None and not _is_complaint(without_courtesy(reason["why"])):
         text = reason["what"]
@@ -146,9 +125,6 @@ def _pieces(text: str) -> Iterator[str]:
             raise NotUnderstoodError("What to type goes over several sentences: put it in quotation marks.")
         kept = ""
         for piece in pieces:
-            if kept and _is_end_of_label(kept, piece):
-                kept += f" and {piece}"
-                continue
             if kept and _is_next_label(kept, piece):
                 kept += f" then {piece}"
                 continue
@@ -157,15 +133,6 @@ def _pieces(text: str) -> Iterator[str]:
             kept = piece
         yield kept
         typing = bool(_TYPING.match(without_courtesy(kept))) and not quotes.has_quotation(kept)
-
-
-def _is_end_of_label(before: str, piece: str) -> bool:
-    """Return whether a verb without an object is the end of a label: "click Cut and paste"."""
-    if re.match(r"(?:press|hit|push|strike) ", without_courtesy(before), re.IGNORECASE):
-        return piece.strip(" .!?").casefold() in ("delete", "insert", "enter", "undo", "find")  # names of keys
-    match = re.fullmatch(rf"{lexicon.label_verbs()} (?:the )?(?P<label>\S+)", without_courtesy(before), re.IGNORECASE)
-    bare = re.fullmatch(rf"{lexicon.verbs()}", piece.strip(" .!?"), re.IGNORECASE)
-    return match is not None and bare is not None and match["label"][0].isupper()
 
 
 def _is_next_label(before: str, piece: str) -> bool:

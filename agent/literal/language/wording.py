@@ -1,31 +1,7 @@
 """Describes goals and targets in words for messages."""
 
 from agent.core.actions import shorten
-from agent.literal.goals import (
-    ArrangeWindow,
-    Calculate,
-    Choose,
-    Click,
-    Close,
-    CloseOthers,
-    Goal,
-    MakeFolder,
-    Open,
-    Press,
-    Rename,
-    Repeat,
-    ReplaceText,
-    SaveAs,
-    Scroll,
-    SetValue,
-    Target,
-    Toggle,
-    Transfer,
-    Trash,
-    Type,
-    Wait,
-    WriteFile,
-)  # fmt: skip
+from agent.literal import goals
 from agent.literal.vocabulary.lexicon import ordinal_word
 
 #: The instructions that the engine understands, for error messages.
@@ -36,58 +12,58 @@ UNDERSTOOD = (
 _LONGEST = 40
 
 
-def describe_goal(goal: Goal) -> str:
+def describe_goal(goal: goals.Goal) -> str:
     """Describe a goal."""
     match goal:
-        case Open(name, _, inside):
+        case goals.Open(name, _, inside):
             return f"open “{name}”{_in(inside)}"
-        case Press(keys):
+        case goals.Press(keys):
             return f"press {'+'.join(keys)}"
-        case Click(target, button, count):
+        case goals.Click(target, button, count):
             verb = "double-click" if count == 2 else "click" if button == "left" else f"{button}-click"
             return f"{verb} {describe_target(target)}"
-        case Toggle(target, on):
+        case goals.Toggle(target, on):
             return f"{'enable' if on else 'disable'} {describe_target(target)}"
-        case Choose(value, control):
+        case goals.Choose(value, control):
             return f"choose “{value}” in {describe_target(control)}"
-        case SetValue(target, None, _, direction):
+        case goals.SetValue(target, None, _, direction):
             return f"turn {describe_target(target)} {direction}"
-        case SetValue(target, value, unit, direction):
+        case goals.SetValue(target, value, unit, direction):
             return f"set {describe_target(target)} {f'{direction} by' if direction else 'to'} {value:g}{unit}"
-        case Type(text, into):
+        case goals.Type(text, into):
             return f"type {shorten(text, _LONGEST)}" + (f" into {describe_target(into)}" if into else "")
-        case Scroll(direction, _, to_end):
+        case goals.Scroll(direction, _, to_end):
             return f"scroll {direction}" + (" to the end" if to_end else "")
-        case Wait(seconds):
+        case goals.Wait(seconds):
             return f"wait {seconds:g} s"
-        case Close(target):
+        case goals.Close(target):
             return f"close “{target}”" if target else "close the window"
-        case CloseOthers(kept):
+        case goals.CloseOthers(kept):
             return "close all windows but " + (", ".join(f"“{name}”" for name in kept) or "the one in front")
-        case ArrangeWindow(how, target):
+        case goals.ArrangeWindow(how, target):
             verb = "bring to the front:" if how == "focus" else f"{how}:"
             return f"{verb} {f'“{target}”' if target else 'the window'}"
-        case MakeFolder(name, where):
+        case goals.MakeFolder(name, where):
             return f"create the folder “{name}”{_in(where)}"
-        case Rename(old, new, where):
+        case goals.Rename(old, new, where):
             return f"rename “{old}”{_in(where)} to “{new}”"
-        case Trash(name, where):
+        case goals.Trash(name, where):
             return f"move “{name}”{_in(where)} to the trash"
-        case Transfer(name, to, where, copy):
+        case goals.Transfer(name, to, where, copy):
             return f"{'copy' if copy else 'move'} “{name}”{_in(where)} to “{to}”"
-        case ReplaceText(old, new):
+        case goals.ReplaceText(old, new):
             return f"replace {shorten(old, _LONGEST)} with {shorten(new, _LONGEST)}"
-        case WriteFile(text, save_as):
+        case goals.WriteFile(text, save_as):
             return f"write {shorten(text, _LONGEST)}" + (f" and save it as “{save_as}”" if save_as else "")
-        case SaveAs(name):
+        case goals.SaveAs(name):
             return f"save as “{name}”" if name else "save"
-        case Calculate(expression):
+        case goals.Calculate(expression):
             return f"calculate {expression}"
-        case Repeat(parts):
+        case goals.Repeat(parts):
             return "; ".join(describe_goal(part.goal) for part in parts)
 
 
-def describe_target(target: Target) -> str:
+def describe_target(target: goals.Target) -> str:
     """Describe a target: "“Style”", "the third icon", "the check box “Wrap” under “Text”"."""
     ordinal = ordinal_word(target.ordinal) if target.ordinal else ""
     longer = target.whole if not (target.inside or target.under) and target.whole.startswith(target.name) else ""

@@ -36,11 +36,18 @@ _OPERATORS = {
     "plus": "+", "and": "+", "+": "+", "minus": "-", "less": "-", "−": "-", "–": "-", "-": "-",
     "to the power of": "^", "^": "^", "**": "^",
 }  # fmt: skip
-_PARTS = {
-    "half of": "/2", "half": "/2", "one half of": "/2", "a half of": "/2", "a third of": "/3", "one third of": "/3",
-    "a quarter of": "/4", "one quarter of": "/4", "twice": "*2", "double": "*2", "three times": "*3", "thrice": "*3",
-}  # fmt: skip
-_PART_OF = re.compile(rf"(?P<part>{either(_PARTS)}) (?P<whole>\S.*)", re.IGNORECASE)
+#: Sums in words, and what they are in signs.
+_SPOKEN = {
+    r"(?:(?:the )?sum of|add|sum(?: up)?) (.+?) (?:and|to) (.+)": r"\1 + \2",
+    r"(?:(?:the )?product of|multiply) (.+?) (?:and|by|with) (.+)": r"\1 * \2",
+    r"(?:(?:the )?quotient of|divide) (.+?) (?:and|by) (.+)": r"\1 / \2",
+    r"(?:the )?difference (?:of|between) (.+?) and (.+)": r"\1 - \2",
+    r"subtract (.+?) from (.+)": r"\2 - \1",
+    r"(?:a |one )?half of (.+)": r"\1 / 2",
+    r"(?:a|one) third of (.+)": r"\1 / 3",
+    r"(?:a|one) quarter of (.+)": r"\1 / 4",
+    r"(?:twice|double) (.+)": r"\1 * 2",
+}
 _TOKEN = re.compile(
     rf"\s*(?:(?P<number>(?:\d+(?:[.,]\d+)?|{_IN_WORDS})(?![\w.]))|(?P<percent>%|percent\b(?: of)?)|(?P<bracket>[()])"
     rf"|(?P<operator>{either(word for word in _OPERATORS if word.isascii() and word[0].isalpha())}\b|\*\*|"
@@ -85,14 +92,8 @@ def _in_words(text: str) -> float:
 def expression_of(text: str) -> str | None:
     """Translate a calculation into a calculator's notation ("12 times 12": "12*12"); None for anything else."""
     text = re.sub(r"(?<=\d)x(?=\d)", " x ", " ".join(text.split()).strip(" ?.="))
-    if (match := _PART_OF.fullmatch(text)) and (whole := number_of(match["whole"])) is not None:
-        return f"{whole:.15g}{_PARTS[match['part'].casefold()]}"
-    if match := re.fullmatch(
-        r"(?:the )?(?P<kind>sum|product|difference|quotient) (?:of|between) (.+?) and (.+)", text, re.I
-    ):
-        sign = {"sum": "+", "product": "*", "difference": "-", "quotient": "/"}[match["kind"].lower()]
-        left, right = number_of(match[2]), number_of(match[3])
-        return None if left is None or right is None else f"{left:.15g}{sign}{right:.15g}"
+    for pattern, written in _SPOKEN.items():
+        text = re.sub(f"^{pattern}$", written, text, flags=re.IGNORECASE)
     signs: list[str] = []
     at, after_value, operators = 0, False, 0
     while at < len(text):

@@ -1,7 +1,6 @@
 """Builders for switches, buttons, choices and sliders."""
 
 import re
-from collections import defaultdict
 from dataclasses import replace
 from typing import Literal
 
@@ -20,15 +19,11 @@ _ON = frozenset(
         *("true", "yes", "shown", "visible"),
     )
 )
-#: Controls for which "dark" and "light" mean the theme, not a colour.
-_THEMES = re.compile(
-    r"(?:the |my )?(?:desktop |gtk |application |app |overall )?(?:theme|style|appearance|mode|colou?r scheme|look)",
-    re.IGNORECASE,
-)
 _TEXT_FIELDS = re.compile(
     r"\b(?:name|title|text|caption|address|url|hostname|comment|description|e-?mail|host|user ?name|file ?name|value)$",
     re.IGNORECASE,
 )
+_RAISING = ("increase", "raise", "boost", "enlarge", "speed up")
 #: Things that no single setting makes faster or better.
 _MACHINES = re.compile(
     r"(?:computer|pc|laptop|machine|system|internet|network|connection|wifi|desktop|it all|life|work|day)",
@@ -66,44 +61,29 @@ def _toggle_words(part: Part, match: Groups) -> list[Goal] | None:
     return _toggle(part, match)
 
 
-def _flip(part: Part, match: Groups) -> list[Goal]:
-    return [Click(read_target(part, match["what"]))]
-
-
-def _mute(part: Part, match: Groups) -> list[Goal]:
+def _mute(_part: Part, match: Groups) -> list[Goal] | None:
     muted = not match["verb"].casefold().startswith("un")
     what = re.sub(r"^(?:the|my|all|your) ", "", match["what"], flags=re.IGNORECASE)
-    if not what or re.fullmatch(
-        r"(?:the )?(?:sound|volume|audio|speakers?|computer|music|it|everything|sounds)", what, re.IGNORECASE
-    ):
-        return [Toggle(Target("mute"), muted)]
     if re.fullmatch(r"mic(?:rophone)?", what, re.IGNORECASE):
         return [Toggle(Target("microphone"), not muted)]
-    if re.fullmatch(r"notifications", what, re.IGNORECASE):
-        return [Toggle(Target("Do Not Disturb"), muted)]
-    return [Toggle(Target("mute", inside=place_name(part, what)), muted)]
+    sound = re.fullmatch(r"(?:sounds?|volume|audio|speakers?|computer|music|it|everything)?", what, re.IGNORECASE)
+    return [Toggle(Target("mute"), muted)] if sound else None
 
 
-def _hide(part: Part, match: Groups) -> list[Goal] | None:
-    what = match["what"]
-    name = part.shown(re.sub(r"^(?:the|my) ", "", what, flags=re.IGNORECASE))
-    if re.search(r"\b(?:window|dialog|message|popup|app|application)$", name) and match["verb"] != "hide":
-        return None
+def _hide(part: Part, match: Groups) -> list[Goal]:
+    name = part.shown(re.sub(r"^(?:the|my) ", "", match["what"], flags=re.IGNORECASE))
     if re.search(r"\bwindow$", name):
         return [ArrangeWindow("minimize", re.sub(r"^(?:this|the current|current)? ?window$| window$", "", name))]
-    target = read_target(part, what, kinds=False)
-    whole = target.whole or (f"Hide {name}" if match["verb"].casefold() == "hide" else "")
-    return [Toggle(replace(target, whole=whole), on=False)]
+    target = read_target(part, match["what"], kinds=False)
+    return [Toggle(replace(target, whole=target.whole or f"Hide {name}"), on=False)]
 
 
 def _click(part: Part, match: Groups) -> list[Goal]:
-    kind = re.sub(r"[ -]", "", match["kind"].lower())
-    button: Button = "right" if kind.startswith("right") else "middle" if kind.startswith("middle") else "left"
-    what, number = times(
-        re.sub(r" with the (?P<button>right|middle|left)(?: mouse)? button$", "", match["what"], flags=re.IGNORECASE)
-    )
-    if found := re.search(r" with the (right|middle)(?: mouse)? button$", match["what"], re.IGNORECASE):
-        button = "right" if found[1].lower() == "right" else "middle"
+    kind = match["kind"].lower()
+    found = re.fullmatch(r"(?P<what>.+) with the (?P<button>right|middle|left)(?: mouse)? button", match["what"], re.I)
+    what, number = times(found["what"] if found else match["what"])
+    held = found["button"].lower() if found else kind
+    button: Button = "right" if held.startswith("right") else "middle" if held.startswith("middle") else "left"
     if re.fullmatch(r"(?:at )?\(?\d+ ?[,x] ?\d+\)?", what) and re.search(r"\d{2}", what):
         raise NotUnderstoodError("I do not click at coordinates: name what is there.")
     if not what.strip(" \x00"):
@@ -178,23 +158,15 @@ def _known_value(part: Part, match: Groups) -> list[Goal] | None:
 
 
 def _set_to(part: Part, match: Groups) -> list[Goal] | None:
-    """ "set A to 3", "set A to 3 and B to 40"."""
     first, joint, rest = match["value"].partition(" and ")
     if not joint or amount_of(part.shown(first)) is None:
         return _set_one(part, match)
-    other = re.fullmatch(r"(?P<what>(?!then\b).+?) to (?P<value>.+)", rest, re.IGNORECASE)
-    if other is None:
-        raise NotUnderstoodError(f"I do not understand what “and {part.shown(rest)}” adds: say it by itself.")
-    one = _set_one(part, {**match, "value": first})
-    more = _set_to(part, {**match, **other.groupdict()})
-    return None if one is None or more is None else [*one, *more]
+    raise NotUnderstoodError(f"I do not understand what “and {part.shown(rest)}” adds: say it by itself.")
 
 
 def _set_one(part: Part, match: Groups) -> list[Goal] | None:
     control, value = match["what"], match["value"]
     shown = part.shown(value)
-    if re.fullmatch(r"(?:dark|light|bright)", shown, re.IGNORECASE) and _THEMES.fullmatch(control):
-        return [Toggle(Target("dark theme"), on=shown.casefold() == "dark")]
     inside = ""
     if "\x00" not in value and (
         found := re.fullmatch(r"(?P<value>.+) in (?P<place>(?:the )?.+)", value, re.IGNORECASE)
@@ -204,18 +176,11 @@ def _set_one(part: Part, match: Groups) -> list[Goal] | None:
     control = re.sub(r" from \S+$", "", control, flags=re.IGNORECASE)
     target = read_target(part, re.sub(r"^(?:the )?value of ", "", control, flags=re.IGNORECASE))
     target = replace(target, inside=target.inside or inside)
-    if re.fullmatch(rf"{fragment('state')}|true|false|yes|no", shown, re.IGNORECASE):
-        return [Toggle(target, shown.casefold() in _ON)]
     if (amount := amount_of(shown)) is not None and not (shown.isalpha() and is_choice(target.name)):
         return [SetValue(target, *amount)]
     if "\x00" not in value and is_switch(shown):
         return [Toggle(Target(shown), on=True)]
     if re.match(r"move|put|drag|slide|turn|bring", match["verb"], re.IGNORECASE):
-        return None
-    if (
-        re.fullmatch(rf"(?:something |a )?(?:{fragment('up')}|{fragment('down')})(?: .+)?", shown, re.IGNORECASE)
-        and "\x00" not in value
-    ):
         return None
     if target.role == "entry" or (_TEXT_FIELDS.search(target.name) and not known_thing(target.name)):
         if "\x00" not in value and is_described(shown):
@@ -250,18 +215,9 @@ def _more_of(part: Part, match: Groups) -> list[Goal] | None:
     return [SetValue(target, direction=_direction(match["way"]))] if known_thing(target.name) else None
 
 
-def _of_value(part: Part, match: Groups) -> list[Goal] | None:
-    """ "use a font size of 14": only for known things."""
-    return _known_value(part, {"what": match["what"], "amount": match["amount"]})
-
-
 def _increase(part: Part, match: Groups) -> list[Goal]:
-    verb = match["verb"].casefold()
-    way = (
-        "up"
-        if verb in ("increase", "raise", "boost", "up", "enlarge", "turn up", "crank up", "bump up", "speed up")
-        else "down"
-    )
+    verb = match.get("verb", "").casefold()
+    way = "up" if verb in _RAISING else "down" if verb else _direction(match["way"])
     what = read_target(part, re.sub(r" all the way$", "", match["what"]))
     if match["what"].endswith(" all the way"):
         return [SetValue(what, 100.0 if way == "up" else 0.0, "%")]
@@ -269,13 +225,8 @@ def _increase(part: Part, match: Groups) -> list[Goal]:
         amount = amount_of(part.shown(match["to"] or match["by"]))
         if amount is None:
             return [Choose(part.shown(match["to"] or match["by"]), what)] if match["to"] else []
-        return [SetValue(what, *amount, direction="" if match["to"] else "up" if way == "up" else "down")]
-    return [SetValue(what, direction="up" if way == "up" else "down")]
-
-
-def _increase_turned(part: Part, match: Groups) -> list[Goal]:
-    verb = "raise" if match["way"].casefold() == "up" else "lower"
-    return _increase(part, defaultdict(str, {**match, "verb": verb}))
+        return [SetValue(what, *amount, direction="" if match["to"] else way)]
+    return [SetValue(what, direction=way)]
 
 
 def _make_value(part: Part, match: Groups) -> list[Goal] | None:
@@ -288,19 +239,16 @@ def _direction(word: str) -> Literal["up", "down"]:
 
 
 BUILDERS = builders(
-    _increase_turned,
     _toggle,
     _toggle_there,
     _mute,
     _hide,
     _tick,
-    _flip,
     _click_path,
     _make,
     _increase,
     _make_value,
     _more_of,
-    _of_value,
     _set_to,
     _as,
     _choose,

@@ -12,12 +12,11 @@ from agent.literal.vocabulary.numbers import expression_of
 _KIND = rf"(?:{fragment('folder')}|(?:text )?file|document|picture|image|photo|note)"
 #: An exact file or folder: a quotation, a name with an extension, a path.
 _SURELY_A_FILE = re.compile(r"\x00\d+\x00|\S*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}|(?:~|\.{0,2}/)\S+")
-_SUMS = {
-    r"(?:add|sum(?: up)?) (?P<first>.+?) (?:and|to) (?P<second>.+)": "+",
-    r"multiply (?P<first>.+?) (?:by|with|and) (?P<second>.+)": "*",
-    r"divide (?P<first>.+?) by (?P<second>.+)": "/",
-    r"subtract (?P<first>.+?) from (?P<second>.+)": "from",
-}
+_IT = ("it", "this", "that")
+#: Names that mean any text editor, with an empty page.
+_ANY_EDITOR = re.compile(
+    r"(?:(?:new |blank |empty )?(?:document|file|text file)|(?:new )?notes?|(?:text )?editor)?", re.IGNORECASE
+)
 _ARTICLE = re.compile(r"^(?:(?:the|a|an|my|this|that) )+", re.IGNORECASE)
 #: Words that begin a place or time, not a folder's name.
 _NO_NAME = re.compile(
@@ -38,19 +37,8 @@ _VAGUE = re.compile(
 
 def _make_folder(part: Part, match: Groups) -> list[Goal]:
     name, where = match["name"], match["where"]
-    if (
-        not where
-        and "\x00" in name
-        and (found := re.fullmatch(r"(?P<name>.*\x00) (?:in|inside|within|on|at|under) (?P<where>.+)", name))
-    ) or (
-        not where
-        and (
-            found := re.fullmatch(
-                r"(?P<name>.+) (?:in|inside|within|on(?= the| my)|under) (?P<where>.+)", name, re.IGNORECASE
-            )
-        )
-    ):
-        name, where = found["name"], found["where"]
+    if not where:
+        name, where = _with_place(name)
     if _NO_NAME.match(name):
         raise NotUnderstoodError("I do not know what to call the folder: “create a folder called X in Y”.")
     items = split_list(name)[0] if match["several"] else [name]
@@ -58,51 +46,30 @@ def _make_folder(part: Part, match: Groups) -> list[Goal]:
 
 
 def _rename(part: Part, match: Groups) -> list[Goal]:
-    old, where = match["old"], ""
-    if found := re.fullmatch(r"(?P<old>.+) (?:in|inside|within|on(?= the| my)|from) (?P<where>.+)", old, re.IGNORECASE):
-        old, where = found["old"], _where(part, found["where"])
-    new = match["new"]
-    if not where and (
-        found := re.fullmatch(r"(?P<new>.+) (?:in|inside|within|on(?= the| my)) (?P<where>.+)", new, re.IGNORECASE)
-    ):
-        new, where = found["new"], _where(part, found["where"])
-    if old.casefold() in ("it", "this", "that"):
-        return [Rename(read_target(part, old).name, _file_name(part, new), where)]
-    return [Rename(_file_name(part, _without_kind(old)), _file_name(part, new), where)]
+    old, where = _with_place(match["old"])
+    new, there = (match["new"], "") if where else _with_place(match["new"])
+    return [Rename(_named(part, old), _file_name(part, new), _where(part, where or there))]
 
 
 def _trash(part: Part, match: Groups) -> list[Goal] | None:
-    what, where = match["what"], ""
-    surely = bool(match["trash"])
-    place = r"(?P<what>.+) (?:in|inside|within|on(?= the| my)|from) (?P<where>.+)"
-    if found := re.fullmatch(place, what, re.IGNORECASE):
-        what, where = found["what"], _where(part, found["where"], home="~")
+    what, where = _with_place(match["what"])
     goals: list[Goal] = []
     for item in split_list(what)[0]:
         bare = _without_kind(item)
-        if bare.casefold() in ("it", "this", "that"):
-            goals.append(Trash(read_target(part, bare).name, where))
-            continue
-        named = _SURELY_A_FILE.fullmatch(bare) or surely or bare != _ARTICLE.sub("", item)
-        if not named:
+        if not (bare in _IT or _SURELY_A_FILE.fullmatch(bare) or match["trash"] or bare != _ARTICLE.sub("", item)):
             return None
-        if (
-            not _SURELY_A_FILE.fullmatch(bare)
-            and _VAGUE.fullmatch(bare)
-            and not re.match(rf"(?:the )?{_KIND} ", item, re.IGNORECASE)
-        ):
+        if _VAGUE.fullmatch(bare) and not re.match(rf"(?:the )?{_KIND} ", item, re.IGNORECASE):
             raise NotUnderstoodError(
                 f"I delete nothing that is not named: which file or folder is “{part.shown(item)}”?"
             )
-        goals.append(Trash(_file_name(part, bare), where))
+        goals.append(Trash(_named(part, item), _where(part, where, home="~")))
     return goals
 
 
 def _transfer(part: Part, match: Groups) -> list[Goal] | None:
     """ "move plan.txt into Documents": only for what surely is a file or folder."""
-    what, where, to = match["what"], "", match["to"]
-    if found := re.fullmatch(r"(?P<what>.+) (?:from|in) (?P<where>.+)", what, re.IGNORECASE):
-        what, where = found["what"], _where(part, found["where"], home="~")
+    what, where = _with_place(match["what"])
+    to = match["to"]
     named = [(_without_kind(item), item) for item in split_list(what)[0]]
     if not all(_SURELY_A_FILE.fullmatch(bare) or bare != _ARTICLE.sub("", item) for bare, item in named):
         return None
@@ -112,14 +79,12 @@ def _transfer(part: Part, match: Groups) -> list[Goal] | None:
     folder = it or _where(part, to) or "~"
     _file_name(part, it or re.sub(r"^(?:the|my) ", "", to, flags=re.IGNORECASE))
     copy = match["verb"].casefold() == "copy"
-    return [Transfer(_file_name(part, bare), folder, where, copy) for bare, _ in named]
+    return [Transfer(_file_name(part, bare), folder, _where(part, where, home="~"), copy) for bare, _ in named]
 
 
-def _replace_text(part: Part, match: Groups) -> list[Goal]:
+def _replace_text(part: Part, match: Groups) -> list[Goal] | None:
     old, new = part.quotation(match["old"]) or "", part.quotation(match["new"]) or ""
-    if not old:
-        raise NotUnderstoodError("I do not understand which text to replace.")
-    return [ReplaceText(old, new, all=bool(match["all"] or match["everywhere"]))]
+    return [ReplaceText(old, new, all=bool(match["all"] or match["everywhere"]))] if old else None
 
 
 def _write(part: Part, match: Groups) -> list[Goal] | None:
@@ -130,22 +95,7 @@ def _write(part: Part, match: Groups) -> list[Goal] | None:
         return _write(part, {**match, "name": match["editor"], "editor": ""})
     if match["editor"] and editor.casefold() not in lexicon.config()["applications"]["editors"]:
         return None
-    words = {
-        "document",
-        "file",
-        "note",
-        "notes",
-        "new document",
-        "new file",
-        "text file",
-        "blank document",
-        "empty document",
-    }
-    named = (
-        ""
-        if editor.casefold() in words or editor.casefold() in ("text editor", "editor", "new text file", "new note")
-        else editor
-    )
+    named = "" if _ANY_EDITOR.fullmatch(editor) else editor
     save_as = _saved_name(part, match["name"], match["where"]) if match["name"] else ""
     return [WriteFile(text_to_type(part, match["text"], part.text), save_as, named)]
 
@@ -160,20 +110,10 @@ def _calculate(part: Part, match: Groups) -> list[Goal] | None:
         r"(?P<what>.+) (?:in|with|using|on) (?:the |a |my )?(?P<calculator>.+)", what, re.IGNORECASE
     ):
         what, calculator = found["what"], part.shown(found["calculator"])
-    what = _sum_in_words(part.shown(what))
-    expression = expression_of(what)
+    expression = expression_of(part.shown(what))
     if expression is None:
         return None
     return [Calculate(expression, "" if calculator.casefold() == "calculator" else calculator)]
-
-
-def _sum_in_words(text: str) -> str:
-    """Replace the words of "add 5 and 7" or "divide 100 by 4" by signs; return other texts unchanged."""
-    for pattern, sign in _SUMS.items():
-        if match := re.fullmatch(pattern, text, re.IGNORECASE):
-            first, second = match["first"], match["second"]
-            return f"{second} - {first}" if sign == "from" else f"{first} {sign} {second}"
-    return text
 
 
 def _where(part: Part, text: str, home: str = "") -> str:
@@ -199,14 +139,23 @@ def _file_name(part: Part, text: str) -> str:
     return name
 
 
+def _named(part: Part, text: str) -> str:
+    """Return the name of a file or folder; "it" is the last one."""
+    bare = _without_kind(text)
+    return read_target(part, bare).name if bare.casefold() in _IT else _file_name(part, bare)
+
+
+def _with_place(text: str, words: str = r"in|inside|within|on(?= the| my)|under|from") -> tuple[str, str]:
+    """Split "X in Y" into the two; the second is "" if there is no place."""
+    found = re.fullmatch(rf"(?P<what>.+) (?:{words}) (?P<where>.+)", text, re.IGNORECASE)
+    return (found["what"], found["where"]) if found else (text, "")
+
+
 def _saved_name(part: Part, name: str, where: str) -> str:
     if not where and part.quotation(name) is None:
-        found = re.fullmatch(r"(?P<name>.+) (?:in|to|into|on(?= the| my)|under) (?P<where>.+)", name, re.IGNORECASE)
-        name, where = (found["name"], found["where"]) if found else (name, where)
-    shown = _file_name(
-        part, re.sub(r"^(?:(?:the|a) )?(?:file )?(?:called |named )?", "", name, flags=re.IGNORECASE) or name
-    )
-    folder = _where(part, where)
+        name, where = _with_place(name, r"in|to|into|on(?= the| my)|under")
+    bare = re.sub(r"^(?:(?:the|a) )?(?:file )?(?:called |named )?", "", name, flags=re.IGNORECASE)
+    shown, folder = _file_name(part, bare or name), _where(part, where)
     return f"{folder.rstrip('/')}/{shown}" if folder else shown
 
 

@@ -37,9 +37,6 @@ def _held(part: Part, text: str) -> tuple[str, ...] | None:
 
 def _press_one(part: Part, item: str) -> list[Goal]:
     name = part.shown(item)
-    digits = name.split()
-    if len(digits) > 1 and all(len(digit) == 1 for digit in digits):  # "1 2 3": one after the other
-        return [Press(chord(digit)) for digit in digits]
     is_button = re.search(r"\bbutton$", name, re.IGNORECASE) is not None
     bare = re.sub(r"^(?:(?:on|the) )*| keys?$", "", name, flags=re.IGNORECASE).strip()
     bare = re.sub(
@@ -63,17 +60,13 @@ def _type(part: Part, match: Groups) -> list[Goal] | None:
     if not typed:
         raise NotUnderstoodError("I do not understand what to type.")
     into = read_target(part, match["into"]) if match["into"] else None
-    return [Type(typed, into, replace=match["verb"].casefold() in ("replace", "fill in", "fill"))]
+    return [Type(typed, into, replace=match["verb"].casefold().startswith(("replace", "fill")))]
 
 
 def _enter_number(part: Part, match: Groups) -> list[Goal] | None:
     """ "enter 9 for Number of workspaces": set the number instead of typing it into the focused element."""
     amount = amount_of(part.shown(match["amount"]))
     return None if amount is None else [SetValue(read_target(part, match["into"]), *amount)]
-
-
-def _fill(part: Part, match: Groups) -> list[Goal] | None:
-    return _type(part, {"verb": "fill", "text": match["text"], "into": match["into"]})
 
 
 def _search(part: Part, match: Groups) -> list[Goal]:
@@ -86,24 +79,20 @@ def _search(part: Part, match: Groups) -> list[Goal]:
 def _scroll(part: Part, match: Groups) -> list[Goal]:
     direction: Any = (match["direction"] or "down").lower()
     inside = place_name(part, match["inside"] or match["what"]) if match["inside"] or match["what"] else ""
-    if match["all"] and not match["end"]:
-        return [Scroll(direction, 10, to_end=True, inside=inside)]
     if match["end"]:
-        end: Any = {"top": "up", "beginning": "up", "start": "up"}.get(match["end"].lower(), "down")
-        return [Scroll(end, 10, to_end=True, inside=inside)]
-    amount = int(number_of(match["amount"]) or 0) if match["amount"] else 0
-    per_time = 5 if match["unit"].lower().startswith(("time", "page")) or match["amount"] in ("once", "twice") else 1
-    amount = {"once": 1, "twice": 2}.get(match["amount"].lower(), amount)
+        direction = {"top": "up", "beginning": "up", "start": "up"}.get(match["end"].lower(), "down")
+    if match["all"] or match["end"]:
+        return [Scroll(direction, 10, to_end=True, inside=inside)]
+    once = {"once": 1, "twice": 2}.get(match["amount"].lower())
+    per_time = 5 if once or match["unit"].lower().startswith(("time", "page")) else 1
+    amount = once or int(number_of(match["amount"]) or 0)
     notches = amount * per_time if amount else {"a bit": 2, "a little": 2, "a lot": 15}.get(match["some"].lower(), 5)
     return [Scroll(direction, max(1, min(notches, 50)), inside=inside)]
 
 
 def _wait(_part: Part, match: Groups) -> list[Goal]:
     amount = (number_of(match["amount"]) if match["amount"] else None) or 1.0
-    if match["unit"].lower() in ("ms", "milliseconds"):
-        amount /= 1000
-    if match["unit"].lower().startswith("min"):
-        amount *= 60
+    amount *= {"ms": 0.001, "mil": 0.001, "min": 60}.get(match["unit"][:3].lower(), 1)
     return [Wait(min(max(amount, 0.1), _MOST_SECONDS))]
 
 
@@ -111,7 +100,6 @@ BUILDERS = builders(
     _search,
     _enter_number,
     _type,
-    _fill,
     _press,
     _scroll,
     _wait,

@@ -12,8 +12,15 @@ from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.places import is_switch
 
 _APPLICATION = "app|application|program|window|software|tool"
-_PICTURE = "picture|photo|image|photograph|song|video|film|note|page|script|archive"
 _SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel"
+_CALLED = r"(?:(?:called|named) )?"
+#: Words for the kind of a thing to open.
+_KINDS: dict[str, Literal["folder", "file", "settings", "application"]] = {
+    rf"(?-i:folder|directory) {_CALLED}(?P<name>.+)|(?P<before>.+) (?:folder|directory)": "folder",
+    rf"(?-i:text )?(?-i:file|document) {_CALLED}(?P<name>.+)|(?P<before>.+) (?:file|document)": "file",
+    rf"(?:{_SETTINGS}) (?:for|of|about) (?:the |my )?(?P<name>.+)|(?P<before>.+) (?:{_SETTINGS})": "settings",
+    rf"(?-i:{_APPLICATION}) {_CALLED}(?P<name>.+)|(?P<before>.+) (?:{_APPLICATION})": "application",
+}
 _FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
 #: A file's kind before its name: "the picture sunset.png".
 _KIND_OF_FILE = re.compile(
@@ -91,38 +98,16 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
         raise NotUnderstoodError(f"I do not understand which “{shown}” to open: name it.")
     if known:
         return Open(shown, inside=place, anew=anew)
-    called = r"(?:(?:called|named) )?"
     if (match := _KIND_OF_FILE.fullmatch(bare)) and _FILE_NAME.fullmatch(part.shown(match["name"])):
         return Open(part.shown(match["name"]), "file", place)
-    if match := re.fullmatch(
-        rf"(?-i:folder|directory) {called}(?P<name>.+)|(?P<before>.+) (?:folder|directory)", bare, re.IGNORECASE
-    ):
-        return Open(part.shown(match["name"] or match["before"]), "folder", place)
-    if match := re.fullmatch(
-        rf"(?-i:text )?(?-i:file|document) {called}(?P<name>.+)|(?P<before>.+) (?:file|document)", bare, re.IGNORECASE
-    ):
-        return Open(part.shown(match["name"] or match["before"]), "file", place)
-    if (match := re.fullmatch(rf"(?-i:{_PICTURE}) {called}(?P<name>.+)", bare, re.IGNORECASE)) and _FILE_NAME.fullmatch(
-        part.shown(match["name"])
-    ):
-        return Open(part.shown(match["name"]), "file", place)
-    if match := re.fullmatch(rf"(?:{_SETTINGS}) (?:for|of|about) (?:the |my )?(?P<name>.+)", bare, re.IGNORECASE):
-        return Open(part.shown(match["name"]), "settings", place)
-    if match := re.fullmatch(rf"(?P<name>.+) (?:{_SETTINGS})", bare, re.IGNORECASE):
-        return Open(part.shown(match["name"]), "settings", place)
-    if match := re.fullmatch(
-        rf"(?-i:{_APPLICATION}) {called}(?P<name>.+)|(?P<before>.+) (?:{_APPLICATION})", bare, re.IGNORECASE
-    ):
-        return Open(part.shown(match["name"] or match["before"]), "application", place, anew)
+    for pattern, kind in _KINDS.items():
+        if match := re.fullmatch(pattern, bare, re.IGNORECASE):
+            found = match.groupdict()
+            name = part.shown(found.get("name") or found["before"])
+            return Open(name, kind, place, anew and kind == "application")
     if part.quotation(bare) is None and _COMMAND.search(shown):
         raise FinalRefusalError(f"I do not run commands (“{shown}”): name an application, a folder or a file.")
     return Open(shown, "file" if _FILE_NAME.fullmatch(shown) else "", place, anew)
-
-
-def _open_these(part: Part, match: Groups) -> list[Goal] | None:
-    """ "I want A and B open": only for applications."""
-    names = [re.sub("^(?:the|my|a) ", "", item, flags=re.IGNORECASE) for item in split_list(match["what"])[0]]
-    return _open(part, match) if all(part.shown(name).casefold() in lexicon.programs() for name in names) else None
 
 
 def _get(part: Part, match: Groups) -> list[Goal] | None:
@@ -237,7 +222,6 @@ BUILDERS = builders(
     _close,
     _close_others,
     _open,
-    _open_these,
     _show,
     _open_file,
     _get,
