@@ -4,12 +4,14 @@ Those of run and step are of the models in `run_record.py` and `step_record.py`;
 `mai-agent --json`, is made from the fields of the events themselves.
 """
 
+import inspect
 import json
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -19,9 +21,11 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, TypeAdapter, c
 from agent.core.actions import KINDS
 from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint, Viewport
+from agent.events import run_events
 from agent.events.as_json import FIRSTS
 from agent.events.run_events import SCHEMA, Event, ModelInUse, RunStarted
 from agent.families.base import Call, ParseFailure
+from agent.record import records, run_record, step_record
 from agent.record.records import ACTION_SCHEMA, ActionJson, TokensRecord, ViewportRecord, action_forms
 from agent.record.run_record import ChangeRecord, ModelRecord, RunRecord
 from agent.record.step_record import (
@@ -32,6 +36,7 @@ from agent.record.step_record import (
     FailureRecord,
     StepRecord,
 )
+from agent.safety import naming
 from agent.screen.encode import EncodedImage
 from agent.screen.nearby import Described
 from agent.screen.outline import Element
@@ -76,11 +81,21 @@ def _schema(name: str, form: Any) -> dict[str, Any]:
 
 
 def _describe_fields(schema: dict[str, Any]) -> None:
-    """Give every field the words that the docstring has for it."""
-    words, _, arguments = schema.get("description", "").partition("\n\nArgs:\n")
-    schema |= {"description": words} if words else {}
-    for name, words in re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", arguments, re.MULTILINE):
-        schema["properties"][name]["description"] = " ".join(words.split())
+    """Give every field the words of the comment at it."""
+    for name, words in _comments().get(schema.get("title", ""), {}).items():
+        schema["properties"][name]["description"] = words
+
+
+@cache
+def _comments() -> dict[str, dict[str, str]]:
+    """The comments at the fields of records and events, by the names of their classes."""
+    found: dict[str, dict[str, str]] = {}
+    for module in (naming, records, run_record, run_events, step_record):
+        for name, body in re.findall(r"^class (\w+).*\n((?: {4}.*\n|\n)*)", inspect.getsource(module), re.MULTILINE):
+            fields_of_it = re.findall(r"((?: {4}#: .*\n)*) {4}(\w+): .*?(?:  # (.*))?\n", body)
+            told = {field: (above.replace("    #: ", " ") or beside) for above, field, beside in fields_of_it}
+            found[name] = {field: " ".join(words.split()) for field, words in told.items() if words}
+    return found
 
 
 def write_schemas(folder: Path) -> None:

@@ -191,16 +191,12 @@ class Finish:
     """End the task: done, or given up with a reason.
 
     Who looks for itself whether the task is done, as the built-in engine does, says what it found.
-
-    Args:
-        evidence: what shows that it is done, as sentences.
-        verified: whether it is, by that evidence; None for who did not look.
     """
 
     success: bool
     message: str = ""
-    evidence: tuple[str, ...] = ()
-    verified: bool | None = None
+    evidence: tuple[str, ...] = ()  # what shows that it is done, as sentences
+    verified: bool | None = None  # whether it is, by that evidence; None for who did not look
 
 
 PointAction: TypeAlias = Click[P] | LongPress[P] | Move[P] | Drag[P] | Scroll[P] | ButtonDown[P] | ButtonUp[P]

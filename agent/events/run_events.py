@@ -54,11 +54,7 @@ class ModelInUse:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(RunEvent):
-    """The run begins; `models` has at least the role "actor".
-
-    Args:
-        sandbox_name: the throw-away desktop, as `mai-agent sandbox list` calls it; empty for a person's own.
-    """
+    """The run begins; `models` has at least the role "actor"."""
 
     instruction: str
     models: Mapping[str, ModelInUse]
@@ -68,7 +64,7 @@ class RunStarted(RunEvent):
     sandbox: bool
     viewport: Viewport
     bundle: str
-    sandbox_name: str = ""
+    sandbox_name: str = ""  # the throw-away desktop, as `mai-agent sandbox list` calls it; empty for a person's own
 
     @property
     def actor(self) -> ModelInUse:
@@ -106,18 +102,10 @@ class ModelDelta(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class Decided(RunEvent):
-    """The model's answer was read: actions in model and in desktop coordinates, in order, or a failure.
-
-    Args:
-        raw: the answer as one text.
-        answer: the answer in its parts, where the server tells reasoning or tool calls apart from the text.
-        doubt: why what lies at its points may be something else than what is wanted; empty for no reason.
-        by: the role of the model that decided: "actor", or "relief" while another one works in its place.
-        model: the model that answered, as the server named it; empty where it named none.
-    """
+    """The model's answer was read: actions in model and in desktop coordinates, in order, or a failure."""
 
     step: int
-    raw: str
+    raw: str  # the answer as one text
     thought: str
     calls: tuple[Call, ...]
     actions: tuple[Action[GridPoint], ...]
@@ -125,9 +113,13 @@ class Decided(RunEvent):
     failure: ParseFailure | None
     usage: Usage
     milliseconds: dict[str, float]
+    #: the answer in its parts, where the server tells reasoning or tool calls apart from the text
     answer: Answer | None = field(default=None, kw_only=True)
+    #: why what lies at its points may be something else than what is wanted; empty for no reason
     doubt: str = field(default="", kw_only=True)
+    #: the role of the model that decided: "actor", or "relief" while another one works in its place
     by: str = field(default="actor", kw_only=True)
+    #: the model that answered, as the server named it; empty where it named none
     model: str = field(default="", kw_only=True)
 
     @property
@@ -138,26 +130,16 @@ class Decided(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class Consulted(RunEvent):
-    """A model was asked besides the decision itself: where something is.
-
-    Args:
-        role: whose part it was: "grounder", or "actor" for the acting model itself.
-        model: its name at the endpoint.
-        why: "ground" for a place that a plan names, "zoom" for a closer look.
-        asked: for what, in words.
-        raw: its answer.
-        point: the place, in desktop units; None where it gave none.
-        absent: it says that this is not on the screen.
-    """
+    """A model was asked besides the decision itself: where something is."""
 
     step: int
-    role: str
-    model: str
-    why: Literal["ground", "zoom"]
-    asked: str
-    raw: str
-    point: DesktopPoint | None
-    absent: bool
+    role: str  # whose part it was: "grounder", or "actor" for the acting model itself
+    model: str  # its name at the endpoint
+    why: Literal["ground", "zoom"]  # "ground" for a place that a plan names, "zoom" for a closer look
+    asked: str  # for what, in words
+    raw: str  # its answer
+    point: DesktopPoint | None  # the place, in desktop units; None where it gave none
+    absent: bool  # it says that this is not on the screen
     usage: Usage
     milliseconds: float
 
@@ -169,65 +151,43 @@ class Consulted(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked(RunEvent):
-    """The policy wants a person to agree, or the person wants to see the action first.
-
-    Args:
-        scope: what "always" would allow.
-        index: which of the step's actions.
-        aim: what it goes to, where that is known.
-    """
+    """The policy wants a person to agree, or the person wants to see the action first."""
 
     step: int
     target: Action[DesktopPoint]
     reason: str
-    scope: str = ""
-    index: int = field(default=0, kw_only=True)
-    aim: Aim = field(default=Aim(), kw_only=True)
+    scope: str = ""  # what "always" would allow
+    index: int = field(default=0, kw_only=True)  # which of the step's actions
+    aim: Aim = field(default=Aim(), kw_only=True)  # what it goes to, where that is known
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalGiven(RunEvent):
-    """The person agreed or refused.
-
-    Args:
-        by: who or what decided; not always a person.
-        note: what to do instead, for the model.
-        always: the same scope is not asked about again.
-        instead: the action as the person changed it, which is carried out in place of the model's.
-        instead_aim: what that goes to, where it is known.
-        instead_reason: why the policy would have asked about that, had the model proposed it; "" where it would not.
-        answer: the decision by its kind.
-        milliseconds: how long the person took.
-        index: which of the step's actions.
-    """
+    """The person agreed or refused."""
 
     step: int
     allowed: bool
-    by: str
-    note: str = ""
-    always: bool = False
+    by: str  # who or what decided; not always a person
+    note: str = ""  # what to do instead, for the model
+    always: bool = False  # the same scope is not asked about again
+    #: the action as the person changed it, which is carried out in place of the model's
     instead: Action[DesktopPoint] | None = None
-    milliseconds: float = 0.0
-    index: int = field(default=0, kw_only=True)
-    answer: PersonAnswer = field(default="allowed", kw_only=True)
-    instead_aim: Aim = field(default=Aim(), kw_only=True)
+    milliseconds: float = 0.0  # how long the person took
+    index: int = field(default=0, kw_only=True)  # which of the step's actions
+    answer: PersonAnswer = field(default="allowed", kw_only=True)  # the decision by its kind
+    instead_aim: Aim = field(default=Aim(), kw_only=True)  # what that goes to, where it is known
+    #: why the policy would have asked about that, had the model proposed it; "" where it would not
     instead_reason: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped(RunEvent):
-    """An action of the decision was not carried out, and will not be.
-
-    Args:
-        target: as the model proposed it.
-        why: which of the reasons it was.
-        index: which of the step's actions.
-    """
+    """An action of the decision was not carried out, and will not be."""
 
     step: int
-    target: Action[DesktopPoint]
-    why: Why
-    index: int = field(default=0, kw_only=True)
+    target: Action[DesktopPoint]  # as the model proposed it
+    why: Why  # which of the reasons it was
+    index: int = field(default=0, kw_only=True)  # which of the step's actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,14 +223,7 @@ class PersonSaid(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class Acted(RunEvent):
-    """The action was carried out, recorded (dry run), or failed.
-
-    Args:
-        elements: what it hit, as it stood before, where that is known: at both ends of a drag.
-        index: which of the step's actions.
-        aim: what it went to, where that is known.
-        described: the element that it went to, of the outline before it, where that is known.
-    """
+    """The action was carried out, recorded (dry run), or failed."""
 
     step: int
     target: Action[DesktopPoint]
@@ -279,26 +232,22 @@ class Acted(RunEvent):
     detail: str
     error: str | None
     milliseconds: float
+    #: what it hit, as it stood before, where that is known: at both ends of a drag
     elements: tuple[Element, ...] = field(default=(), kw_only=True)
-    index: int = field(default=0, kw_only=True)
-    aim: Aim = field(default=Aim(), kw_only=True)
+    index: int = field(default=0, kw_only=True)  # which of the step's actions
+    aim: Aim = field(default=Aim(), kw_only=True)  # what it went to, where that is known
+    #: the element that it went to, of the outline before it, where that is known
     described: Described | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class StepFinished(RunEvent):
-    """The step is over.
-
-    Args:
-        changed: whether the screen changed; None where nothing was done to it.
-        note: what the model will be told about the step, if anything.
-        reply: the person's reply or a tool's result.
-    """
+    """The step is over."""
 
     step: int
-    changed: bool | None
-    note: str | None
-    reply: str | None
+    changed: bool | None  # whether the screen changed; None where nothing was done to it
+    note: str | None  # what the model will be told about the step, if anything
+    reply: str | None  # the person's reply or a tool's result
     milliseconds: dict[str, float]
 
 
@@ -311,16 +260,11 @@ class Warned(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class Receipt(RunEvent):
-    """What changed on the computer since the run began; sent once, before `RunFinished`.
-
-    Args:
-        remarks: what could not be watched, as sentences for the person.
-        watched: whether it is known at all; without that, no changes do not mean that nothing changed.
-    """
+    """What changed on the computer since the run began; sent once, before `RunFinished`."""
 
     changes: tuple[Change, ...] = ()
-    remarks: tuple[str, ...] = ()
-    watched: bool = True
+    remarks: tuple[str, ...] = ()  # what could not be watched, as sentences for the person
+    watched: bool = True  # whether it is known at all; without that, no changes do not mean that nothing changed
 
     @property
     def lines(self) -> list[str]:
@@ -340,12 +284,7 @@ class Receipt(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class RunFinished(RunEvent):
-    """The run is over; always the last event.
-
-    Args:
-        evidence: what shows that the task is done, or speaks against it, as sentences.
-        verified: whether that shows that it is done; null where it cannot be told.
-    """
+    """The run is over; always the last event."""
 
     outcome: Outcome
     status: ExitStatus
@@ -353,31 +292,21 @@ class RunFinished(RunEvent):
     steps: int
     seconds: float
     usage: Usage
-    evidence: tuple[str, ...] = ()
-    verified: bool | None = None
+    evidence: tuple[str, ...] = ()  # what shows that the task is done, or speaks against it, as sentences
+    verified: bool | None = None  # whether that shows that it is done; null where it cannot be told
 
 
 @dataclass(frozen=True, slots=True)
 class ReliefAsked(RunEvent):
-    """The person is asked whether a fallback model on another machine may take over, and sees the first image for it.
+    """The person is asked whether a fallback model on another machine may take over."""
 
-    Args:
-        step: the next one.
-        model: its name at the endpoint.
-        host: where it is.
-        steps: for how many steps.
-        why: why it is needed, as a clause.
-        image: the first picture that it would see; null where it sees none.
-        file: where the run's folder has that picture; empty for none.
-    """
-
-    step: int
-    model: str
-    host: str
-    steps: int
-    why: str
-    image: EncodedImage | None
-    file: str
+    step: int  # the next one
+    model: str  # its name at the endpoint
+    host: str  # where it is
+    steps: int  # for how many steps
+    why: str  # why it is needed, as a clause
+    image: EncodedImage | None  # the first picture that it would see; null where it sees none
+    file: str  # where the run's folder has that picture; empty for none
 
     @property
     def words(self) -> str:
@@ -388,24 +317,15 @@ class ReliefAsked(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class HandedOver(RunEvent):
-    """Another model takes over before this step.
-
-    Args:
-        role: its role; "relief".
-        model: its name at the endpoint.
-        host: where it is.
-        why: why the one before it does not get on, as a clause.
-        steps: it hands back after so many.
-        allowed: what lets it: "local" for a model on this machine, "policy" or "person" for one elsewhere.
-    """
+    """Another model takes over before this step."""
 
     step: int
-    role: str
-    model: str
-    host: str
-    why: str
-    steps: int
-    allowed: Allowed
+    role: str  # its role; "relief"
+    model: str  # its name at the endpoint
+    host: str  # where it is
+    why: str  # why the one before it does not get on, as a clause
+    steps: int  # it hands back after so many
+    allowed: Allowed  # what lets it: "local" for a model on this machine, "policy" or "person" for one elsewhere
 
     @property
     def words(self) -> str:

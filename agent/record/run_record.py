@@ -18,21 +18,13 @@ class ModelRecord(Record):
 
 
 class ChangeRecord(Record):
-    """One thing that is not as it was when the run began.
+    """One thing that is not as it was when the run began."""
 
-    Args:
-        kind: setting, file, window, app or clipboard.
-        what: names it so that it can be found again.
-        before: null where it was not there, or not set.
-        after: null where it is not there any more.
-        undo: what it takes to undo it; null where it cannot be.
-    """
-
-    kind: Text = ""
-    what: Text = ""
-    before: Text | None = None
-    after: Text | None = None
-    undo: dict[Text, Any] | None = None
+    kind: Text = ""  # setting, file, window, app or clipboard
+    what: Text = ""  # names it so that it can be found again
+    before: Text | None = None  # null where it was not there, or not set
+    after: Text | None = None  # null where it is not there any more
+    undo: dict[Text, Any] | None = None  # what it takes to undo it; null where it cannot be
 
     @property
     def change(self) -> Change:
@@ -41,16 +33,11 @@ class ChangeRecord(Record):
 
 
 class ReceiptRecord(Record):
-    """What the run left behind it.
-
-    Args:
-        remarks: what could not be watched.
-        watched: whether it is known what changed.
-    """
+    """What the run left behind it."""
 
     changes: list[ChangeRecord] = []
-    remarks: list[Text] = []
-    watched: bool = False
+    remarks: list[Text] = []  # what could not be watched
+    watched: bool = False  # whether it is known what changed
 
     @property
     def receipt(self) -> Receipt:
@@ -59,67 +46,43 @@ class ReceiptRecord(Record):
 
 
 class UndoneRecord(Record):
-    """What became of one change when the run was undone.
+    """What became of one change when the run was undone."""
 
-    Args:
-        kind: of the change, which is told by this and by `what`.
-        at: when, in ISO 8601.
-        done: whether it was put back.
-        words: what was done, or why it could not be.
-    """
-
-    kind: Text = ""
+    kind: Text = ""  # of the change, which is told by this and by `what`
     what: Text = ""
-    at: Text = ""
-    done: bool = False
-    words: Text = ""
+    at: Text = ""  # when, in ISO 8601
+    done: bool = False  # whether it was put back
+    words: Text = ""  # what was done, or why it could not be
 
 
 class RunRecord(ModelRecord):
-    """The run as a whole. Its own model fields are those of the model that acted.
+    """The run as a whole. Its own model fields are those of the model that acted."""
 
-    Args:
-        format: the version of these records.
-        outcome: how it ended; `running` until then.
-        status: the exit status; null until the end.
-        pid: the process that ran it.
-        models: every model by its role; "actor" is the one that looks and acts.
-        bundle: the folder where it was recorded.
-        receipt: what changed; null in runs that broke off.
-        evidence: what shows that the task is done, or speaks against it.
-        undone: what `mai-agent undo` did later.
-        sandbox_name: the throw-away desktop it was on; empty for a person's own.
-        verified: whether that shows that it is done; null where it cannot be told.
-        steps: how many steps were begun.
-        recorded: how many steps are in the bundle; null until the end.
-        masked: how many secrets were masked.
-    """
-
-    format: int = 1
+    format: int = 1  # the version of these records
     id: Text = ""
     instruction: Text = ""
     version: Text = ""
     started: Text = ""
-    outcome: Text = "unknown"
-    status: int | None = None
+    outcome: Text = "unknown"  # how it ended; `running` until then
+    status: int | None = None  # the exit status; null until the end
     message: Text = ""
-    pid: int | None = None
+    pid: int | None = None  # the process that ran it
     warnings: list[Text] = []
-    models: dict[Text, ModelRecord] = {}
+    models: dict[Text, ModelRecord] = {}  # every model by its role; "actor" is the one that looks and acts
     style: Text | None = None
     dry_run: bool = False
     approve: Text | None = None
     sandbox: bool = False
-    sandbox_name: Text = ""
+    sandbox_name: Text = ""  # the throw-away desktop it was on; empty for a person's own
     viewport: ViewportRecord | None = None
-    bundle: Text | None = None
-    receipt: ReceiptRecord | None = None
-    evidence: list[Text] = []
-    undone: list[UndoneRecord] = []
-    verified: bool | None = None
-    steps: int | None = None
-    recorded: int | None = None
+    bundle: Text | None = None  # the folder where it was recorded
+    receipt: ReceiptRecord | None = None  # what changed; null in runs that broke off
+    evidence: list[Text] = []  # what shows that the task is done, or speaks against it
+    undone: list[UndoneRecord] = []  # what `mai-agent undo` did later
+    verified: bool | None = None  # whether that shows that it is done; null where it cannot be told
+    steps: int | None = None  # how many steps were begun
+    recorded: int | None = None  # how many steps are in the bundle; null until the end
     seconds: float | None = None
     tokens: TokensRecord | None = None
-    masked: int | None = None
+    masked: int | None = None  # how many secrets were masked
     finished: Text | None = None

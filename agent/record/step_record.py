@@ -21,22 +21,14 @@ class CallRecord(Record):
 
 
 class ElementRecord(Record):
-    """An element of the screen; its texts are those of whatever was on the screen.
+    """An element of the screen; its texts are those of whatever was on the screen."""
 
-    Args:
-        role: what it is, as AT-SPI names it.
-        name: what it is called, or labelled with.
-        states: how it stood, such as checked or disabled.
-        window: the title of its window.
-        words: all that in words.
-    """
-
-    role: Text = ""
-    name: Text = ""
-    states: list[Text] = []
-    window: Text = ""
+    role: Text = ""  # what it is, as AT-SPI names it
+    name: Text = ""  # what it is called, or labelled with
+    states: list[Text] = []  # how it stood, such as checked or disabled
+    window: Text = ""  # the title of its window
     box: BoxRecord | None = None
-    words: Text = ""
+    words: Text = ""  # all that in words
 
     @property
     def element(self) -> Element | None:
@@ -47,39 +39,23 @@ class ElementRecord(Record):
 
 
 class DescribedRecord(ElementRecord):
-    """The element that an action went to, as the outline of the screen told it.
+    """The element that an action went to, as the outline of the screen told it."""
 
-    Args:
-        app: the class of its application.
-        alike: how many elements of its window had its role and name.
-        near: the texts beside, above and around it that the others did not have.
-        source: how it was found: tree, words or both.
-        label: the text of its label.
-    """
-
-    app: Text = ""
-    alike: int = 1
-    source: Text = ""
-    label: Text = ""
-    near: list[Text] = []
+    app: Text = ""  # the class of its application
+    alike: int = 1  # how many elements of its window had its role and name
+    source: Text = ""  # how it was found: tree, words or both
+    label: Text = ""  # the text of its label
+    near: list[Text] = []  # the texts beside, above and around it that the others did not have
 
 
 class AimRecord(Record):
-    """What an action went to.
+    """What an action went to."""
 
-    Args:
-        names: what lies at its points, or the field that gets what is typed.
-        window: the title of the window.
-        box: where that window was.
-        field: where the field was that got what was typed.
-        app: the class of the window's application.
-    """
-
-    names: list[Text] = []
-    window: Text = ""
-    box: BoxRecord | None = None
-    field: BoxRecord | None = None
-    app: Text = ""
+    names: list[Text] = []  # what lies at its points, or the field that gets what is typed
+    window: Text = ""  # the title of the window
+    box: BoxRecord | None = None  # where that window was
+    field: BoxRecord | None = None  # where the field was that got what was typed
+    app: Text = ""  # the class of the window's application
 
     @property
     def aim(self) -> Aim:
@@ -89,33 +65,22 @@ class AimRecord(Record):
 
 
 class ApprovalRecord(Record):
-    """A question about the action that the model proposed, and what the person said to it.
+    """A question about the action that the model proposed, and what the person said to it."""
 
-    Args:
-        reason: why it was asked about what the model proposed.
-        scope: what "always" would allow.
-        aim: what the proposed action goes to, where that is known.
-        allowed: null while nobody has answered.
-        by: who or what decided; not always a person.
-        note: what to do instead, for the model.
-        answer: the decision by its kind: allowed, changed, refused, skipped or told (what to do instead).
-        instead: the action as the person changed it.
-        instead_reason: why it would have been asked about that, had the model proposed it; empty where it would not.
-        at: when it was answered, in seconds since the run began.
-    """
-
-    reason: Text = ""
-    scope: Text = ""
-    allowed: bool | None = None
-    by: Text | None = None
-    note: Text = ""
+    reason: Text = ""  # why it was asked about what the model proposed
+    scope: Text = ""  # what "always" would allow
+    allowed: bool | None = None  # null while nobody has answered
+    by: Text | None = None  # who or what decided; not always a person
+    note: Text = ""  # what to do instead, for the model
     always: bool = False
-    instead: ActionJson | None = None
+    instead: ActionJson | None = None  # the action as the person changed it
     milliseconds: float = 0.0
-    at: float | None = None
+    at: float | None = None  # when it was answered, in seconds since the run began
+    #: the decision by its kind: allowed, changed, refused, skipped or told (what to do instead)
     answer: Text | None = None
-    aim: AimRecord = Field(default_factory=AimRecord)
+    aim: AimRecord = Field(default_factory=AimRecord)  # what the proposed action goes to, where that is known
     instead_aim: AimRecord = Field(default_factory=AimRecord)
+    #: why it would have been asked about that, had the model proposed it; empty where it would not
     instead_reason: Text = ""
 
     @property
@@ -129,34 +94,26 @@ class ApprovalRecord(Record):
 
 
 class ActionRecord(Record):
-    """One action of a step, and what became of it.
-
-    Args:
-        aim: what it went to, where that is known; of what was carried out, where the person changed it.
-        elements: what it hit, as it stood before, where that is known: at both ends of a drag.
-        described: what it went to, of the outline before it, so that a recipe finds it again.
-        action: as the model wrote it, in its own coordinates.
-        grid: width and height of the model's coordinates, and where they begin unless at 0, for actions with points.
-        target: the same in desktop units.
-        fate: what became of it: done, dry run, failed, refused, skipped, told, overtaken, left out, unanswered, said or
-            broken off.
-        executed: whether the desktop was touched by it.
-        target_image: the file with the marked target; of a dry run.
-    """
+    """One action of a step, and what became of it."""
 
     call: CallRecord | None = None
-    action: ActionJson | None = None
+    action: ActionJson | None = None  # as the model wrote it, in its own coordinates
+    #: width and height of the model's coordinates, and where they begin unless at 0, for actions with points
     grid: list[float] | None = None
-    target: ActionJson | None = None
+    target: ActionJson | None = None  # the same in desktop units
     approval: ApprovalRecord | None = None
-    executed: bool = False
+    executed: bool = False  # whether the desktop was touched by it
     dry_run: bool = False
     detail: Text | None = None
     error: Text | None = None
-    target_image: Text | None = None
-    elements: list[ElementRecord] = []
+    target_image: Text | None = None  # the file with the marked target; of a dry run
+    elements: list[ElementRecord] = []  # what it hit, as it stood before, where that is known: at both ends of a drag
+    #: what it went to, where that is known; of what was carried out, where the person changed it
     aim: AimRecord = Field(default_factory=AimRecord)
+    #: what it went to, of the outline before it, so that a recipe finds it again
     described: DescribedRecord | None = None
+    #: what became of it: done, dry run, failed, refused, skipped, told, overtaken, left out, unanswered, said or broken
+    #: off
     fate: Text | None = None
 
     @property
@@ -228,14 +185,10 @@ class AnswerPartsRecord(Record):
 
 
 class AnswerRecord(Record):
-    """One answer of the model: as one text, and in parts where it came in parts.
-
-    Args:
-        model: the model that answered, as the server named it; null where it named none.
-    """
+    """One answer of the model: as one text, and in parts where it came in parts."""
 
     raw: Text = ""
-    model: Text | None = None
+    model: Text | None = None  # the model that answered, as the server named it; null where it named none
     failure: FailureRecord | None = None
     parts: AnswerPartsRecord | None = None
 
@@ -258,14 +211,9 @@ class ImageRecord(Record):
 
 
 class BetweenRecord(Record):
-    """What happened between two steps: an event with its fields.
+    """What happened between two steps: an event with its fields."""
 
-    Args:
-        event: Paused, Resumed, UserActed, PersonSaid, ReliefAsked, HandedOver or HandedBack.
-        at: when, in seconds since the run began.
-    """
-
-    event: Text = ""
+    event: Text = ""  # Paused, Resumed, UserActed, PersonSaid, ReliefAsked, HandedOver or HandedBack
     step: int | None = None
     reason: Text | None = None
     what: Text | None = None
@@ -277,7 +225,7 @@ class BetweenRecord(Record):
     steps: int | None = None
     allowed: Text | None = None
     file: Text | None = None
-    at: float | None = None
+    at: float | None = None  # when, in seconds since the run began
 
     @model_serializer(mode="wrap")
     def _own_fields(self, handler: SerializerFunctionWrapHandler) -> Any:
@@ -298,25 +246,15 @@ class BetweenRecord(Record):
 
 
 class ConsultedRecord(Record):
-    """A model that was asked besides the decision: where something is.
+    """A model that was asked besides the decision: where something is."""
 
-    Args:
-        role: whose part it was; "actor" for the acting model itself.
-        model: its name at the endpoint.
-        why: "ground" for a place that a plan names, "zoom" for a closer look.
-        asked: for what, in words.
-        raw: its answer.
-        point: the place in desktop units; null where it gave none.
-        absent: it says that this is not on the screen.
-    """
-
-    role: Text = ""
-    model: Text = ""
-    why: Text = ""
-    asked: Text = ""
-    raw: Text = ""
-    point: list[float] | None = None
-    absent: bool = False
+    role: Text = ""  # whose part it was; "actor" for the acting model itself
+    model: Text = ""  # its name at the endpoint
+    why: Text = ""  # "ground" for a place that a plan names, "zoom" for a closer look
+    asked: Text = ""  # for what, in words
+    raw: Text = ""  # its answer
+    point: list[float] | None = None  # the place in desktop units; null where it gave none
+    absent: bool = False  # it says that this is not on the screen
     usage: TokensRecord = Field(default_factory=TokensRecord)
     milliseconds: float = 0.0
 
@@ -328,43 +266,28 @@ class ConsultedRecord(Record):
 
 
 class StepRecord(ActionRecord):
-    """One step. Its own action fields are those of its first action, which scripts have always read.
-
-    Args:
-        at: when it began, in seconds since the run did.
-        before: what happened before it: what the person did, and who took over.
-        screen: a fingerprint of the screen.
-        image: the first of `images`.
-        boxes: of the elements that the model was told and may name by number, each as left, top, width, height.
-        by: the role of the model that decided: "actor", or "relief" while another one works in its place.
-        answers: all tries; the last one counts.
-        consulted: what else was asked to find the places.
-        doubt: why what lies there may be something else than what the model wanted; empty for no reason.
-        changed: whether the screen changed by it; null where nothing was done.
-        note: what the model was told about it.
-        reply: what the person answered, or a tool.
-        milliseconds: of every stage; several tries add up.
-    """
+    """One step. Its own action fields are those of its first action, which scripts have always read."""
 
     step: int | None = None
-    at: float | None = None
-    before: list[BetweenRecord] = []
-    screen: Text = ""
-    image: ImageRecord | None = None
+    at: float | None = None  # when it began, in seconds since the run did
+    before: list[BetweenRecord] = []  # what happened before it: what the person did, and who took over
+    screen: Text = ""  # a fingerprint of the screen
+    image: ImageRecord | None = None  # the first of `images`
     images: list[ImageRecord] = []
     viewport: ViewportRecord | None = None
+    #: of the elements that the model was told and may name by number, each as left, top, width, height
     boxes: dict[Text, tuple[int, int, int, int]] = {}
-    by: Text = "actor"
-    answers: list[AnswerRecord] = []
+    by: Text = "actor"  # the role of the model that decided: "actor", or "relief" while another one works in its place
+    answers: list[AnswerRecord] = []  # all tries; the last one counts
     thought: Text = ""
-    consulted: list[ConsultedRecord] = []
-    doubt: Text = ""
+    consulted: list[ConsultedRecord] = []  # what else was asked to find the places
+    doubt: Text = ""  # why what lies there may be something else than what the model wanted; empty for no reason
     actions: list[ActionRecord] = []
-    changed: bool | None = None
-    note: Text | None = None
-    reply: Text | None = None
+    changed: bool | None = None  # whether the screen changed by it; null where nothing was done
+    note: Text | None = None  # what the model was told about it
+    reply: Text | None = None  # what the person answered, or a tool
     tokens: TokensRecord = Field(default_factory=TokensRecord)
-    milliseconds: dict[Text, float] = {}
+    milliseconds: dict[Text, float] = {}  # of every stage; several tries add up
 
     @property
     def found(self) -> list[str]:

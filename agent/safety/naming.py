@@ -21,21 +21,14 @@ _CONTAINERS = role_group("containers")
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What an action goes to, as far as that is known.
+    """What an action goes to, as far as that is known."""
 
-    Args:
-        names: what lies at its points, in their order, or the field that gets what is typed; "" where that is unknown.
-        window: the title of the window, or the application where it has none.
-        box: where that window is.
-        field: where the field is that gets what is typed.
-        app: the class of the window's application.
-    """
-
+    #: what lies at its points, in their order, or the field that gets what is typed; "" where that is unknown
     names: tuple[str, ...] = ()
-    window: str = ""
-    box: Region | None = None
-    field: Region | None = None
-    app: str = ""
+    window: str = ""  # the title of the window, or the application where it has none
+    box: Region | None = None  # where that window is
+    field: Region | None = None  # where the field is that gets what is typed
+    app: str = ""  # the class of the window's application
 
 
 def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:

@@ -21,17 +21,11 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """An element that an action went to.
+    """An element that an action went to."""
 
-    Args:
-        element: the element, as it stood before the action.
-        alike: how many elements of its window have its role and name, itself included.
-        near: the texts beside, above and around it that the others do not have.
-    """
-
-    element: Element
-    alike: int = 1
-    near: tuple[str, ...] = ()
+    element: Element  # the element, as it stood before the action
+    alike: int = 1  # how many elements of its window have its role and name, itself included
+    near: tuple[str, ...] = ()  # the texts beside, above and around it that the others do not have
 
 
 def described_at(outline: Outline | None, point: DesktopPoint) -> Described | None:

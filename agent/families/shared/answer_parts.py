@@ -21,21 +21,15 @@ _CLOSE = re.compile(r"(?:<\s*/|◁\s*/)\s*[a-z_:]{0,20}think[a-z_0-9]{0,60}\s*[>
 
 @dataclass(frozen=True, slots=True)
 class AnswerParts:
-    """An answer, split into its parts.
+    """An answer, split into its parts."""
 
-    Args:
-        thought: the model's reasoning, from any place.
-        text: the rest; it contains the calls unless the server parsed them.
-        calls: the calls that the server parsed; a failure if one cannot be used. None if the server parsed none.
-        cut: whether the text ends inside the reasoning.
-        swallowed: whether `text` is what the server returned as reasoning, because nothing else was there. One call in
-            it counts; several calls may be mere deliberation.
-    """
-
-    thought: str
-    text: str
+    thought: str  # the model's reasoning, from any place
+    text: str  # the rest; it contains the calls unless the server parsed them
+    #: the calls that the server parsed; a failure if one cannot be used. None if the server parsed none.
     calls: tuple[Call, ...] | ParseFailure | None = None
-    cut: bool = False
+    cut: bool = False  # whether the text ends inside the reasoning
+    #: whether `text` is what the server returned as reasoning, because nothing else was there. One call in it counts;
+    #: several calls may be mere deliberation.
     swallowed: bool = False
 
 

@@ -47,40 +47,24 @@ _LOCAL = re.compile(r"(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?:[:/]|$)", r
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """A family's data for parsing calls.
+    """A family's data for parsing calls."""
 
-    Args:
-        grid: the grid of its points.
-        system_buttons: the key chords for a phone's buttons.
-        pixels_per_notch: units of a scroll by `pixels` per notch (positive: up, and right).
-        notches: notches of a scroll by `pixels` of any amount; 0 if the amount counts.
-        from_middle: whether a scroll without a point is at the middle of the screen, not at the pointer.
-        at_pointer: whether a click may omit its point, and then is at the pointer.
-        held_in_text: whether the `text` of a click, drag or scroll names the held modifier keys.
-        status: the status of a `terminate` without one; "" if it is required.
-        wait_seconds: the duration of a wait without one.
-        question: the question of a call without one; "" if it is required.
-        replaces: whether typing replaces the old text if the call does not say.
-        enters: whether typing presses Enter afterwards if the call does not say.
-        unescapes: whether typed text contains escape sequences, such as a backslash and an n for a newline.
-        names: the family's own names for actions, before the shared ones.
-    """
-
-    grid: Grid
-    system_buttons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    grid: Grid  # the grid of its points
+    system_buttons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the key chords for a phone's buttons
+    #: units of a scroll by `pixels` per notch (positive: up, and right)
     pixels_per_notch: float = _WORDS["pixels_per_notch"]
     pixels_per_side_notch: float = 0  # sideways, where that differs; 0 if it does not
-    notches: int = 0
-    from_middle: bool = False
-    at_pointer: bool = False
-    held_in_text: bool = False
-    status: str = ""
-    wait_seconds: float = 1.0
-    question: str = ""
-    replaces: bool = False
-    enters: bool = False
-    unescapes: bool = False
-    names: Mapping[str, str] = field(default_factory=dict)
+    notches: int = 0  # notches of a scroll by `pixels` of any amount; 0 if the amount counts
+    from_middle: bool = False  # whether a scroll without a point is at the middle of the screen, not at the pointer
+    at_pointer: bool = False  # whether a click may omit its point, and then is at the pointer
+    held_in_text: bool = False  # whether the `text` of a click, drag or scroll names the held modifier keys
+    status: str = ""  # the status of a `terminate` without one; "" if it is required
+    wait_seconds: float = 1.0  # the duration of a wait without one
+    question: str = ""  # the question of a call without one; "" if it is required
+    replaces: bool = False  # whether typing replaces the old text if the call does not say
+    enters: bool = False  # whether typing presses Enter afterwards if the call does not say
+    unescapes: bool = False  # whether typed text contains escape sequences, such as a backslash and an n for a newline
+    names: Mapping[str, str] = field(default_factory=dict)  # the family's own names for actions, before the shared ones
 
     @classmethod
     def of(cls, data: Mapping[str, Any], grid: Grid) -> "Vocabulary":
