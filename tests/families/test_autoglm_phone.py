@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.geometry import Size
 from agent.families.base import Decision, PromptRequest
-from agent.families.registry import detect_family, get_family
+from agent.families.registry import get_family
 from foundation.chat_stream import Answer
 
 
@@ -21,7 +21,3 @@ def test_a_desktop_has_hotkeys_and_a_phone_has_none() -> None:
     for style, told in (("desktop", True), ("reference", False)):
         request = family.request(PromptRequest("do it", (None,), apps=("Files",), options={"style": style}))
         assert ("Hotkey" in "".join(request.texts())) == told
-
-
-def test_its_models_are_known_by_their_names() -> None:
-    assert detect_family("zai-org/AutoGLM-Phone-9B-Multilingual") == "autoglm-phone"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
-from agent.families.registry import detect_family, get_family
+from agent.families.registry import get_family
 from agent.families.shared.code_calls import as_code, code_calls, last_block
 from foundation.chat_stream import Answer
 
@@ -113,19 +113,3 @@ def test_without_thinking_kimi_is_asked_for_a_thought_in_words_and_its_server_to
     assert past.startswith("# Step 1:\n## Thought:\na\n\n## Action:\n")
     assert request.template_arguments == {"thinking": False}
     assert get_family("opencua").request(prompt).template_arguments == {}
-
-
-@pytest.mark.parametrize(
-    ("model", "family"),
-    [
-        ("xlangai/OpenCUA-7B", "opencua"),
-        ("xlangai/OpenCUA-72B", "opencua-72b"),
-        ("meituan/EvoCUA-OpenCUA-72B", "opencua-72b"),
-        ("EvoCUA-S1", "opencua-72b"),
-        ("meituan/EvoCUA-32B-20260105", "evocua"),
-        ("moonshotai/Kimi-K2.6", "kimi"),
-        ("kimi-k2.5", "kimi"),
-    ],
-)
-def test_the_prompt_goes_by_the_models_name(model: str, family: str) -> None:
-    assert detect_family(model) == family

@@ -2,7 +2,7 @@
 
 from agent.core.geometry import Size
 from agent.families.base import Call, Decision, PastStep, PromptRequest
-from agent.families.registry import detect_family, get_family
+from agent.families.registry import get_family
 from foundation.chat_stream import Answer
 
 FAMILY = get_family("glm-v")
@@ -35,7 +35,3 @@ def test_everything_is_one_message_of_the_user_and_skipped_steps_keep_their_numb
     assert [message.role for message in request.messages] == ["user"]
     text = "".join(request.texts())
     assert "\nstep 4: Screenshot:(Omitted in context.) Thought: t\nAction: WAIT()\nResult: Nothing changed." in text
-
-
-def test_it_is_told_by_its_models_names() -> None:
-    assert {detect_family(model) for model in FAMILY.facts.models} == {"glm-v"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent.families.base import Call, PastStep, PromptRequest
-from agent.families.registry import detect_family, get_family
+from agent.families.registry import get_family
 from agent.model.request import ChatRequest, to_openai
 from foundation.chat_stream import Answer, ToolCall
 
@@ -96,8 +96,3 @@ def test_a_person_s_own_system_text_keeps_the_task_and_the_schema() -> None:
 
 def test_no_more_images_are_sent_than_do_it_good() -> None:
     assert get_family("holo3").facts.most_images == 3
-
-
-@pytest.mark.parametrize("model", ["Hcompany/Holo3-35B-A3B", "holo3-1-35b-a3b", "Holo-3.1-4B-GGUF", "holo4-27b"])
-def test_its_models_are_known_by_their_names(model: str) -> None:
-    assert detect_family(model) == "holo3"

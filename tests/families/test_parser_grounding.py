@@ -32,43 +32,6 @@ def test_a_point_keeps_its_coordinate(x: int, y: int) -> None:
     assert ground(grounded(x, y)) == (x, y)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"coordinate":[968,176]}',
-        '{"coordinate":[968,176]}}',
-        "[968, 176]",
-        "(968, 176)",
-        "<answer>[968,176]</answer>",
-        "<answer>(968，176)</answer>",
-        '<answer>{"coordinate":[968,176]</answer>',  # a brace too few
-        '<answer>{"coordinate":[968,176</answer>',  # and a bracket
-        '<answer>{"coordinate":[968,176]}}</answer>',
-        '<answer>{"coordinate":[968,176]}',
-        '<answer>\n```json\n{"coordinate":[968,176]}\n```\n</answer>',
-        '<answer>{"coordinate":{"x":968,"y":176}}</answer>',
-        '<answer>{"x":968,"y":176}</answer>',
-        '<answer>{"coordinate":"968,176"}</answer>',
-        '<answer>{"coordinate":"(968, 176)"}</answer>',
-        '<answer>{"point":[968,176]}</answer>',
-        '<answer>{"bbox_2d":[960,170,976,182]}</answer>',
-        "<answer>[960,170,976,182]</answer>",
-        '<answer>{"coordinate":[[960,170],[976,182]]}</answer>',
-        "<answer>{'coordinate': (968, 176)}</answer>",
-        '<answer>{"coordinate"：［968，176］}</answer>',
-        '<grounding_think>[1,2]</grounding_think>{"coordinate":[968,176]}',  # no <answer>
-        'A thought.</grounding_think>\n<answer>{"coordinate":[968,176]}</answer>',
-        '<think>x</think><answer>{"coordinate":[968,176]}</answer>',
-        '<tool_call>{"name":"grounding","arguments":{"action":"click","coordinate":[968,176]}}</tool_call>',
-        '<answer>{"coordinate":[968,176]}</answer><answer>{"coordinate":[968,176]}</answer>',
-        '<answer>{"coordinate":[968,176]}</answer><answer>{"coordinate":[1,2]}</answer>',  # the first one counts
-        "<answer>[968,176] [968,176]</answer>",
-    ],
-)
-def test_a_damaged_answer_is_read_as_it_was_meant(text: str) -> None:
-    assert ground(text) == (968, 176)
-
-
 def test_zero_is_a_coordinate() -> None:
     assert ground(grounded(0, 0)) == (0, 0)
     assert ground(grounded(0, 1000)) == (0, 1000)
@@ -81,35 +44,6 @@ def test_a_point_named_in_the_thinking_is_no_answer() -> None:
     assert ground_failure("I look for it. <thinking>Perhaps at [120, 340] or").kind == "truncated"
     assert ground_failure("<grounding_think>Perhaps [100,200].</grounding_think>").kind == "truncated"
     assert ground_failure('<grounding_think>[1,2]</grounding_think><answer>{"coordinate":[968,').kind == "truncated"
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("", "empty"),
-        ("  \n", "empty"),
-        ("I cannot find it.", "no_action"),
-        ("<answer></answer>", "no_action"),
-        ("<answer>", "truncated"),
-        ('<answer>{"coordinate":[968', "truncated"),
-        ('<answer>{"coordinate":[968,17', "truncated"),
-        ('{"coordinate":[968,176', "truncated"),
-        ('<answer>{"coordinate":[968]}</answer>', "no_action"),
-        ('<answer>{"coordinate":[1,2,3]}</answer>', "no_action"),
-        ('<answer>{"coordinate":null}</answer>', "no_action"),
-        ('<answer>{"coordinate":[true,false]}</answer>', "no_action"),
-        ("<answer>968, 176</answer>", "no_action"),
-        ("<answer>[1234567, 5]</answer>", "no_action"),
-        ("[1,2] or [3,4]", "ambiguous"),
-        ('<answer>{"coordinate":[0.52,0.31]}</answer>', "bad_point"),
-        ('<answer>{"coordinate":[0,0.31]}</answer>', "bad_point"),
-        ("<answer>[0.52,1]</answer>", "bad_point"),
-    ],
-)
-def test_what_names_no_point_says_why(text: str, kind: str) -> None:
-    failed = ground_failure(text)
-    assert failed.kind == kind
-    assert failed.message
 
 
 def test_a_point_off_the_grid_is_kept_for_scoring_and_clamped_on_the_screen() -> None:

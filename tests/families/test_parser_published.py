@@ -9,18 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.actions import (
-    Action,
-    Answer,
-    AskUser,
     CallTool,
     Click,
-    Drag,
-    Finish,
-    LongPress,
-    OpenApp,
-    PressKeys,
-    Scroll,
-    TypeText,
     Wait,
     map_points,
     points_of,
@@ -35,55 +25,6 @@ PROPERTY = settings(deadline=None, max_examples=200)
 
 def at(x: float, y: float) -> GridPoint:
     return GridPoint(x, y, GRID)
-
-
-SAMPLE = (
-    "<thinking>\nOpening Chrome is the first step.\n</thinking>\n<tool_call>\n"
-    '{"name":"mobile_use","arguments":{"action":"open","text":"Chrome"}}\n</tool_call>'
-)
-
-
-def test_the_published_sample_is_read_whole() -> None:
-    decision = read(SAMPLE)
-    assert decision == Decision(
-        "Opening Chrome is the first step.",
-        (OpenApp("Chrome"),),
-        (Call("mobile_use", {"action": "open", "text": "Chrome"}),),
-    )
-
-
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ({"action": "click", "coordinate": [500, 300]}, Click(at(500, 300))),
-        ({"action": "click", "coordinate": [0, 0]}, Click(at(0, 0))),
-        ({"action": "click", "coordinate": [0, 999]}, Click(at(0, 999))),
-        ({"action": "click", "coordinate": [100, 200, 300, 401]}, Click(at(200, 300.5))),
-        ({"action": "double_click", "coordinate": [5, 6]}, Click(at(5, 6), "left", 2)),
-        ({"action": "long_press", "coordinate": [5, 6]}, LongPress(at(5, 6), 1.0)),
-        ({"action": "type", "text": "Grüße,\n世界 \\ \"x\""}, TypeText("Grüße,\n世界 \\ \"x\"")),
-        ({"action": "swipe", "direction": "up"}, Scroll(at(499.5, 499.5), 0, 5)),
-        ({"action": "swipe", "direction": "down"}, Scroll(at(499.5, 499.5), 0, -5)),
-        ({"action": "swipe", "direction": "left", "coordinate": [10, 20]}, Scroll(at(10, 20), 5, 0)),
-        ({"action": "swipe", "direction": "right", "coordinate": [0, 0]}, Scroll(at(0, 0), -5, 0)),
-        ({"action": "open", "text": " Files "}, OpenApp("Files")),
-        (
-            {"action": "drag", "start_coordinate": [1, 2], "end_coordinate": [3, 4]},
-            Drag(at(1, 2), at(3, 4)),
-        ),
-        ({"action": "system_button", "button": "back"}, PressKeys(("alt", "left"))),
-        ({"action": "system_button", "button": "Home"}, PressKeys(("super", "d"))),
-        ({"action": "system_button", "button": "menu"}, PressKeys(("menu",))),
-        ({"action": "system_button", "button": "enter"}, PressKeys(("enter",))),
-        ({"action": "wait"}, Wait(1.0)),
-        ({"action": "terminate", "status": "success"}, Finish(True)),
-        ({"action": "terminate", "status": "fail"}, Finish(False)),
-        ({"action": "answer", "text": "It is 42."}, Answer("It is 42.")),
-        ({"action": "ask_user", "text": "Which account?"}, AskUser("Which account?")),
-    ],
-)  # fmt: skip
-def test_every_published_action_is_understood(written: dict[str, Any], expected: Action[GridPoint]) -> None:
-    assert action(answer(written)) == expected
 
 
 @PROPERTY

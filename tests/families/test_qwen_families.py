@@ -17,7 +17,7 @@ from agent.core.geometry import DesktopPoint, Size
 from agent.events.run_events import RunFinished
 from agent.families.base import Call, Decision, ParseFailure
 from agent.families.qwen.family import QwenComputerUse
-from agent.families.registry import detect_family, family_names, get_family
+from agent.families.registry import family_names, get_family
 from agent.model.request import to_openai
 from foundation.chat_stream import Answer
 
@@ -277,27 +277,6 @@ def test_beyond_a_hundred_steps_the_oldest_are_told_as_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        ("Qwen/Qwen3-VL-8B-Instruct", "qwen3-vl"),
-        ("unsloth/Qwen3.8-27B-GGUF", "qwen3.5"),
-        ("Qwen/Qwen3.6-35B-A3B-FP8", "qwen3.5"),
-        ("qwen3.5:9b", "qwen3.5"),
-        ("Qwen/Qwen2.5-VL-7B-Instruct-AWQ", "qwen2.5-vl"),
-        ("mPLUG/GUI-Owl-1.5-8B-Think", "gui-owl-1.5"),
-        ("GUI-Owl-7B", "gui-owl"),
-        ("meituan/EvoCUA-8B-20260105", "evocua"),
-        ("microsoft/Fara1.5-9B", "fara-1.5"),
-        ("microsoft/Fara-7B", "fara"),
-        ("Qwen/Qwen2.5-7B-Instruct", None),
-        ("Qwen/Qwen3-8B", None),
-    ],
-)
-def test_a_served_model_is_known_by_its_name(model: str, name: str | None) -> None:
-    assert detect_family(model) == name
-
-
-@pytest.mark.parametrize(
     ("said", "told"),
     [
         ("Action: Open the menu.\n{call}", "Step 1: Action: Open the menu."),
@@ -310,18 +289,3 @@ def test_qwen25_vl_is_told_the_line_that_said_what_was_done_as_it_stood(said: st
     answers = [said.replace("{call}", call), *([f"Action: More.\n{call}"] * 4)]
     first = request("qwen2.5-vl", [{"answer": answer} for answer in answers], style="reference")[1]
     assert first["parts"][1].endswith(f"Previous actions:\n{told}")
-
-
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        ("qwen25-vl-7b", "qwen2.5-vl"),
-        ("qwen3-5-9b", "qwen3.5"),
-        ("qwen3-vl:4b-instruct", "qwen3-vl"),
-        ("unsloth/Qwen3.8-27B-GGUF", "qwen3.5"),
-        ("mradermacher/GUI-Owl-1.5-8B-Instruct-GGUF", "gui-owl-1.5"),
-        ("microsoft_Fara-7B-Q4_K_M.gguf", "fara"),
-    ],
-)
-def test_a_served_model_is_known_by_the_spellings_of_servers(model: str, name: str) -> None:
-    assert detect_family(model) == name

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.families.registry import DEFAULT_FAMILY, detect_family, family_names, get_family
+from agent.families.registry import DEFAULT_FAMILY, family_names, get_family
 from agent.model.request import Sampling
 from foundation.errors import UsageError
 from foundation.families import family_data, image_rule
@@ -30,16 +30,6 @@ def test_mai_ui_is_sampled_as_its_published_client_does() -> None:
     facts = get_family("mai-ui").facts
     assert facts.sampling == Sampling(max_tokens=2048, seed=42)
     assert (facts.reference_images, facts.image_format) == (3, "png")
-
-
-@pytest.mark.parametrize("model", ["Tongyi-MAI/MAI-UI-8B", "mai-ui-2b", "/models/mai_ui_32b-awq", "MAIUI"])
-def test_a_served_model_is_known_by_its_name(model: str) -> None:
-    assert detect_family(model) == "mai-ui"
-
-
-@pytest.mark.parametrize("model", ["", "Qwen/Qwen2.5-7B-Instruct", "Qwen3-8B", "gpt-5", "maison"])
-def test_a_name_that_says_nothing_is_not_guessed(model: str) -> None:
-    assert detect_family(model) is None
 
 
 @pytest.mark.parametrize("name", ["", "mai", "../families/mai-ui"])

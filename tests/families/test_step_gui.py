@@ -1,7 +1,7 @@
 """Step-GUI: its summary is all that it knows of the past, and fields end at tabs."""
 
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
-from agent.families.registry import detect_family, get_family
+from agent.families.registry import get_family
 from agent.families.shared.tabbed_calls import as_tabbed, tabbed_calls
 from foundation.chat_stream import Answer
 
@@ -40,7 +40,3 @@ def test_a_point_at_the_very_end_may_be_cut_and_is_refused() -> None:
 def test_a_call_is_one_line_whatever_its_values_are() -> None:
     call = Call("TYPE", {"value": "a\tb\nc", "point": [1, 2], "explain": "x", "summary": "y"})
     assert as_tabbed(call) == "explain:x\taction:TYPE\tvalue:a b c\tpoint:1,2\tsummary:y"
-
-
-def test_it_is_told_by_its_models_names() -> None:
-    assert {detect_family(model) for model in FAMILY.facts.models} == {"step-gui"}

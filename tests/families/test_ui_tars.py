@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent.core.actions import Click
 from agent.core.geometry import Size
 from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRequest
-from agent.families.registry import detect_family, get_family
+from agent.families.registry import get_family
 from agent.model.request import TextPart
 from foundation.chat_stream import Answer
 
@@ -67,24 +67,6 @@ def test_the_desktop_style_names_the_applications_and_keeps_the_reference_clean(
 def test_a_persons_text_stands_in_the_place_of_the_prompt_before_the_task() -> None:
     request = get_family("ui-tars").request(PromptRequest("Do it.", (None,), system_prompt="Be brief."))
     assert list(request.texts())[1] == "Be brief.\n\n## User Instruction\nDo it.\n"
-
-
-@pytest.mark.parametrize(
-    ("model", "family"),
-    [
-        ("ByteDance-Seed/UI-TARS-1.5-7B", "ui-tars-1.5"),
-        ("mradermacher/UI-TARS-1.5-7B-GGUF", "ui-tars-1.5"),
-        ("uitars15-7b", "ui-tars-1.5"),
-        ("UI-TARS-1_5-7B", "ui-tars-1.5"),
-        ("ByteDance-Seed/UI-TARS-72B-DPO", "ui-tars"),
-        ("ui-tars-2b-sft", "ui-tars"),
-        ("ui-tars-2", "ui-tars-2"),
-        ("doubao-seed-1-8-251228", "ui-tars-2"),
-        ("doubao-1-5-ui-tars-250428", "doubao-ui-tars"),
-    ],
-)
-def test_the_version_is_told_by_the_models_name(model: str, family: str) -> None:
-    assert detect_family(model) == family
 
 
 def test_thinking_goes_back_apart_from_the_call_and_screenshots_are_results_of_a_tool() -> None:

@@ -5,7 +5,7 @@ import pytest
 from agent.core.actions import Absent
 from agent.core.geometry import Size
 from agent.families.base import Call, Decision, PastStep, PromptRequest
-from agent.families.registry import detect_family, get_family
+from agent.families.registry import get_family
 from foundation.chat_stream import Answer
 
 SENT = [Size(1932, 1092)]
@@ -32,16 +32,3 @@ def test_what_came_back_stands_behind_the_step_that_it_came_to() -> None:
     text = "".join(request.texts())
     assert "\nStep 2: <think>The menu.</think><action>Wait()</action>\nResult: Nothing changed.\nStep 3: " in text
     assert len(request.messages) == 2
-
-
-@pytest.mark.parametrize(
-    ("model", "family"),
-    [
-        ("inclusionAI/UI-Venus-1.5-8B", "ui-venus-1.5"),
-        ("inclusionAI/UI-Venus-2-9B", "ui-venus-2"),
-        ("inclusionAI/UI-Venus-Navi-72B", "ui-venus"),
-        ("UI-Venus-Ground-7B-GGUF", "ui-venus"),
-    ],
-)
-def test_the_version_is_told_by_the_models_name(model: str, family: str) -> None:
-    assert detect_family(model) == family

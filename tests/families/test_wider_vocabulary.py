@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from answers import action, answer
 
 from agent.core.actions import (
     Action,
@@ -20,7 +21,7 @@ from agent.core.actions import (
 )  # fmt: skip
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import ArgumentError
-from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.computer_use import ACTION_NAMES, Vocabulary, read_action
 
 GRID = Grid.relative(1000)
 HERE, THERE = GridPoint(5, 6, GRID), GridPoint(70, 80, GRID)
@@ -145,3 +146,10 @@ def test_a_familys_own_names_and_numbers_come_from_its_file() -> None:
     words = Vocabulary.of(data, GRID)
     assert read_action(said("press", key="shift"), words) == KeyDown(("shift",))
     assert read_action(said("scroll", pixels=-100, text="shift"), words) == Scroll(None, 0, 10, ("shift",))
+
+
+@pytest.mark.parametrize("name", sorted(ACTION_NAMES))
+def test_every_action_name_is_known_to_the_reader(name: str) -> None:
+    button = "back" if name == "system_button" else "left"
+    filled = {"coordinate": [5, 6], "direction": "up", "pixels": 9, "text": "a", "status": "success", "button": button}
+    action(answer({"action": name, **filled}))
