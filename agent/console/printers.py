@@ -5,31 +5,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agent.core.actions import TYPING, points_of
+from agent.events import run_events as events
 from agent.events.as_json import to_json
 from agent.events.fates import WORDS, decider_words
-from agent.events.run_events import (
-    Acted,
-    ApprovalAsked,
-    ApprovalGiven,
-    Consulted,
-    Decided,
-    Dropped,
-    Event,
-    HandedBack,
-    HandedOver,
-    ModelDelta,
-    Observed,
-    Paused,
-    PersonSaid,
-    Receipt,
-    ReliefAsked,
-    Resumed,
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    UserActed,
-    Warned,
-)
 from agent.families.published import OURS
 from agent.record.bundle import target_file
 from agent.record.redactor import Redactor
@@ -38,7 +16,7 @@ from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
 
 
-def _types(decided: Decided) -> bool:
+def _types(decided: events.Decided) -> bool:
     return any(isinstance(target, TYPING) for target in decided.targets)
 
 
@@ -52,22 +30,22 @@ class JsonPrinter:
     def __init__(self, out: TextIO | None = None, redactor: Redactor | None = None) -> None:
         self._out = out
         self._redactor = redactor or Redactor()
-        self._waiting: list[Event] = []  # pieces as one, and what they decided
+        self._waiting: list[events.Event] = []  # pieces as one, and what they decided
 
-    def handle(self, event: Event) -> None:
+    def handle(self, event: events.Event) -> None:
         """Print one event."""
         last = self._waiting[-1] if self._waiting else None
-        if isinstance(event, ModelDelta) and isinstance(last, ModelDelta) and not event.restart:
+        if isinstance(event, events.ModelDelta) and isinstance(last, events.ModelDelta) and not event.restart:
             self._waiting[-1] = replace(last, text=last.text + event.text)
             return
         told = self._redactor.data(to_json(event))  # first: it tells what to mask in what came before it
-        types = isinstance(event, Decided) and _types(event)
-        if types and isinstance(last, ModelDelta):
+        types = isinstance(event, events.Decided) and _types(event)
+        if types and isinstance(last, events.ModelDelta):
             self._waiting.append(event)
             return
         for before in self._waiting:
             self._print(self._redactor.data(to_json(before)))
-        self._waiting = [event] if types or isinstance(event, ModelDelta) else []
+        self._waiting = [event] if types or isinstance(event, events.ModelDelta) else []
         if not self._waiting:
             self._print(told)
 
@@ -91,70 +69,70 @@ class PlainPrinter:
         self._asked_here = asked_here
         self._redactor = redactor or Redactor()
         self._bundle = Path()
-        self._waiting: Decided | None = None
+        self._waiting: events.Decided | None = None
         self._dry_run = False
 
-    def handle(self, event: Event) -> None:
+    def handle(self, event: events.Event) -> None:
         """Print what a person should see of one event."""
         self._redactor.data(to_json(event))  # what is typed, and what a thought says of it, tells what to mask
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             self._tell(waiting)
-        if isinstance(event, Decided) and _types(event):
+        if isinstance(event, events.Decided) and _types(event):
             self._waiting = event
         else:
             self._tell(event)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: events.Event) -> None:
         match event:
-            case RunStarted():
+            case events.RunStarted():
                 self._bundle = Path(event.bundle)
                 self._started(event)
-            case Observed(step, images, viewport, tokens):
+            case events.Observed(step, images, viewport, tokens):
                 sent = " and ".join(str(image.size) for image in images) or "no image"
                 cost = f" ({tokens} tokens)" if tokens else ""  # the literal engine has none
                 self._line(f"step {step}: saw {viewport.captured}, sent {sent}{cost}")
-            case Decided():
+            case events.Decided():
                 self._decided(event)
-            case ReliefAsked() | HandedOver() | HandedBack():
+            case events.ReliefAsked() | events.HandedOver() | events.HandedBack():
                 self._line(event.words)
-            case Consulted():
+            case events.Consulted():
                 self._line(f"  {event.words}")
-            case Paused(_, reason):
+            case events.Paused(_, reason):
                 self._line(f"paused, because {reason}")
-            case Resumed():
+            case events.Resumed():
                 self._line("resumed")
-            case UserActed(_, what):
+            case events.UserActed(_, what):
                 self._line(f"you acted: {what}")
-            case PersonSaid(_, text):
+            case events.PersonSaid(_, text):
                 self._line(f"you said: {text}")
-            case ApprovalAsked(_, target, reason) if not self._asked_here:
+            case events.ApprovalAsked(_, target, reason) if not self._asked_here:
                 self._line(f"  asks first: {named(target, event.aim)}, because {reason}")
-            case ApprovalGiven():
+            case events.ApprovalGiven():
                 self._answered(event)
-            case Dropped(_, target, "left out"):
+            case events.Dropped(_, target, "left out"):
                 self._line(f"  left out: {unplaced(target)}")
-            case Dropped(_, _, "overtaken"):
+            case events.Dropped(_, _, "overtaken"):
                 self._line(f"  {WORDS['overtaken']}")
-            case Acted():
+            case events.Acted():
                 self._acted(event)
-            case StepFinished(_, _, note, reply, _):
+            case events.StepFinished(_, _, note, reply, _):
                 if reply:
                     self._line(f"  reply: {reply}")
                 if note:
                     self._line(f"  note to the model: {note}")
-            case Warned(message):
+            case events.Warned(message):
                 self._line(f"  note: {message}")
-            case Receipt():
+            case events.Receipt():
                 self._line("what changed:")
                 for line in event.lines:
                     self._line(f"  {line}")
-            case RunFinished():
+            case events.RunFinished():
                 self._finished(event)
             case _:
                 pass
 
-    def _decided(self, event: Decided) -> None:
+    def _decided(self, event: events.Decided) -> None:
         if event.by != "actor":
             self._line(f"  {decider_words(event.by)}")
         if event.thought:
@@ -165,7 +143,7 @@ class PlainPrinter:
             if not points_of(target):  # where a point goes is told with what becomes of it
                 self._line(f"  next: {unplaced(target)}")
 
-    def _started(self, event: RunStarted) -> None:
+    def _started(self, event: events.RunStarted) -> None:
         self._dry_run = event.dry_run
         mode = "dry run: nothing is touched" if event.dry_run else "live"
         where = "in a sandbox" if event.sandbox else "on your desktop"
@@ -173,7 +151,7 @@ class PlainPrinter:
         words = "" if event.actor.words == OURS else f" · words: {event.actor.words}"
         self._line(f"engine: {event.actor.engine} · model: {event.actor.model}{words} · {mode}, {where}")
 
-    def _answered(self, event: ApprovalGiven) -> None:
+    def _answered(self, event: events.ApprovalGiven) -> None:
         answer = "not allowed" if event.answer == "told" else event.answer
         note = f": {event.note}" if event.note else ""
         if event.instead is None:
@@ -183,7 +161,7 @@ class PlainPrinter:
         if event.instead_reason:
             self._line(f"  which would be asked about too: {event.instead_reason}")
 
-    def _acted(self, event: Acted) -> None:
+    def _acted(self, event: events.Acted) -> None:
         if event.dry_run and points_of(event.target):
             self._line(f"  target: {self._bundle / target_file(event.step)}")
         if event.elements:
@@ -194,7 +172,7 @@ class PlainPrinter:
         word = "done" if event.executed else "dry run"
         self._line(f"  {word}: {event.detail} ({event.milliseconds:.0f} ms)")
 
-    def _finished(self, event: RunFinished) -> None:
+    def _finished(self, event: events.RunFinished) -> None:
         for evidence in event.evidence:
             self._line(f"evidence: {evidence}")
         word = {ExitStatus.DONE: "done", ExitStatus.STOPPED: "stopped"}.get(event.status, "not done")

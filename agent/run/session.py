@@ -142,21 +142,11 @@ async def run(
             )
         )
         told = desktop.watch(request.stop_key, steering)
-        judged = request.policy.mode != "never"
-        remarks = [remark for model in models.values() for remark in model.remarks]
-        reads = judged or actor.family.facts.outline or settings.see != "screenshot"
-        for remark in (
-            *remarks,
-            *tools.remarks,
-            untold,
-            without,
-            *desktop.remarks(judged=judged),
-            unread if reads else "",
-            registered.remark,
-            told,
-        ):
-            if remark:
-                emit(Warned(remark))
+        remarks = [remark for model in models.values() for remark in model.remarks] + [*tools.remarks, untold, without]
+        reads = request.policy.mode != "never" or actor.family.facts.outline or settings.see != "screenshot"
+        remarks += desktop.remarks(judged=request.policy.mode != "never")
+        for remark in filter(None, [*remarks, unread if reads else "", registered.remark, told]):
+            emit(Warned(remark))
         return await Loop(settings, context).run(emit)
 
 

@@ -6,30 +6,8 @@ from pathlib import Path
 
 from agent.core.actions import Action, Finish
 from agent.core.geometry import DesktopPoint
+from agent.events import run_events as events
 from agent.events.fates import WORDS, decider_words
-from agent.events.run_events import (
-    Acted,
-    ApprovalAsked,
-    ApprovalGiven,
-    Consulted,
-    Decided,
-    Dropped,
-    Event,
-    HandedBack,
-    HandedOver,
-    ModelDelta,
-    Observed,
-    Paused,
-    PersonSaid,
-    Receipt,
-    ReliefAsked,
-    Resumed,
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    UserActed,
-    Warned,
-)
 from agent.safety.naming import Aim, named, unplaced
 from agent.tui.action_text import gist
 from agent.tui.view import Row, RunView, deed
@@ -64,29 +42,29 @@ class Translator:
     def elapsed(self) -> float:
         return self._clock() - self._began
 
-    def apply(self, event: Event) -> int | None:
+    def apply(self, event: events.Event) -> int | None:
         """Take an event in; the index of the row that changed, None if only the run's own state did."""
         view = self.view
         match event:
-            case RunStarted():
+            case events.RunStarted():
                 self._runs_on()
                 view.engine, view.model = event.actor.engine, event.actor.model
                 view.dry_run, view.sandbox, view.bundle = event.dry_run, event.sandbox, Path(event.bundle)
-            case Observed():
+            case events.Observed():
                 return self._observed(event)
-            case ModelDelta(_, text, restart):
+            case events.ModelDelta(_, text, restart):
                 row = self._row()
                 self._streamed = ("" if restart else self._streamed) + text
                 row.thought = spoken(self._streamed)[-_STREAM_CHARS:]
                 row.gist = " ".join(row.thought[-_GIST_CHARS:].split())
                 return self._step
-            case Consulted():
+            case events.Consulted():
                 row = self._row()
                 row.found = "\n".join(filter(None, (row.found, event.words)))
                 return self._step
-            case Decided():
+            case events.Decided():
                 return self._decided(event)
-            case ApprovalAsked(_, target, reason):
+            case events.ApprovalAsked(_, target, reason):
                 row = self._row()
                 self._show_action(row, target, event.index, event.aim)
                 row.mark = "asking"
@@ -95,30 +73,30 @@ class Translator:
                 self._asked = self.elapsed
                 view.state, view.stage = "asking", reason
                 return self._step
-            case ApprovalGiven():
+            case events.ApprovalGiven():
                 return self._given(event)
-            case Dropped():
+            case events.Dropped():
                 return self._dropped(event)
-            case Acted():
+            case events.Acted():
                 return self._acted(event)
-            case StepFinished():
+            case events.StepFinished():
                 return self._step_finished(event)
-            case Paused(_, reason):
+            case events.Paused(_, reason):
                 view.state, view.stage = "paused", reason
                 return self._between(f"paused, because {reason}")
-            case Resumed():
+            case events.Resumed():
                 self._runs_on()
-            case UserActed(_, what):
+            case events.UserActed(_, what):
                 return self._between(f"you acted: {what}")
-            case PersonSaid(_, text):
+            case events.PersonSaid(_, text):
                 return self._between(f"you said: {text}")
-            case Warned(message):
+            case events.Warned(message):
                 return self._between(message)
-            case ReliefAsked() | HandedOver() | HandedBack():
+            case events.ReliefAsked() | events.HandedOver() | events.HandedBack():
                 return self._between(event.words)
-            case Receipt():
+            case events.Receipt():
                 view.receipt, view.changes = event.told, event.changes
-            case RunFinished():
+            case events.RunFinished():
                 return self._finished(event)
         return None
 
@@ -172,7 +150,7 @@ class Translator:
     def _between(self, words: str, failed: bool = False) -> int:
         return self._add(Row(None, "failed" if failed else "note", " ".join(words.split()), self.elapsed, 0.0))
 
-    def _observed(self, event: Observed) -> int:
+    def _observed(self, event: events.Observed) -> int:
         view = self.view
         view.step = event.step
         row = Row(event.step, "thinking", "thinking", self.elapsed, viewport=event.viewport)
@@ -186,7 +164,7 @@ class Translator:
         self._step, self._actions, self._streamed = self._add(row), [], ""
         return self._step
 
-    def _decided(self, event: Decided) -> int | None:
+    def _decided(self, event: events.Decided) -> int | None:
         row = self._row()
         row.thought, row.gist = event.thought, ""
         row.found = "\n".join(filter(None, (decider_words(event.by), row.found)))
@@ -206,7 +184,7 @@ class Translator:
             row.outcome = ""
         return self._step
 
-    def _given(self, event: ApprovalGiven) -> int | None:
+    def _given(self, event: events.ApprovalGiven) -> int | None:
         row = self._row()
         row.began += self.elapsed - self._asked  # the person's time is not the step's
         note = f": “{event.note}”" if event.note else ""
@@ -222,7 +200,7 @@ class Translator:
         self._runs_on()
         return self._step
 
-    def _acted(self, event: Acted) -> int | None:
+    def _acted(self, event: events.Acted) -> int | None:
         row = self._row()
         row.milliseconds["act"] = row.milliseconds.get("act", 0.0) + event.milliseconds
         row.about, row.spot = event.aim.box, event.aim.field
@@ -236,7 +214,7 @@ class Translator:
             row.outcome = "" if event.detail == words else event.detail
         return self._step
 
-    def _dropped(self, event: Dropped) -> int | None:
+    def _dropped(self, event: events.Dropped) -> int | None:
         row = self._row()
         if event.why != "left out":  # which says nothing that the action before it does not
             row.mark = "skipped" if event.why == "overtaken" else event.why
@@ -250,7 +228,7 @@ class Translator:
         row.target, row.words = action, "; ".join(self._actions)
         return words
 
-    def _step_finished(self, event: StepFinished) -> int | None:
+    def _step_finished(self, event: events.StepFinished) -> int | None:
         row = self._row()
         row.seconds = self.elapsed - row.began
         row.note = event.note or ""
@@ -262,7 +240,7 @@ class Translator:
         index, self._step = self._step, None
         return index
 
-    def _finished(self, event: RunFinished) -> int | None:
+    def _finished(self, event: events.RunFinished) -> int | None:
         view = self.view
         view.state, view.status, view.seconds = "ended", int(event.status), self.elapsed  # waits for the person too
         view.stage, view.outcome, view.evidence = event.message, event.outcome, list(event.evidence)

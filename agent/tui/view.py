@@ -64,6 +64,8 @@ class Row:
 
 
 _STOPPED = 130
+#: The mark of a finished run above the next one.
+_ENDED: dict[Tone, Mark] = {"good": "done", "plain": "dry", "doubt": "skipped", "bad": "failed"}
 #: What a person did about an action, for its line in the history.
 _DEEDS = {"allowed": "you: yes", "changed": "you: changed", "refused": "you: no", "skipped": "you: skipped"}
 
@@ -130,6 +132,15 @@ class RunView:
         took = f"{minutes} min {seconds} s" if minutes else f"{self.seconds:.1f} s"
         word, tone = self.ending
         return f"{word} {'after' if tone == 'plain' else 'in'} {took}"
+
+    @property
+    def heading(self) -> list[Row]:
+        """A finished run as a line above the next one."""
+        if not self.instruction:
+            return []
+        told = "\n".join([self.stage, "", *(line.words for line in self.receipt), "", *self.evidence])
+        mark = _ENDED[self.ending[1]]
+        return [Row(None, mark, self.title, thought=told.strip(), deed=self.outcome_words, earlier=True)]
 
     @property
     def active(self) -> bool:

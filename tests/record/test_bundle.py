@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from stubs.endpoint import act
-from stubs.events import PICTURE, finished, run_of, started, step
+from stubs.events import PICTURE, finished, record, run_of, started, step
 
 from agent.events.run_events import (
     Acted,
@@ -30,14 +30,6 @@ from agent.record.bundle import Recorder, run_id
 from agent.record.read import find_bundle, list_bundles, read_bundle
 from foundation.chat_stream import Answer, ToolCall
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-
-
-def record(runs: Path, events: list[Event], instruction: str = "open settings") -> Path:
-    recorder = Recorder(runs, instruction)
-    for event in events:
-        recorder.handle(event)
-    recorder.close()
-    return recorder.path
 
 
 def mode(path: Path) -> int:

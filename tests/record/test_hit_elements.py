@@ -5,14 +5,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from stubs.events import finished, started, step
+from stubs.events import finished, record, started, step
 
 from agent.commands import runs
 from agent.console.printers import PlainPrinter
 from agent.core.geometry import Region
 from agent.events.as_json import to_json
 from agent.events.run_events import Acted
-from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.report.view import view_step
 from agent.screen.outline import Element
@@ -34,14 +33,6 @@ def events(elements=(BOX,)):
         *(replace(event, elements=elements) if isinstance(event, Acted) else event for event in step(1)),
         finished(steps=1),
     ]
-
-
-def record(runs: Path, told) -> Path:
-    recorder = Recorder(runs, "open settings")
-    for event in told:
-        recorder.handle(event)
-    recorder.close()
-    return recorder.path
 
 
 def test_an_event_tells_elements_and_the_first_beside_them_without_what_they_hold() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from record.test_bundle import FullDisk
 from stubs.endpoint import act
-from stubs.events import finished, run_of, started, step
+from stubs.events import finished, record, run_of, started, step
 from stubs.witness import DARK
 
 from agent.cli import main
@@ -37,14 +37,6 @@ UNVERIFIED = RunFinished(
 
 def events_of(*changes: Change, end: RunFinished | None = None, **receipt: Any) -> list[Event]:
     return [*run_of(2)[:-1], Receipt(changes, **receipt), end or finished()]
-
-
-def record(runs: Path, events: list[Event]) -> Path:
-    recorder = Recorder(runs, "enable dark mode")
-    for event in events:
-        recorder.handle(event)
-    recorder.close()
-    return recorder.path
 
 
 def changes_in(path: Path) -> tuple[Change, ...]:

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stubs.desk import Desk
-from stubs.endpoint import DONE, FakeEndpoint, act, say
+from stubs.desk import recorded
+from stubs.endpoint import DONE, act
 
 from agent.core.actions import TypeText, describe
 from agent.families.registry import get_family
-from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.redactor import MASK, Redactor, Rules, is_masked
 from agent.record.replay import replay
@@ -130,14 +129,6 @@ def test_a_rule_that_is_wrong_is_named() -> None:
 # In a run
 
 
-async def recorded(tmp_path: Path, instruction: str, answers: list[str], redactor: Redactor | None = None) -> Path:
-    recorder = Recorder(tmp_path / "runs", instruction, redactor)
-    with FakeEndpoint([say(answer) for answer in answers]) as endpoint:
-        await Desk(endpoint).run(recorder.handle)
-    recorder.close()
-    return recorder.path
-
-
 def everything(path: Path) -> str:
     texts = [item.read_text() for item in path.iterdir() if item.is_file()]
     return "\n".join([path.name, *texts])
@@ -152,7 +143,7 @@ SCRIPT = [
 
 
 async def test_a_run_with_a_password_leaves_none_on_the_disk(tmp_path: Path) -> None:
-    path = await recorded(tmp_path, f"log in as Ada with {PASSWORD}", SCRIPT)
+    path = await recorded(tmp_path, SCRIPT, f"log in as Ada with {PASSWORD}")
     assert PASSWORD not in everything(path)
     assert "tr0ub4dor" not in path.name
     bundle = read_bundle(path)
@@ -162,7 +153,7 @@ async def test_a_run_with_a_password_leaves_none_on_the_disk(tmp_path: Path) -> 
 
 
 async def test_what_turns_out_to_be_a_password_later_is_masked_in_earlier_steps_too(tmp_path: Path) -> None:
-    path = await recorded(tmp_path, "log in as Ada", SCRIPT)
+    path = await recorded(tmp_path, SCRIPT, "log in as Ada")
     assert PASSWORD not in everything(path)
     bundle = read_bundle(path)
     assert [step.step for step in bundle.steps] == [1, 2, 3, 4]
@@ -171,12 +162,12 @@ async def test_what_turns_out_to_be_a_password_later_is_masked_in_earlier_steps_
 
 
 async def test_masking_can_be_turned_off(tmp_path: Path) -> None:
-    path = await recorded(tmp_path, "log in", SCRIPT, Redactor(Rules()))
+    path = await recorded(tmp_path, SCRIPT, "log in", Redactor(Rules()))
     assert read_bundle(path).steps[1].target == {"type": "type", "text": PASSWORD}
 
 
 async def test_a_replay_says_that_a_text_was_masked_and_does_not_type_the_mask(tmp_path: Path) -> None:
-    bundle = read_bundle(await recorded(tmp_path, f"log in with {PASSWORD}", SCRIPT))
+    bundle = read_bundle(await recorded(tmp_path, SCRIPT, f"log in with {PASSWORD}"))
     steps = list(replay(bundle, get_family("mai-ui"), Policy.load("never")))
     assert [step.target is None for step in steps] == [False, True, False, False]
     assert steps[1].failure == "its text was masked when the run was recorded"

@@ -4,13 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from stubs.desk import Desk, FakePerson
+from stubs.desk import FakePerson, recorded
 from stubs.endpoint import DONE, Behaviour, FakeEndpoint, act, say
 
 from agent.core.actions import Click, Drag, Scroll
 from agent.core.geometry import DesktopPoint
 from agent.families.registry import get_family
-from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.replay import replay
 from agent.safety.policy import Policy
@@ -31,16 +30,8 @@ SCRIPT = [
 ]
 
 
-async def recorded(tmp_path: Path) -> Path:
-    recorder = Recorder(tmp_path, "do the task")
-    with FakeEndpoint([say(answer) for answer in SCRIPT]) as endpoint:
-        await Desk(endpoint, person=FakePerson(["That one"])).run(recorder.handle)
-    recorder.close()
-    return recorder.path
-
-
 async def test_replaying_gives_the_recorded_targets(tmp_path: Path) -> None:
-    bundle = read_bundle(await recorded(tmp_path))
+    bundle = read_bundle(await recorded(tmp_path, SCRIPT, person=FakePerson(["That one"])))
     steps = list(replay(bundle, get_family("mai-ui"), Policy.load("risky")))
     assert [step.step for step in steps] == list(range(1, 11))
     assert all(step.same for step in steps)
@@ -53,7 +44,7 @@ async def test_replaying_gives_the_recorded_targets(tmp_path: Path) -> None:
 
 
 async def test_a_target_that_differs_from_the_record_is_noticed(tmp_path: Path) -> None:
-    path = await recorded(tmp_path)
+    path = await recorded(tmp_path, SCRIPT, person=FakePerson(["That one"]))
     lines = [json.loads(line) for line in (path / "steps.jsonl").read_text().splitlines()]
     lines[1]["actions"][0]["target"]["point"][0] += 1
     (path / "steps.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -62,11 +53,7 @@ async def test_a_target_that_differs_from_the_record_is_noticed(tmp_path: Path) 
 
 
 async def test_a_run_that_ended_unparsable_replays_its_failure(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path, "do the task")
-    with FakeEndpoint([say("junk")] * 3) as endpoint:
-        await Desk(endpoint).run(recorder.handle)
-    recorder.close()
-    bundle = read_bundle(recorder.path)
+    bundle = read_bundle(await recorded(tmp_path, ["junk"] * 3))
     assert bundle.outcome == "unparsable"
     assert len(bundle.steps[0].answers) == 3
     (step,) = replay(bundle, get_family("mai-ui"), Policy.load("never"))
@@ -80,25 +67,20 @@ async def test_places_that_were_found_by_a_grounder_or_a_closer_look_are_those_o
         return say(json.dumps({"thought": "Next.", **call}))
 
     found = say('<answer>{"coordinate": [500, 250]}</answer>')
-    recorder = Recorder(tmp_path, "do the task")
     script = [plan(action="click", target="Save"), plan(action="terminate", status="success")]
-    with FakeEndpoint(script) as planner, FakeEndpoint([found]) as grounder:
-        await Desk(planner, family="planner", grounder=grounder).run(recorder.handle)
-    recorder.close()
-    click, _ = replay(read_bundle(recorder.path), get_family("planner"), Policy.load("never"))
+    with FakeEndpoint([found]) as grounder:
+        path = await recorded(tmp_path, script, family="planner", grounder=grounder)
+    click, _ = replay(read_bundle(path), get_family("planner"), Policy.load("never"))
     assert click.target == Click(DesktopPoint(128, 64))
     assert click.same
-    recorder = Recorder(tmp_path, "do it again")
-    with FakeEndpoint([say(act("click", coordinate=[0, 0])), found, say(DONE)]) as endpoint:
-        await Desk(endpoint, zoom="always").run(recorder.handle)
-    recorder.close()
-    click, _ = replay(read_bundle(recorder.path), get_family("mai-ui"), Policy.load("never"))
+    path = await recorded(tmp_path, [act("click", coordinate=[0, 0]), found, DONE], zoom="always")
+    click, _ = replay(read_bundle(path), get_family("mai-ui"), Policy.load("never"))
     assert click.target == Click(DesktopPoint(64, 32))
     assert click.same
 
 
 async def test_a_damaged_step_is_named(tmp_path: Path) -> None:
-    path = await recorded(tmp_path)
+    path = await recorded(tmp_path, SCRIPT, person=FakePerson(["That one"]))
     lines = (path / "steps.jsonl").read_text().splitlines()
     lines[2] = '{"step": 3}'
     (path / "steps.jsonl").write_text("\n".join(lines) + "\n")

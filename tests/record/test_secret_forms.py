@@ -11,14 +11,13 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stubs.events import finished, started, step
+from stubs.events import finished, record, started, step
 
 from agent.cli import main
 from agent.console.printers import JsonPrinter
 from agent.core.actions import TypeText
 from agent.core.geometry import Region
 from agent.events.run_events import Acted, ApprovalAsked, ApprovalGiven, Decided, Event, StepFinished
-from agent.record.bundle import Recorder
 from agent.record.redactor import Redactor
 from agent.record.secret_encodings import typed_in
 from agent.screen.outline import Element
@@ -51,6 +50,10 @@ def written(secret: str) -> list[str]:
         "<arg_key>text</arg_key>\n<arg_value>hunter22</arg_value>", "Action: type\nAction Input: hunter22",
         "type [12] [hunter22]", "xdotool type --delay 9 hunter22", "computer.type(text=f'hunter22')",
         "explain:x\taction:TYPE\tvalue:hunter22\tpoint:1,2",
+        "type(content='hunter22')", 'type("hunter22")', "pyautogui.typewrite('hunter22')", 'write(field, "hunter22")',
+        '{"action": "type", "text": "hunter22"}', '"{\\"content\\": \\"hunter22\\"}"', "<text>hunter22</text>",
+        "<parameter=text>hunter22</parameter>", '<parameter name="content">hunter22</parameter>',
+        "type(content='hunter\\x322')", "input_text(text=`hunter22`)",
         "type(content=‘hunter22’)", '{"action_type": "TYPE", "typed_text": "hunter22"}', '{"params": ["hunter22"]}',
     ],
 )  # fmt: skip
@@ -84,11 +87,8 @@ def of_a_step(raw: str, secret: str, element: Element = FIELD, reason: str = "")
 
 
 def on_disk(runs: Path, events: list[Event]) -> str:
-    recorder = Recorder(runs, "log in")
-    for event in [started(), *events, finished(steps=1)]:
-        recorder.handle(event)
-    recorder.close()
-    return "".join((recorder.path / name).read_text(encoding="utf-8") for name in ("run.json", "steps.jsonl"))
+    path = record(runs, [started(), *events, finished(steps=1)], "log in")
+    return "".join((path / name).read_text(encoding="utf-8") for name in ("run.json", "steps.jsonl"))
 
 
 @pytest.mark.parametrize("secret", SECRETS)
@@ -124,19 +124,6 @@ def test_a_password_in_an_answer_that_cannot_be_read_is_masked_too() -> None:
     assert "plain words" not in json.dumps(Redactor().data(said))
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "type(content='the text')", 'type("the text")', "pyautogui.typewrite('the text')", 'write(field, "the text")',
-        '{"action": "type", "text": "the text"}', '"{\\"content\\": \\"the text\\"}"', "<text>the text</text>",
-        "<parameter=text>the text</parameter>", '<parameter name="content">the text</parameter>',
-        "type(content='the\\x20text')", "input_text(text=`the text`)",
-    ],
-)  # fmt: skip
-def test_typed_text_is_found_in_any_syntax(answer: str) -> None:
-    assert "the text" in typed_in(answer)
-
-
 @settings(deadline=None)
 @given(st.text(max_size=400), st.dictionaries(st.sampled_from(["raw", "text", "thought"]), st.text(max_size=60)))
 def test_nothing_a_model_writes_makes_masking_fail(answer: str, more: dict[str, Any]) -> None:
@@ -161,10 +148,7 @@ def test_events_as_json_hold_what_is_typed_until_it_is_known_where_it_went() -> 
 
 
 def test_a_run_that_left_a_log_of_libraries_says_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    recorder = Recorder(tmp_path, "x")
-    for event in [started(), finished(steps=0)]:
-        recorder.handle(event)
-    recorder.close()
-    (recorder.path / "output.log").write_text("Segmentation fault")
-    assert main(["show", str(recorder.path)]) == 0
-    assert f"what libraries printed: {recorder.path / 'output.log'}" in capsys.readouterr().out
+    path = record(tmp_path, [started(), finished(steps=0)])
+    (path / "output.log").write_text("Segmentation fault")
+    assert main(["show", str(path)]) == 0
+    assert f"what libraries printed: {path / 'output.log'}" in capsys.readouterr().out

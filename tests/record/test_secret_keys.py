@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from stubs.endpoint import act
 from stubs.events import finished, started, step
+from stubs.events import record as record_events
 
 from agent.commands import runs
 from agent.console.printers import JsonPrinter, PlainPrinter
@@ -17,7 +18,6 @@ from agent.core.actions import Action, KeyDown, KeyUp, PressKeys, TypeText, desc
 from agent.core.geometry import DesktopPoint, Region
 from agent.events.run_events import Acted, ApprovalAsked, ApprovalGiven, Decided, Event, StepFinished
 from agent.families.registry import get_family
-from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.redactor import MASK, Redactor, Rules
 from agent.record.replay import replay
@@ -59,11 +59,8 @@ def spelled(word: str) -> list[list[Event]]:
 
 
 def record(runs: Path, steps: Sequence[list[Event]], redactor: Redactor | None = None) -> Path:
-    recorder = Recorder(runs, "log in", redactor)
-    for event in [started(), *(event for events in steps for event in events), finished(steps=len(steps))]:
-        recorder.handle(event)
-    recorder.close()
-    return recorder.path
+    told = [event for events in steps for event in events]
+    return record_events(runs, [started(), *told, finished(steps=len(steps))], "log in", redactor)
 
 
 def printed(printer: type[JsonPrinter] | type[PlainPrinter], steps: Sequence[list[Event]]) -> list[str]:

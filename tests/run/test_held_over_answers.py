@@ -1,11 +1,11 @@
 """Keys and buttons that a run holds down over several actions: what the hand is told, and when they are let go."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
+from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen, FakeSurroundings, every, notes
+from stubs.desk import run as run_on
 from stubs.endpoint import DONE, FakeEndpoint, act, say, silent, texts
 from stubs.several import Several
 
@@ -25,12 +25,10 @@ from agent.core.actions import (
 from agent.core.geometry import DesktopPoint
 from agent.desktop.input.hand import RecordingHand
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.events.run_events import Acted, ApprovalAsked, Event, Observed, RunFinished, StepFinished
+from agent.events.run_events import Acted, ApprovalAsked, Event, Observed, RunFinished
 from agent.run.loop import held_keys as holding
 from agent.safety.policy import Approval
-from agent.safety.situation import UNKNOWN, Situation
 
-E = TypeVar("E")
 YES = Approval(allowed=True, by="you")
 DOWN, UP = act("key_down", keys="ctrl"), act("key_up", keys="ctrl")
 CLICK = act("click", coordinate=[500, 500])
@@ -55,22 +53,9 @@ class Hand(FakeHand):
         self.told.append("release")
 
 
-async def run(
-    script: list[Any], watch: Callable[[Event, Desk], None] = lambda *_: None, **options: Any
-) -> tuple[list[Event], Desk]:
-    answers = [item if callable(item) else say(item) for item in script]
-    with FakeEndpoint(answers) as endpoint:
-        screen = FakeScreen()
-        desk = Desk(endpoint, screen=screen, hand=Hand(screen), **options)
-        return await desk.run(lambda event: watch(event, desk)), desk
-
-
-def every(events: list[Event], kind: type[E]) -> list[E]:
-    return [event for event in events if isinstance(event, kind)]
-
-
-def notes(events: list[Event]) -> list[str | None]:
-    return [event.note for event in every(events, StepFinished)]
+async def run(script: list[Any], watch: Any = lambda *_: None, **options: Any) -> tuple[list[Event], Desk]:
+    screen = FakeScreen()
+    return await run_on(script, watch, screen=screen, hand=Hand(screen), **options)
 
 
 async def test_keys_are_down_for_the_actions_of_later_answers_and_up_while_the_model_thinks() -> None:
@@ -184,51 +169,11 @@ async def test_a_button_after_which_nothing_comes_is_let_go(monkeypatch: pytest.
 
 
 async def test_a_move_with_a_button_down_is_judged_as_the_drag_that_it_is() -> None:
-    judged: list[Action[DesktopPoint]] = []
-
-    class Looks:
-        def of(self, action: Action[DesktopPoint]) -> Situation:
-            judged.append(action)
-            return UNKNOWN
-
-        glance = of
-
-        def did(self, action: Action[DesktopPoint]) -> None:
-            pass
-
-        def news(self) -> list[str]:
-            return []
-
-        def saw(self) -> None:
-            pass
-
+    around = FakeSurroundings()
     up = act("left_mouse_up", coordinate=[900, 900])
-    _, desk = await run([PRESS, up, CLICK, DONE], approve="risky", surroundings=Looks())
+    _, desk = await run([PRESS, up, CLICK, DONE], approve="risky", surroundings=around)
     start, end = desk.hand.done[0].point, desk.hand.done[1].point
-    assert judged == [Click(start), Drag(start, end), Click(start)]
-
-
-class Pointing:
-    """A desktop that tells where its pointer is, or nothing, and notes what is judged."""
-
-    def __init__(self, pointer: DesktopPoint | None) -> None:
-        self.at, self.judged = pointer, list[Action[DesktopPoint]]()
-
-    def of(self, action: Action[DesktopPoint]) -> Situation:
-        self.judged.append(action)
-        return UNKNOWN
-
-    def glance(self, action: Action[DesktopPoint]) -> Situation:
-        raise AssertionError(action)
-
-    def pointer(self) -> DesktopPoint | None:
-        return self.at
-
-    def did(self, action: Action[DesktopPoint]) -> None:
-        pass
-
-    def news(self) -> list[str]:
-        return []
+    assert around.judged == [Click(start), Drag(start, end), Click(start)]
 
 
 def wheel(**where: Any) -> str:
@@ -249,7 +194,7 @@ async def test_what_names_no_point_is_judged_and_done_where_the_pointer_is(
 ) -> None:
     click = act("left_click").replace("mobile_use", "computer_use")
     script = [wheel(), act("mouse_move", coordinate=[500, 500]), wheel(), click, DONE]
-    around, settings = Pointing(pointer), {"dry_run": dry_run}
+    around, settings = FakeSurroundings(pointer=pointer), {"dry_run": dry_run}
     hand = {"hand": RecordingHand()} if dry_run else {}
     with FakeEndpoint([say(item) for item in script]) as endpoint:
         desk = Desk(

@@ -1,10 +1,10 @@
 """The loop with a scripted model: what it does with each kind of answer, and in which order it tells."""
 
 import json
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
+from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen, every, finish, notes, run
 from stubs.endpoint import DONE, FakeEndpoint, act, pictures, raw, refuse, say, texts, whole
 from stubs.several import Several
 
@@ -18,10 +18,8 @@ from agent.events.run_events import (
     ApprovalAsked,
     ApprovalGiven,
     Decided,
-    Event,
     ModelDelta,
     Observed,
-    RunFinished,
     StepFinished,
     Warned,
 )
@@ -30,28 +28,6 @@ from agent.safety.policy import Approval, Question
 from foundation.errors import EnvironmentLacksError, ExitStatus
 
 CLICK = act("click", coordinate=[500, 500])
-E = TypeVar("E")
-
-
-def every(events: list[Event], kind: type[E]) -> list[E]:
-    return [event for event in events if isinstance(event, kind)]
-
-
-def finish(events: list[Event]) -> RunFinished:
-    """The last event, which is the only one of its kind."""
-    (finished,) = every(events, RunFinished)
-    assert events[-1] is finished
-    return finished
-
-
-def notes(events: list[Event]) -> list[str | None]:
-    return [event.note for event in every(events, StepFinished)]
-
-
-async def run(script: Any, **options: Any) -> tuple[list[Event], Desk]:
-    with FakeEndpoint([item if callable(item) else say(item) for item in script]) as endpoint:
-        desk = Desk(endpoint, **options)
-        return await desk.run(), desk
 
 
 async def test_a_step_tells_what_was_seen_said_decided_and_done_in_that_order() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from stubs.desk import Desk
+from stubs.desk import Desk, finish, run
 from stubs.endpoint import DONE, FakeEndpoint, act, refuse, say, texts
 from stubs.witness import DARK, OPENED, FakeWitness
 
@@ -20,12 +20,6 @@ from agent.run.loop import witness_worker as watch
 from foundation.errors import ExitStatus
 
 CLICK = act("click", coordinate=[500, 500])
-
-
-async def run(script: Any, **options: Any) -> tuple[list[Event], Desk]:
-    with FakeEndpoint([item if callable(item) else say(item) for item in script]) as endpoint:
-        desk = Desk(endpoint, **options)
-        return await desk.run(), desk
 
 
 def receipt_of(events: list[Event]) -> Receipt:
@@ -163,11 +157,6 @@ async def test_what_strangers_wrote_is_of_bounded_length() -> None:
 
 
 # What a model says against what changed
-
-
-def finish(events: list[Event]) -> RunFinished:
-    assert isinstance(events[-1], RunFinished)
-    return events[-1]
 
 
 async def test_done_with_nothing_changed_goes_back_to_the_model_once() -> None:

@@ -3,10 +3,10 @@
 import json
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from stubs.desk import HURRIED, SIZE, Desk, FakeHand, FakePerson, FakeScreen
+from stubs.desk import HURRIED, SIZE, Desk, FakeHand, FakePerson, FakeScreen, every, finish
 from stubs.endpoint import MODEL, FakeEndpoint
 from stubs.peers import (
     KEY,
@@ -32,7 +32,7 @@ from stubs.peers import (
 from agent.core.actions import Click, PressKeys, TypeText, VisitPage
 from agent.core.geometry import DesktopPoint
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.events.run_events import ApprovalAsked, Decided, Event, RunFinished, Warned
+from agent.events.run_events import ApprovalAsked, Decided, Event, Warned
 from agent.families.registry import get_family
 from agent.model.clients import client_of
 from agent.model.endpoint import Endpoint, EngineChoice
@@ -43,18 +43,8 @@ from agent.safety.policy import Approval
 from foundation.endpoints import normalize_url
 from foundation.errors import ExitStatus, UsageError
 
-E = TypeVar("E")
 CHECK = {"id": "cu_sc_1", "code": "malicious_instructions", "message": "Instructions were found on the screen."}
 GOLDEN = Path(__file__).with_name("peers")
-
-
-def every(events: list[Event], kind: type[E]) -> list[E]:
-    return [event for event in events if isinstance(event, kind)]
-
-
-def finish(events: list[Event]) -> RunFinished:
-    (finished,) = every(events, RunFinished)
-    return finished
 
 
 async def run(

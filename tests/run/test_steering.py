@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
 
 import pytest
-from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
-from stubs.endpoint import DONE, FakeEndpoint, act, say, texts
+from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen, FakeSurroundings, every, run
+from stubs.endpoint import DONE, act, texts
 
 from agent.core.actions import Action, Click, OpenApp, TypeText, points_of
 from agent.core.geometry import DesktopPoint
@@ -30,21 +29,8 @@ from agent.safety.naming import Aim
 from agent.safety.policy import Approval, Question
 from agent.safety.situation import UNKNOWN, Place, Situation
 
-E = TypeVar("E")
 CLICK = act("click", coordinate=[500, 500])
 YES = Approval(allowed=True, by="you")
-
-
-def every(events: list[Event], kind: type[E]) -> list[E]:
-    return [event for event in events if isinstance(event, kind)]
-
-
-async def run(
-    script: list[Any], watch: Callable[[Event, Desk], None] = lambda *_: None, **options: Any
-) -> tuple[list[Event], Desk]:
-    with FakeEndpoint([say(item) for item in script]) as endpoint:
-        desk = Desk(endpoint, **options)
-        return await desk.run(lambda event: watch(event, desk)), desk
 
 
 def later(call: Callable[[], None]) -> None:
@@ -209,43 +195,25 @@ async def test_what_was_allowed_for_good_is_not_asked_again_in_the_same_scope() 
 
 
 async def test_what_was_allowed_in_one_application_is_asked_again_in_another() -> None:
-    class Moving:
-        def __init__(self) -> None:
-            self.places = [Place("Mousepad", ""), Place("Xterm", "")]
+    places = [Place("Mousepad", ""), Place("Xterm", "")]
 
-        def did(self, action: Action[DesktopPoint]) -> None:
-            pass
-
-        def news(self) -> list[str]:
-            return []
-
-        def of(self, action: Action[DesktopPoint]) -> Situation:
-            return Situation(focused=self.places.pop(0)) if isinstance(action, TypeText) else UNKNOWN
+    def knows(action: Action[DesktopPoint]) -> Situation:
+        return Situation(focused=places.pop(0)) if isinstance(action, TypeText) else UNKNOWN
 
     person = FakePerson(approvals=[Approval(allowed=True, by="you", always=True), YES])
     script = [act("type", text="a"), act("type", text="b"), DONE]
-    await run(script, approve="ask", person=person, surroundings=Moving())
+    await run(script, approve="ask", person=person, surroundings=FakeSurroundings(knows))
     assert len(person.asked) == 2
 
 
 async def test_what_an_action_goes_to_is_told_by_name_when_it_is_asked_about_and_when_it_is_done() -> None:
-    class Named:
-        def did(self, action: Action[DesktopPoint]) -> None:
-            pass
-
-        def news(self) -> list[str]:
-            return []
-
-        def of(self, action: Action[DesktopPoint]) -> Situation:
-            words = "Keep" if [*points_of(action)] == [DesktopPoint(1, 1)] else "Delete"
-            return Situation(under=Place("Thunar", "Documents"), words=words)
-
-        def glance(self, action: Action[DesktopPoint]) -> Situation:
-            raise AssertionError(action)
+    def knows(action: Action[DesktopPoint]) -> Situation:
+        words = "Keep" if [*points_of(action)] == [DesktopPoint(1, 1)] else "Delete"
+        return Situation(under=Place("Thunar", "Documents"), words=words)
 
     changed = Approval(allowed=True, by="you", instead=Click(DesktopPoint(1, 1)))
     person = FakePerson(approvals=[YES, changed])
-    events, _ = await run([CLICK, CLICK, DONE], approve="ask", person=person, surroundings=Named())
+    events, _ = await run([CLICK, CLICK, DONE], approve="ask", person=person, surroundings=FakeSurroundings(knows))
     assert [event.aim for event in every(events, ApprovalAsked)] == [Aim(("“Delete”",), "Documents", app="Thunar")] * 2
     assert [event.aim.names for event in every(events, Acted)] == [("“Delete”",), ("“Keep”",)]
     assert every(events, ApprovalGiven)[1].instead_aim == Aim(("“Keep”",), "Documents", app="Thunar")

@@ -4,20 +4,23 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from PIL import Image, ImageDraw
-from stubs.endpoint import FakeEndpoint
+from stubs.endpoint import FakeEndpoint, say
 
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint, Size, Viewport
 from agent.desktop.protocol.hand import Rest
-from agent.events.run_events import Event
+from agent.events.run_events import Event, RunFinished, StepFinished
 from agent.families.base import Family
 from agent.families.registry import get_family
 from agent.model.asking import ModelClient, Patience
 from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, Limits, ServerKind
+from agent.record.bundle import Recorder
+from agent.record.redactor import Redactor
 from agent.run.budgets import answer_tokens
 from agent.run.control.steering import Steering
 from agent.run.locate.resolve_point import PointModel, TargetFinder, Zoom
@@ -29,7 +32,7 @@ from agent.run.models.history import History, most_images
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observer
 from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question
-from agent.safety.situation import Surroundings
+from agent.safety.situation import UNKNOWN, Situation, Surroundings
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.outline import Outline
@@ -37,6 +40,7 @@ from agent.screen.settle import SettleRule
 from foundation.endpoints import normalize_url
 from foundation.images import ImageRule
 
+E = TypeVar("E")
 SIZE = Size(256, 256)
 #: Small numbers, so that tests do not wait; what they mean is tested with the screen's room.
 SETTLE = SettleRule(quiet=0.02, cap=0.1, poll=0.005)
@@ -134,6 +138,33 @@ class FakePerson:
         return self._approvals.pop(0)
 
 
+class FakeSurroundings:
+    """Tells what `knows` says of an action, and where the pointer is; remembers what was judged."""
+
+    def __init__(
+        self,
+        knows: Callable[[Action[DesktopPoint]], Situation] = lambda _: UNKNOWN,
+        pointer: DesktopPoint | None = None,
+    ) -> None:
+        self.judged: list[Action[DesktopPoint]] = []
+        self._knows, self._pointer = knows, pointer
+
+    def of(self, action: Action[DesktopPoint]) -> Situation:
+        self.judged.append(action)
+        return self._knows(action)
+
+    glance = of
+
+    def pointer(self) -> DesktopPoint | None:
+        return self._pointer
+
+    def did(self, action: Action[DesktopPoint]) -> None:
+        pass
+
+    def news(self) -> list[str]:
+        return []
+
+
 class FakeOutliner:
     """Gives outlines from a list."""
 
@@ -223,3 +254,37 @@ class Desk:
         finally:
             await client.aclose()
         return found
+
+
+async def run(
+    script: Sequence[Any], watch: Callable[[Event, Desk], None] = lambda *_: None, **options: Any
+) -> tuple[list[Event], Desk]:
+    """The events of a run whose model gives these answers, texts or behaviours; `watch` sees each event as it comes."""
+    with FakeEndpoint([item if callable(item) else say(item) for item in script]) as endpoint:
+        desk = Desk(endpoint, **options)
+        return await desk.run(lambda event: watch(event, desk)), desk
+
+
+async def recorded(
+    runs: Path, script: Sequence[Any], told: str = "do the task", redactor: Redactor | None = None, **options: Any
+) -> Path:
+    """The bundle of such a run."""
+    recorder = Recorder(runs, told, redactor)
+    await run(script, lambda event, _: recorder.handle(event), **options)
+    recorder.close()
+    return recorder.path
+
+
+def every(events: Sequence[Event], kind: type[E]) -> list[E]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def finish(events: Sequence[Event]) -> RunFinished:
+    """The last event, which is the only one of its kind."""
+    (finished,) = every(events, RunFinished)
+    assert events[-1] is finished
+    return finished
+
+
+def notes(events: Sequence[Event]) -> list[str | None]:
+    return [event.note for event in every(events, StepFinished)]

@@ -1,10 +1,12 @@
 """The events of a plausible run, made by hand."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from stubs.endpoint import act
 
-from agent.core.actions import Click, Finish
+from agent.core.actions import Click, Finish, map_points
 from agent.core.geometry import Region, Size, Viewport
 from agent.events.run_events import (
     Acted,
@@ -20,6 +22,8 @@ from agent.events.run_events import (
 )
 from agent.families.base import Decision
 from agent.families.registry import get_family
+from agent.record.bundle import Recorder
+from agent.record.redactor import Redactor
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer, Usage
 from foundation.errors import ExitStatus
@@ -42,25 +46,14 @@ def step(number: int, answer: str = "", thought: str = "I click.") -> list[Event
     answer = answer or act("click", thought, coordinate=[100 + number, 250])
     decision = get_family("mai-ui").parse(Answer(answer), (PICTURE.size,))
     assert isinstance(decision, Decision)
-    from agent.core.actions import map_points
-
     target = map_points(decision.actions[0], VIEW.to_desktop)
     usage = Usage(100, 20, 60)
     events: list[Event] = [
         Observed(number, (PICTURE,), VIEW, 475, "abcd", {"capture": 2.0, "fit": 3.0}),
         ModelDelta(number, answer),
-        Decided(
-            number,
-            answer,
-            decision.thought,
-            (decision.calls[0],),
-            (decision.actions[0],),
-            (target,),
-            None,
-            usage,
-            {"model": 500.0},
-        ),
-    ]
+        Decided(number, answer, decision.thought, decision.calls[:1], decision.actions[:1], (target,), None, usage,
+                {"model": 500.0}),
+    ]  # fmt: skip
     if isinstance(decision.actions[0], Click):
         events.append(Acted(number, target, executed=True, dry_run=False, detail="click", error=None, milliseconds=30))
     changed = None if isinstance(decision.actions[0], Finish) else True
@@ -77,3 +70,14 @@ def run_of(steps: int) -> list[Event]:
     for number in range(1, steps + 1):
         events.extend(step(number))
     return [*events, finished(steps=steps)]
+
+
+def record(
+    runs: Path, events: Sequence[Event], instruction: str = "open settings", redactor: Redactor | None = None
+) -> Path:
+    """The bundle of these events."""
+    recorder = Recorder(runs, instruction, redactor)
+    for event in events:
+        recorder.handle(event)
+    recorder.close()
+    return recorder.path

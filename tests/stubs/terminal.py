@@ -12,16 +12,7 @@ from agent.conductor import ApprovalWanted, Report, Run, RunBegan
 from agent.core.actions import Action, Click, TypeText
 from agent.core.actions import to_json as action_json
 from agent.core.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Viewport
-from agent.events.run_events import (
-    Acted,
-    ApprovalAsked,
-    Decided,
-    ModelInUse,
-    Observed,
-    RunFinished,
-    RunStarted,
-    StepFinished,
-)
+from agent.events import run_events as events
 from agent.families.base import Call
 from agent.options import RunOptions
 from agent.safety.naming import aim_of
@@ -112,14 +103,14 @@ class Bench:
     # Events of a run
 
     def begins(self) -> list[Report]:
-        started = RunStarted(
-            INSTRUCTION, {"actor": ModelInUse("literal", "mai-agent-literal", "mai-ui", "http://127.0.0.1:1/v1")},
+        started = events.RunStarted(
+            INSTRUCTION, {"actor": events.ModelInUse("literal", "mai-agent-literal", "mai-ui", "http://127.0.0.1:1/v1")},
             "desktop", False, "risky", True, VIEWPORT, str(self.bundle),
         )  # fmt: skip
         return [RunBegan(INSTRUCTION, 50), started]
 
     def sees(self, step: int) -> list[Report]:
-        seen = Observed(step, (_image(),), VIEWPORT, 510, f"digest-{step}", {"capture": 2.0, "encode": 30.0})
+        seen = events.Observed(step, (_image(),), VIEWPORT, 510, f"digest-{step}", {"capture": 2.0, "encode": 30.0})
         return [seen]
 
     def decides(self, step: int, *actions: Action[DesktopPoint], thought: str = "That is next.") -> list[Report]:
@@ -127,12 +118,12 @@ class Bench:
         grid: Any = Click(GridPoint(1.0, 2.0, Grid(1000, 1000)))
         usage, milliseconds = Usage(1200, 40, 600), {"model": 400.0, "parse": 1.0}
         calls, written = (Call("computer", {}),) * len(actions), (grid,) * len(actions)
-        return [Decided(step, raw, thought, calls, written, actions, None, usage, milliseconds)]
+        return [events.Decided(step, raw, thought, calls, written, actions, None, usage, milliseconds)]
 
     def does(self, step: int, action: Action[DesktopPoint], error: str | None = None) -> list[Report]:
         return [
-            Acted(step, action, error is None, False, "", error, 12.0),
-            StepFinished(step, True, None, None, {"act": 12.0, "settle": 300.0}),
+            events.Acted(step, action, error is None, False, "", error, 12.0),
+            events.StepFinished(step, True, None, None, {"act": 12.0, "settle": 300.0}),
         ]
 
     def step(self, step: int, action: Action[DesktopPoint]) -> list[Report]:
@@ -144,10 +135,10 @@ class Bench:
         question = Question(reason, scope, **known)
         wanted = ApprovalWanted(action, question, self.answers.append)
         aim = aim_of(action, question.situation)
-        return [ApprovalAsked(step, action, reason, scope, index=index, aim=aim), wanted]
+        return [events.ApprovalAsked(step, action, reason, scope, index=index, aim=aim), wanted]
 
     def ends(self, steps: int, message: str = "Dark mode is on.") -> list[Report]:
-        return [RunFinished("done", ExitStatus.DONE, message, steps, 12.3, Usage(4800, 160, 2400))]
+        return [events.RunFinished("done", ExitStatus.DONE, message, steps, 12.3, Usage(4800, 160, 2400))]
 
 
 def _image() -> EncodedImage:

@@ -10,11 +10,7 @@ from stubs.witness import DARK, OPENED
 from agent.conductor import RunClosed, RunFailed
 from agent.core.actions import Finish
 from agent.core.changes import Change
-from agent.events.run_events import (
-    Receipt,
-    RunFinished,
-    StepFinished,
-)
+from agent.events import run_events as events
 from agent.evidence.undo import Result
 from agent.evidence.undo_plan import Item
 from agent.tui.screens.dialogs import UndoScreen
@@ -22,7 +18,7 @@ from agent.tui.widgets.end_card import EndCard
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus
 
-UNVERIFIED = RunFinished(
+UNVERIFIED = events.RunFinished(
     "unverified", ExitStatus.NOT_DONE, "The model says so.", 1, 2.0, Usage(),
     ("check box “Dark mode” not checked",), False,
 )  # fmt: skip
@@ -61,13 +57,13 @@ async def test_giving_up_is_no_success(bench: Bench) -> None:
     async with bench.app().run_test(size=(100, 30)) as pilot:
         gave_up = Finish(False, "stuck")
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, gave_up))
-        await bench.feed(pilot, StepFinished(1, None, None, None, {}))
+        await bench.feed(pilot, events.StepFinished(1, None, None, None, {}))
         assert "✗   1 give up: “stuck”" in shown(pilot)
 
 
 async def test_the_end_of_a_run_shows_what_changed(bench: Bench) -> None:
     async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt((UNDOABLE, *OPENINGS)))
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), events.Receipt((UNDOABLE, *OPENINGS)))
         assert "changed " not in shown(pilot)
         message = f"{str(DARK).capitalize()}. All parts are done."
         ended = replace(bench.ends(1)[0], message=message, evidence=(str(DARK), "“Appearance” is in front"))
@@ -87,7 +83,7 @@ async def test_the_end_of_a_run_shows_what_changed(bench: Bench) -> None:
 async def test_a_dry_run_that_is_over_is_neither_done_nor_green(bench: Bench) -> None:
     async with bench.app(dry_run=True).run_test(size=(80, 24)) as pilot:
         await bench.feed(pilot, replace(bench.begins()[1], dry_run=True), *bench.sees(1))
-        nothing = Receipt(remarks=("Dry run: nothing was touched.",), watched=False)
+        nothing = events.Receipt(remarks=("Dry run: nothing was touched.",), watched=False)
         await bench.feed(pilot, nothing, *bench.ends(1, "As far as it can be known."), RunClosed())
         card = run_screen(pilot).query_one(EndCard)
         assert "○ dry run over after 0.0 s  As far as it can be known." in shown(pilot)
@@ -160,7 +156,7 @@ async def test_words_for_a_run_that_ends_meanwhile_are_kept_and_are_no_instructi
 
 async def test_a_run_that_is_not_verified_is_told_otherwise_than_one_that_is_done(bench: Bench) -> None:
     async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt(), UNVERIFIED)
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), events.Receipt(), UNVERIFIED)
         assert "nothing changed" in shown(pilot)
         assert "check box “Dark mode” not checked" in shown(pilot)
         assert "NOT CONFIRMED" in shown(pilot).splitlines()[-2]
@@ -177,7 +173,7 @@ async def test_undoing_is_shown_first_and_done_after_a_yes(
     async with bench.app().run_test(size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
         assert "u Undo" not in shown(pilot)
-        await bench.feed(pilot, Receipt((UNDOABLE, OPENED)), *bench.ends(1))
+        await bench.feed(pilot, events.Receipt((UNDOABLE, OPENED)), *bench.ends(1))
         assert "u Undo" in shown(pilot)
         await pilot.press("u")
         for _ in range(50):
@@ -197,7 +193,7 @@ async def test_undoing_is_shown_first_and_done_after_a_yes(
 
 async def test_what_changed_nothing_offers_no_undo(bench: Bench) -> None:
     async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt((OPENED,)), *bench.ends(1))
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), events.Receipt((OPENED,)), *bench.ends(1))
         assert "u Undo" not in shown(pilot)
 
 
@@ -207,7 +203,7 @@ async def test_a_long_list_of_what_would_be_undone_is_read_by_j_and_k(
     monkeypatch.setattr("agent.record.undo_run.RunUndo", lambda bundle: LongUndoing())
     (bench.bundle / "run.json").write_text("{}")
     async with bench.app().run_test(size=(60, 16)) as pilot:
-        await bench.feed(pilot, *bench.begins(), Receipt((UNDOABLE,)), *bench.ends(1), RunClosed())
+        await bench.feed(pilot, *bench.begins(), events.Receipt((UNDOABLE,)), *bench.ends(1), RunClosed())
         await pilot.press("escape")
         await pilot.press("u")
         while not isinstance(pilot.app.screen, UndoScreen):

@@ -10,14 +10,7 @@ from textual.color import Color
 from agent.conductor import Progress, QuestionOver, ReplyWanted, RunClosed
 from agent.core.actions import OpenApp, TypeText, describe
 from agent.core.changes import Change
-from agent.events.run_events import (
-    Acted,
-    ApprovalGiven,
-    ModelDelta,
-    Paused,
-    Receipt,
-    UserActed,
-)
+from agent.events import run_events as events
 from agent.options import RunOptions
 from agent.tui.contrast import LEAST, contrast
 from agent.tui.start_page import EXAMPLES, Here
@@ -34,7 +27,7 @@ async def test_a_run_looks_as_it_should_at_three_sizes(bench: Bench, size: tuple
         await bench.feed(
             pilot, *bench.decides(2, CLICK, thought="Appearance is where dark mode is."), *bench.does(2, CLICK)
         )
-        await bench.feed(pilot, *bench.sees(3), ModelDelta(3, "Now the style"))
+        await bench.feed(pilot, *bench.sees(3), events.ModelDelta(3, "Now the style"))
         bench.clock.now += 7
         run_screen(pilot)._show_stream()
         run_screen(pilot).show_status()
@@ -113,7 +106,9 @@ async def test_a_question_before_the_start_leaves_it_starting(bench: Bench) -> N
 
 async def test_an_answer_streams_in_and_is_replaced_by_its_thought(bench: Bench) -> None:
     async with bench.app().run_test(size=(120, 40)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), ModelDelta(1, "Let me "), ModelDelta(1, "look"))
+        await bench.feed(
+            pilot, *bench.begins(), *bench.sees(1), events.ModelDelta(1, "Let me "), events.ModelDelta(1, "look")
+        )
         run_screen(pilot)._show_stream()
         await pilot.pause()
         assert "Let me look" in shown(pilot)
@@ -124,7 +119,7 @@ async def test_an_answer_streams_in_and_is_replaced_by_its_thought(bench: Bench)
 
 async def test_what_the_person_did_themselves_is_a_line_of_the_history(bench: Bench) -> None:
     async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), UserActed(2, "moved the pointer"))
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), events.UserActed(2, "moved the pointer"))
         assert "you acted: moved the pointer" in shown(pilot)
 
 
@@ -171,7 +166,7 @@ async def test_the_pages_of_a_step_are_thought_answer_and_details(bench: Bench) 
 
 async def test_a_remark_is_shown_under_the_last_steps_screenshot(bench: Bench) -> None:
     async with bench.app().run_test(size=(140, 40)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Paused(1, "you paused it"))
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), events.Paused(1, "you paused it"))
         assert run_screen(pilot).query_one(History).cursor == 1
         assert "paused, because you paused it" in shown(pilot)
         assert "[image " in shown(pilot)
@@ -203,7 +198,7 @@ async def test_the_time_of_a_step_is_not_the_persons_time(bench: Bench) -> None:
         bench.clock.now += 1
         await bench.feed(pilot, *bench.asks(1, SUDO, *RISK))
         bench.clock.now += 60
-        await bench.feed(pilot, ApprovalGiven(1, allowed=True, by="you"))
+        await bench.feed(pilot, events.ApprovalGiven(1, allowed=True, by="you"))
         bench.clock.now += 2
         await bench.feed(pilot, *bench.does(1, SUDO))
         assert run_screen(pilot).view.rows[0].seconds == pytest.approx(3)
@@ -214,9 +209,9 @@ async def test_a_step_of_several_actions_shows_them_all_and_how_it_stands(bench:
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK, TypeText("hello")))
         row = run_screen(pilot).view.rows[0]
         assert row.words == "click …; type “hello”"
-        await bench.feed(pilot, Acted(1, CLICK, True, False, "", None, 3.0))
+        await bench.feed(pilot, events.Acted(1, CLICK, True, False, "", None, 3.0))
         assert (row.mark, row.target) == ("acting", CLICK)
-        await bench.feed(pilot, Acted(1, TypeText("hi"), True, False, "", None, 4.0, index=1))
+        await bench.feed(pilot, events.Acted(1, TypeText("hi"), True, False, "", None, 4.0, index=1))
         assert (row.mark, row.words) == ("done", f"{describe(CLICK)}; type “hi”")
         assert row.milliseconds["act"] == 7.0
 
@@ -224,7 +219,7 @@ async def test_a_step_of_several_actions_shows_them_all_and_how_it_stands(bench:
 async def test_what_a_window_is_called_does_not_steer_the_terminal(bench: Bench) -> None:
     evil = Change("window", "\x1b[31mevil", None, "Sett\u202eings\x07\nnext line")
     async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Receipt((evil,)), *bench.ends(1))
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), events.Receipt((evil,)), *bench.ends(1))
         assert "next line”" in shown(pilot)
         assert not {"\x1b", "\x07", "\u202e"} & set(shown(pilot))
 

@@ -7,10 +7,7 @@ import pytest
 from stubs.terminal import CLICK, INSTRUCTION, Bench, run_screen, shown
 
 from agent.conductor import ReplyWanted, RunBegan, RunClosed
-from agent.events.run_events import (
-    Paused,
-    Resumed,
-)
+from agent.events import run_events as events
 from agent.tui.widgets.prompt import Prompt
 
 
@@ -52,11 +49,11 @@ async def test_space_pauses_and_goes_on(bench: Bench) -> None:
         assert run is not None
         await pilot.press("space")
         assert run.steering.paused
-        await bench.feed(pilot, Paused(2, "you paused it"))
+        await bench.feed(pilot, events.Paused(2, "you paused it"))
         assert "paused" in shown(pilot)
         await pilot.press("space")
         assert not run.steering.paused
-        await bench.feed(pilot, Resumed(2))
+        await bench.feed(pilot, events.Resumed(2))
         assert run_screen(pilot).view.state == "running"
 
 
@@ -143,9 +140,9 @@ async def test_an_instruction_that_is_finished_while_a_run_goes_on_is_told_to_it
 STATES: dict[str, tuple[str, bool, list[Any]]] = {
     "RUNNING": ("", False, []),
     "PAUSING": ("pause", False, []),
-    "PAUSED": ("pause", False, [Paused(1, "you paused it")]),
+    "PAUSED": ("pause", False, [events.Paused(1, "you paused it")]),
     "STEP": ("step", False, []),
-    "YOU HAVE IT": ("user_acted", False, [Paused(1, "you took over: moved the pointer")]),
+    "YOU HAVE IT": ("user_acted", False, [events.Paused(1, "you took over: moved the pointer")]),
     "DRY RUN": ("", True, []),
 }
 

@@ -14,9 +14,7 @@ from pathlib import Path
 
 from agent.core.actions import (
     ENDING,
-    Absent,
     Action,
-    Answer,
     EndAction,
     Finish,
     KeyDown,
@@ -26,18 +24,18 @@ from agent.core.actions import (
     Wait,
     describe,
     map_points,
-    shorten,
 )
 from agent.core.geometry import DesktopPoint
 from agent.core.notes import Note, NoteKind
 from agent.events import run_events as events
 from agent.events.run_events import HandedBack, HandedOver
 from agent.events.sink import Emit, Sink, SinkFailedError
-from agent.evidence.claims import Claims, Verdict
+from agent.evidence.claims import Claims
 from agent.families.base import Decision, ParseFailure, PastStep
 from agent.run.control.race import Race
 from agent.run.control.worker import Worker
 from agent.run.loop.context import RunContext
+from agent.run.loop.end import DRY_RUN_TOUCHES_NOTHING, RunEnd, ending_of, looping
 from agent.run.loop.fallback import DecidingModels
 from agent.run.loop.performer import Performed, Performer
 from agent.run.loop.witness_worker import Watch
@@ -51,8 +49,6 @@ from foundation.chat_stream import Answer as ModelAnswer
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus, MaiError, StoppedError
 
-DRY_RUN_ENDS = "Dry run: the model repeats itself, because the screen does not show what its actions would change."
-DRY_RUN_TOUCHES_NOTHING = "Dry run: nothing was touched."
 #: Seconds for asking what changed: at the end of a run, after a stop, and at every step.
 _LOOK, _LOOK_STOPPED, _LOOK_EACH_STEP = 3.0, 0.8, 0.5
 #: Seconds of these for settings to be written: at the end of a run, and after a stop.
@@ -61,25 +57,6 @@ _SETTLE, _SETTLE_STOPPED = 1.0, 0.35
 _LATE = 0.7
 #: Seconds for a stopped hand to release everything, before the loop continues without it.
 _LET_GO_TIMEOUT = 3.0
-
-
-class _End(Exception):  # noqa: N818 -- not an error: the run is over
-    """Ends the run, unless another model takes over because this one is `stuck`: the reason as a clause, "" for no."""
-
-    def __init__(
-        self,
-        outcome: events.Outcome,
-        status: ExitStatus,
-        message: str,
-        verdict: Verdict | None = None,
-        stuck: str = "",
-    ) -> None:
-        super().__init__(message)
-        self.stuck = stuck
-        self.outcome: events.Outcome = outcome
-        self.status = status
-        self.message = message
-        self.verdict = verdict or Verdict()
 
 
 class _OutOfTimeError(MaiError):
@@ -150,23 +127,23 @@ class Loop:
         self._sink.close(finished)
         return finished
 
-    async def _until_it_ends(self) -> _End:
+    async def _until_it_ends(self) -> RunEnd:
         try:
             await self._steps()
-        except _End as reached:
+        except RunEnd as reached:
             return reached
         except _OutOfTimeError:
             limit = f"the limit of {self._settings.max_seconds:.0f} seconds (--max-seconds)"
-            return _End("out_of_budget", ExitStatus.NOT_DONE, f"The task is not done, and {limit} is reached.")
+            return RunEnd("out_of_budget", ExitStatus.NOT_DONE, f"The task is not done, and {limit} is reached.")
         except StoppedError as error:
-            return _End("stopped", ExitStatus.STOPPED, str(error))
+            return RunEnd("stopped", ExitStatus.STOPPED, str(error))
         except MaiError as error:
-            return _End("failed", error.exit_status, str(error))
+            return RunEnd("failed", error.exit_status, str(error))
         except Exception as error:  # a bug of ours: end the run as usual, recorded and with nothing held down
             where = traceback.extract_tb(error.__traceback__)[-1]
             what = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
-            return _End("failed", ExitStatus.NOT_DONE, f"mai-agent itself made a mistake: {what}. Please report it.")
-        return _End("failed", ExitStatus.NOT_DONE, "The run ended without a reason.")
+            return RunEnd("failed", ExitStatus.NOT_DONE, f"mai-agent itself made a mistake: {what}. Please report it.")
+        return RunEnd("failed", ExitStatus.NOT_DONE, "The run ended without a reason.")
 
     async def _steps(self) -> None:
         settled: Settled | None = None
@@ -177,7 +154,7 @@ class Loop:
                 settled = None  # the person may have changed the screen meanwhile
             try:
                 done = await self._one_step(step, settled)
-            except _End as end:
+            except RunEnd as end:
                 if (
                     not end.stuck
                     or self._over_budget()
@@ -214,7 +191,7 @@ class Loop:
         except MaiError as error:
             if not self._models.on_fallback or self._context.stop.stopped:
                 raise
-            raise _End("failed", error.exit_status, str(error), stuck=str(error)) from error
+            raise RunEnd("failed", error.exit_status, str(error), stuck=str(error)) from error
         # After a reply of a person or a tool, the old screen is void: then the result has no settled screen.
         return await self._carry_out(step, seen, decision, targets, answer)
 
@@ -259,7 +236,7 @@ class Loop:
             tried.append(reading)
             if len(tried) > self._settings.parse_retries:
                 what = f"answers cannot be carried out: {reading.result.message}"
-                raise _End("unparsable", ExitStatus.NOT_DONE, f"The model's {what}.", stuck=f"its {what}")
+                raise RunEnd("unparsable", ExitStatus.NOT_DONE, f"The model's {what}.", stuck=f"its {what}")
 
     def _decided(self, step: int, seen: Observation, reading: Reading) -> events.Decided:
         began = time.perf_counter()
@@ -287,7 +264,7 @@ class Loop:
         waiting = all(isinstance(action, Wait | KeyDown | KeyUp | Remember) for action in decision.actions)
         verdict = self._models.detector.observe(words, seen.fingerprint, waiting=waiting)
         if verdict == "stop":
-            raise _looping(words, self._settings.dry_run)
+            raise looping(words, self._settings.dry_run)
         done = Performed([Note("repeated")] if verdict == "nudge" and self._settings.remarks else [])
         left_out: NoteKind = "first_only" if len(decision.calls) == 1 else "left_out"
         done.notes += [Note(left_out, str(decision.left_out))] if decision.left_out else []
@@ -313,14 +290,14 @@ class Loop:
         )
         return done
 
-    async def _judge(self, ending: EndAction, done: Performed) -> _End | None:
+    async def _judge(self, ending: EndAction, done: Performed) -> RunEnd | None:
         """Judge the claimed end of the run, and return the actual end.
 
         Return None if the model must look again, because its claim is not confirmed.
         """
         own = self._models.now.settings.own_engine
         if not isinstance(ending, Finish) or not ending.success or self._settings.dry_run:
-            return _ending(ending)
+            return ending_of(ending)
         judge = partial(self._claims.judge_own, ending) if own else self._claims.judge
         receipt = await self._race(self._watch.look(_LOOK, _SETTLE))
         verdict = judge(receipt, await self._there())
@@ -330,7 +307,7 @@ class Loop:
             verdict = judge(receipt, await self._there())
         if not verdict.doubt:
             self._receipt = receipt
-            return _End("done", ExitStatus.DONE, ending.message or "The task is done.", verdict)
+            return RunEnd("done", ExitStatus.DONE, ending.message or "The task is done.", verdict)
         if not own and not self._doubted and not self._over_budget():
             self._doubted = True
             done.notes.append(Note("doubted", verdict.doubt))
@@ -343,7 +320,7 @@ class Loop:
             message = f"The model says that the task is done, but {verdict.doubt}.{said}"
         elif verdict.doubt and ending.verified is not False:  # the engine's message is written for a success
             message = f"It is not confirmed that the task is done: {verdict.doubt}. {ending.message}".rstrip()
-        return _End("unverified", ExitStatus.NOT_DONE, message, replace(verdict, verified=False))
+        return RunEnd("unverified", ExitStatus.NOT_DONE, message, replace(verdict, verified=False))
 
     async def _there(self) -> list[Element]:
         """Return the current elements at the places that the run touched last."""
@@ -357,7 +334,7 @@ class Loop:
             for one in (await self._race(self._observing.call(surroundings.glance, place))).elements
         ]
 
-    async def _last_look(self, end: _End) -> events.Receipt:
+    async def _last_look(self, end: RunEnd) -> events.Receipt:
         if self._settings.dry_run:
             return events.Receipt(remarks=(DRY_RUN_TOUCHES_NOTHING,), watched=False)
         if self._receipt is not None:
@@ -368,7 +345,7 @@ class Loop:
     def _check_budgets(self) -> None:
         self._context.stop.check()
         if over := self._over_budget():
-            raise _End("out_of_budget", ExitStatus.NOT_DONE, f"The task is not done, and {over} is reached.")
+            raise RunEnd("out_of_budget", ExitStatus.NOT_DONE, f"The task is not done, and {over} is reached.")
 
     def _over_budget(self) -> str:
         """Name the limit that is reached; "" for none."""
@@ -394,23 +371,3 @@ class Loop:
             call.cancel()
         for worker, _ in closings:
             worker.end()
-
-
-def _looping(actions: str, dry_run: bool) -> _End:
-    if dry_run:
-        return _End("done", ExitStatus.DONE, DRY_RUN_ENDS)
-    does = "repeats itself without effect"
-    return _End("looping", ExitStatus.NOT_DONE, f"The model {does}: {actions}.", stuck=f"it {does}")
-
-
-def _ending(action: EndAction) -> _End:
-    match action:
-        case Answer(text):
-            return _End("done", ExitStatus.DONE, text)
-        case Absent(target):
-            what = shorten(target) if target else "What was asked for"
-            return _End("gave_up", ExitStatus.NOT_DONE, f"{what} is not on the screen, the model says.")
-        case Finish(success=True, message=message):
-            return _End("done", ExitStatus.DONE, message or "The task is done.")
-        case Finish(message=message):
-            return _End("gave_up", ExitStatus.NOT_DONE, message or "The model gave up on the task.")

@@ -30,7 +30,7 @@ from agent.safety.visible_text import lines_of
 from agent.tui import start_page
 from agent.tui.remembered import Memory
 from agent.tui.screens.answering import AnsweringScreen
-from agent.tui.view import Mark, Row, RunView, Tone
+from agent.tui.view import RunView
 from agent.tui.widgets.approval import GRACE, ApprovalPanel
 from agent.tui.widgets.prompt import Prompt
 from agent.tui.widgets.status import StatusLine
@@ -51,8 +51,6 @@ _BEAT = 0.2
 _AT_WORK = 10.0
 #: Of a question, so many characters are looked at for the three lines that tell it.
 _LONGEST_QUESTION = 1000
-#: The mark of a finished run above the next one.
-_ENDED: dict[Tone, Mark] = {"good": "done", "plain": "dry", "doubt": "skipped", "bad": "failed"}
 
 
 class RunScreen(AnsweringScreen):
@@ -140,7 +138,7 @@ class RunScreen(AnsweringScreen):
         self._memory.add_instruction(instruction)
         self.prompt.history = self._memory.instructions
         options = self._options
-        earlier = [*(row for row in self.view.rows if row.earlier), *_heading(self.view)]
+        earlier = [*(row for row in self.view.rows if row.earlier), *self.view.heading]
         self.view = RunView(instruction, "preparing", earlier, dry_run=options.dry_run, sandbox=options.sandbox)
         self._translator = Translator(self.view, self._clock)
         self.show_rows(len(self.view.rows) - 1)
@@ -328,24 +326,25 @@ class RunScreen(AnsweringScreen):
         run, translator = self._conductor.run, self._translator
         if run is None or translator is None or not self.view.active:
             return
-        if self.asking.held:  # its keys say that space is a yes
-            self.action_answer("yes", run.steering.resume)
-        elif run.steering.hold:
-            run.steering.resume()
-        else:
-            run.steering.pause()
-            translator.pausing()
+        if self.asking.held or run.steering.hold:
+            self._go_on(run.steering.resume)
+            return
+        run.steering.pause()
+        translator.pausing()
         self.show_status()
 
     def action_single(self) -> None:
         """Continue to the next action, and ask before it."""
         run = self._conductor.run
-        if run is None or not self.view.active:
-            return
+        if run is not None and self.view.active:
+            self._go_on(run.steering.step)
+
+    def _go_on(self, how: Callable[[], None]) -> None:
+        """Continue; where a question stands only because of a pause, that is its yes."""
         if self.asking.held:
-            self.action_answer("yes", run.steering.step)
+            self.action_answer("yes", how)
         else:
-            run.steering.step()
+            how()
         self.show_status()
 
     def action_tell(self) -> None:
@@ -403,12 +402,3 @@ def _asks(question: str, width: int) -> str:
         more = "… (all of it stands above)"
         lines = [*lines[:2], lines_of(lines[2], max(4, width - 2 - len(more)))[0].text + more]
     return "\n".join(lines)
-
-
-def _heading(view: RunView) -> list[Row]:
-    """A finished run as a line above the next one."""
-    if not view.instruction:
-        return []
-    mark = _ENDED[view.ending[1]]
-    told = "\n".join([view.stage, "", *(line.words for line in view.receipt), "", *view.evidence])
-    return [Row(None, mark, view.title, thought=told.strip(), deed=view.outcome_words, earlier=True)]
