@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 #: Tolerance for the length of each side, in the window's units.
 _SIDE = 3.0
 _POLL = 0.1
+#: The share of the window that must be seen: some desktops round its corners.
+_WHOLE = 0.98
 #: Colour values up to this look black to a person.
 _BLACK = 8
 _ASLEEP = (
@@ -36,7 +38,9 @@ def look_for(
     screen = desktop.screen
     deadline = time.monotonic() + PATIENCE
     before = screen.grab()
-    while not pattern.is_on(before.image) and time.monotonic() < deadline:  # the window may still be fading in
+    while (
+        not pattern.is_on(before.image, turned=False) and time.monotonic() < deadline
+    ):  # the window may still be fading in
         stop.sleep(_POLL)
         before = screen.grab()
     window.forget()
@@ -47,7 +51,7 @@ def look_for(
     while time.monotonic() < deadline:
         after = screen.grab()
         found = pattern.find(before.image, after.image)
-        if found is not None and found.right == 1:
+        if found is not None and found.right >= _WHOLE:
             return _placed(window, found, after)
         stop.sleep(_POLL)
     why, remedy = _unseen(before.image, after.image, found, pattern, len(desktop.monitors))
@@ -63,7 +67,8 @@ def _placed(window: SelfTestWindow, found: Found, frame: Frame) -> tuple[Finding
     place = f"{origin.x:g},{origin.y:g}"
     if max(abs(seen_wide - wide), abs(seen_high - high)) > _SIDE:
         told = f"our window of {wide}x{high} is seen as one of {seen_wide:g}x{seen_high:g} at {place}"
-        return Finding("capture", ok=False, detail=told, remedy="Set the scale of this monitor to 100 %."), None
+        remedy = "Set the scale of this monitor to 100 %, and close what is on top of the window."
+        return Finding("capture", ok=False, detail=told, remedy=remedy), None
     told = (
         f"our window of {wide}x{high} is seen at {place}, at scale {scale_x:g}, and is seen to change; colours are off "
         f"by {found.off} of 255"
@@ -78,7 +83,7 @@ def _unseen(before: "Image", after: "Image", found: Found | None, pattern: Patte
         return f"the capture is empty: {empty}, though a window of ours is on the screen", _ASLEEP
     if found is not None:
         return f"only {found.right:.0%} of our window is seen as it was drawn", "Is another window on top of it?"
-    if pattern.is_on(before):
+    if pattern.is_on(before, turned=False):
         return "the capture shows an old picture: our window changed, and was not seen to", _ASLEEP
     if monitors > 1:
         return "our window is not on the monitor that is captured", "Name the one where it came up with --monitor."

@@ -1,6 +1,5 @@
 """The window of the self-test on any Wayland compositor: python -m agent.desktop.wayland.self_test_window NUMBER."""
 
-import mmap
 import os
 from contextlib import suppress
 
@@ -54,8 +53,9 @@ class WaylandWindow(Shown):
     def draw(self) -> None:
         connection, size, turned = self._connection, self.size, self.turned
         buffer, memory = create_buffer(connection, self._shared, (size.width, size.height), size.width * 4, _XRGB)
+        red, green, blue = self.pattern.colours[turned]
         with memory:
-            _paint(memory, self.pattern, size, turned=turned)
+            memory[:] = bytes((blue, green, red, 255)) * size.area
         connection.hear(buffer, lambda *_: connection.request(buffer, 0))
         # The frame callback means that the picture is on the screen.
         connection.request(self._surface, 3, "n", connection.new(lambda *_: self.drawn(turned=turned)))
@@ -137,15 +137,6 @@ class WaylandWindow(Shown):
                 arguments.number()
                 held, latched, locked, group = (arguments.number() for _ in range(4))
                 self._keymap.set_modifiers(held, latched, locked, group)
-
-
-def _paint(memory: mmap.mmap, pattern: Pattern, size: Size, *, turned: bool) -> None:
-    import numpy as np
-
-    picture = np.zeros((size.height, size.width, 4), np.uint8)
-    for cell, (red, green, blue) in pattern.cells(size, turned=turned):
-        picture[cell.top : cell.top + cell.height, cell.left : cell.left + cell.width] = (blue, green, red, 255)
-    memory[:] = picture.tobytes()
 
 
 def _sign(value: float) -> int:

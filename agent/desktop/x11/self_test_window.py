@@ -49,9 +49,9 @@ class X11Window(Shown):
             self._event(self._waiting.popleft() if self._waiting else self._display.next_event())
 
     def draw(self) -> None:
-        for cell, (red, green, blue) in self.pattern.cells(self.size, turned=self.turned):
-            self._drawing.change(foreground=red << 16 | green << 8 | blue)
-            self._window.fill_rectangle(self._drawing, cell.left, cell.top, cell.width, cell.height)
+        red, green, blue = self.pattern.colours[self.turned]
+        self._drawing.change(foreground=red << 16 | green << 8 | blue)
+        self._window.fill_rectangle(self._drawing, 0, 0, self.size.width, self.size.height)
         self._display.sync()
         self.drawn(turned=self.turned)
 
