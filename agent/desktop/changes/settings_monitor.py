@@ -26,7 +26,6 @@ class SettingsMonitor:
         self._bus: Bus | None = None
         self._count = 0
         self._written: set[tuple[str, str]] = set()
-        self.hears_all = False  # whether `written` is complete
 
     @property
     def written(self) -> frozenset[tuple[str, str]]:
@@ -40,10 +39,8 @@ class SettingsMonitor:
             try:
                 for member in ("PropertyChanged", "PropertyRemoved"):
                     bus.listen(str(XFCONF.bus_name), XFCONF, member, self._note, broadcast=True)
-                self._bus, self.hears_all = bus, True
-                bus.on_lost("", self._lose)
+                self._bus = bus
             except BusError:
-                self._bus = None
                 bus.close()
                 raise
 
@@ -63,9 +60,6 @@ class SettingsMonitor:
         if bus is not None:
             bus.close()
 
-    def _lose(self) -> None:
-        self.hears_all = False
-
     def _note(self, body: tuple[object, ...]) -> None:
         self._count += 1
         channel, name = (*body[:2], None, None)[:2]
@@ -73,8 +67,6 @@ class SettingsMonitor:
             return
         if len(self._written) < _MOST and len(channel) + len(name) <= _LONGEST:
             self._written.add((channel, name))
-        else:
-            self.hears_all = False
 
 
 def _mark(path: os.PathLike[str]) -> Hashable:

@@ -135,13 +135,8 @@ class Bus:
         self._listeners.append((MessageType.method_call, owner, origin, listener))
 
     def on_lost(self, name: str, lost: Callable[[], object]) -> None:
-        """Call `lost` when a name loses its owner, or when the bus connection is lost. Raises BusError.
-
-        With "" as the name, only the loss of the connection counts.
-        """
+        """Call `lost` when a name loses its owner, or when the bus connection is lost. Raises BusError."""
         self._on_lost.append(lost)
-        if not name:
-            return
 
         def changed(body: tuple[Any, ...]) -> None:
             if body[:1] == (name,) and not body[2]:
