@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from agent.commands.arguments import add_options, check_sandbox
 from agent.commands.doctor_desktop import DesktopDoctor, attempted, display
-from agent.desktop.factory import needed_programs, wants_portal
+from agent.desktop.factory import needed_programs, portal_lacks, wants_portal
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Finding
 from agent.safety.stop import StopSwitch, stop_signals
 from agent.settings import DesktopKind, Settings, load_settings
@@ -125,7 +125,7 @@ def _session(kind: DesktopKind) -> Iterator[Finding]:
     if os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY"):
         yield from session.folders(os.environ)
     if wants_portal(os.environ, kind):
-        yield from session.portal(os.environ)
+        yield from session.portal(os.environ, portal_lacks(os.environ))
 
 
 def _local_server() -> str:

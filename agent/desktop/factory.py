@@ -199,7 +199,7 @@ def _on_wayland(
         return "wlroots"
     lack = ""
     if kind != "wlroots":
-        lack = _portal_lacks(session)
+        lack = portal_lacks(session)
         if not lack:
             return "portal"
     told = _LACKING.format(do=_kept_from(missing), what=", ".join(missing)) if missing else ""
@@ -220,7 +220,7 @@ def _kept_from(missing: Sequence[str]) -> str:
     return "neither see nor touch the screen" if untouched else "touch the screen, but not see it,"
 
 
-def _portal_lacks(session: Mapping[str, str]) -> str:
+def portal_lacks(session: Mapping[str, str]) -> str:
     """Say why the portal cannot be used, as a sentence; "" if it can."""
     from agent.desktop.portal import consent, mutter
 

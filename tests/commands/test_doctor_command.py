@@ -16,6 +16,7 @@ from stubs.display import PlainDisplay
 from stubs.sway import PlainSway
 
 from agent.commands import doctor_desktop
+from agent.desktop.factory import portal_lacks
 from agent.desktop.linux import session
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.self_test import capture as seeing
@@ -147,54 +148,11 @@ def test_a_folder_for_sockets_that_others_may_use_is_told(tmp_path: Path) -> Non
     assert not runtime(tmp_path / "gone").ok
 
 
-@pytest.fixture
-def desktop_files(tmp_path: Path) -> dict[str, str]:
-    """An installation with two backends, the second one for GNOME."""
-    portals_folder = tmp_path / "data/xdg-desktop-portal/portals"
-    portals_folder.mkdir(parents=True)
-    needed = ";".join(f"org.freedesktop.impl.portal.{one}" for one in session.NEEDED)
-    (portals_folder / "gtk.portal").write_text(
-        "[portal]\nDBusName=a.b\nInterfaces=org.freedesktop.impl.portal.Settings\n"
-    )
-    (portals_folder / "gnome.portal").write_text(f"[portal]\nDBusName=a.c\nInterfaces={needed};\nUseIn=gnome\n")
-    return {
-        "HOME": str(tmp_path), "XDG_DATA_DIRS": str(tmp_path / "data"), "XDG_DATA_HOME": str(tmp_path / "none"),
-        "XDG_CONFIG_DIRS": str(tmp_path / "etc"), "XDG_CURRENT_DESKTOP": "ubuntu:GNOME",
-        "XDG_RUNTIME_DIR": str(tmp_path),
-    }  # fmt: skip
-
-
-def configured(environ: dict[str, str], text: str, name: str = "portals.conf") -> Path:
-    file = Path(environ["HOME"], ".config/xdg-desktop-portal", name)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    return file
-
-
-def test_the_backend_is_told_that_the_portal_would_take(desktop_files: dict[str, str]) -> None:
-    assert session.served("ScreenCast", desktop_files).backend == "gnome"
-    file = configured(desktop_files, "[preferred]\ndefault=gtk\n")
-    assert session.served("ScreenCast", desktop_files) == session.Served("", str(file))
-    file.write_text("[preferred]\ndefault=gtk\norg.freedesktop.impl.portal.ScreenCast=gnome;gtk\n")
-    assert session.served("ScreenCast", desktop_files).backend == "gnome"
-    assert session.served("RemoteDesktop", desktop_files).backend == ""
-    configured(desktop_files, "[preferred]\ndefault=*\n", "gnome-portals.conf")
-    assert session.served("RemoteDesktop", desktop_files).backend == "gnome"
-    assert session.served("ScreenCast", {**desktop_files, "XDG_CURRENT_DESKTOP": "KDE"}).backend == "gnome"
-
-
-def test_a_configuration_that_cannot_be_read_is_told_as_the_portal_says_nothing_of_it(
-    desktop_files: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = configured(desktop_files, "[preferred]\ndefault=gnome\n")
-    file.chmod(0o000)
-    able = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(file) and able(path, mode))
-    found = {one.name: one for one in session.portal(desktop_files)}
-    assert found["portal configuration"].ok is False
-    assert found["portal configuration"].remedy == f"sudo chmod 0644 {file}"
-    assert "mode 0000" in found["portal configuration"].detail
-    assert found["PipeWire"].ok is False
+def test_a_portal_and_a_pipewire_that_do_not_answer_are_told(tmp_path: Path) -> None:
+    environ = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    found = list(session.portal(environ, portal_lacks(environ)))
+    assert [(one.name, one.ok) for one in found] == [("portal", False), ("PipeWire", False)]
+    assert "cannot be asked" in found[0].detail and "xdg-desktop-portal" in found[0].remedy
 
 
 def test_a_consent_that_others_could_use_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
