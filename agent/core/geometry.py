@@ -150,6 +150,11 @@ class Region:
         """The first row below the bottom edge."""
         return self.top + self.height
 
+    @property
+    def middle(self) -> DesktopPoint:
+        """The centre."""
+        return DesktopPoint(self.left + self.width / 2, self.top + self.height / 2)
+
     def contains(self, point: DesktopPoint) -> bool:
         """Whether the point lies inside; the right and bottom edges are outside."""
         return self.left <= point.x < self.right and self.top <= point.y < self.bottom

@@ -78,8 +78,7 @@ class Claims:
     @property
     def places(self) -> list[DesktopPoint]:
         """Where the elements were that were touched last: to be looked at again before the claim is judged."""
-        boxes = [element.box for element in self._touched]
-        return [DesktopPoint(box.left + box.width / 2, box.top + box.height / 2) for box in boxes]
+        return [element.box.middle for element in self._touched]
 
     def judge(self, receipt: Receipt, there: Collection[Element] = ()) -> Verdict:
         """Check a model's claim that the task is done; `there` are the elements at `places` now."""

@@ -126,7 +126,7 @@ def _labels(left: Sequence[_Read], elements: Sequence[Element], tree: Outline) -
     labels: list[Element] = []
     following = max((element.id for element in elements), default=0) + 1
     for text, box in [*lines, *_captions(lines)]:
-        middle = DesktopPoint(box.left + box.width / 2, box.top + box.height / 2)
+        middle = box.middle
         holders = [element for element in elements if element.box.contains(middle)]
         holder = min(holders, key=lambda element: element.box.width * element.box.height, default=None)
         if holder is not None and sum(map(str.isalnum, text)) < _LEAST:

@@ -152,7 +152,7 @@ class MaskedElements:
         windows, own = self._windows.need(), self._reach.own
         covered, places = windows.visible(own), [windows.region(one) for one in own]
         told = self._elements.outline()
-        elements = tuple(one for one in told.elements if not any(part.contains(_middle(one.box)) for part in covered))
+        elements = tuple(one for one in told.elements if not any(part.contains(one.box.middle) for part in covered))
         return replace(told, elements=elements, windows=tuple(one for one in told.windows if one.box not in places))
 
     def at(self, point: DesktopPoint) -> Element | None:
@@ -189,7 +189,3 @@ def blank(frame: Frame, region: Region, colour: tuple[int, int, int]) -> None:
     box = (max(0, math.floor(left)), max(0, math.floor(top)), *far)
     if box[0] < box[2] and box[1] < box[3]:
         frame.image.paste(colour, box)
-
-
-def _middle(box: Region) -> DesktopPoint:
-    return DesktopPoint(box.left + box.width / 2, box.top + box.height / 2)

@@ -9,7 +9,8 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from agent.core.geometry import DesktopPoint, Region, Size, Viewport
+from agent.core.geometry import Region, Size, Viewport
+from agent.desktop.protocol.monitors import number_of
 from agent.screen.capture import Frame
 from agent.screen.encode import keep_freed_memory
 from foundation.errors import EnvironmentLacksError, UsageError
@@ -26,19 +27,13 @@ class MssScreen:
         self._mss = _open_mss()
         entries, sides = self._mss.monitors[1:], ("left", "top", "width", "height")
         self.monitors = [Region(*(int(entry[side]) for side in sides)) for entry in entries]
-        count = len(self.monitors)
-        if monitor is None:
-            primary = [one for one, entry in zip(self.monitors, entries, strict=True) if entry.get("is_primary")]
-            first = [one for one in self.monitors if one.left == one.top == 0]
-            region = [*primary, *first, *self.monitors][0]
-        elif 1 <= monitor <= count:
-            region = self.monitors[monitor - 1]
-        else:
+        primary = next((one for one, entry in enumerate(entries) if entry.get("is_primary")), None)
+        try:
+            self._region = region = self.monitors[number_of(self.monitors, monitor, primary)]
+        except UsageError:
             self._mss.close()
-            have = "only monitor 1" if count == 1 else f"monitors 1 to {count}"
-            raise UsageError(f"There is no monitor {monitor}: this desktop has {have}.", "Choose one of these.")
-        self._region = region
-        self.home = DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
+            raise
+        self.home = region.middle
 
     def grab(self) -> Frame:
         """Capture the monitor (1.5 ms at 1080p through memory shared with the server, and 1 ms to an RGB image)."""

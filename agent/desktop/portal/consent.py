@@ -19,7 +19,7 @@ from agent.core.geometry import Region
 from agent.desktop.linux.bus import PATIENCE, AwaitedSignal, Bus, BusError
 from agent.desktop.portal.mutter import MUTTER, region_told
 from agent.desktop.portal.session import REMOTE, Session, Stream, Units
-from agent.desktop.wayland.outputs import number_of
+from agent.desktop.protocol.monitors import number_of
 from agent.safety.stop import StopSwitch
 from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError

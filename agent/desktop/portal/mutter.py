@@ -15,7 +15,7 @@ from typing_extensions import override
 from agent.core.geometry import Region
 from agent.desktop.linux.bus import AwaitedSignal, Bus, BusError
 from agent.desktop.portal.session import REMOTE, Session, Stream, Units
-from agent.desktop.wayland.outputs import number_of
+from agent.desktop.protocol.monitors import number_of
 from foundation.errors import EnvironmentLacksError
 
 MUTTER = "org.gnome.Mutter.RemoteDesktop"
@@ -38,7 +38,7 @@ def missing_on(environ: Mapping[str, str]) -> str:
 
 
 def open_mutter(environ: Mapping[str, str], monitor: int | None) -> "MutterSession":
-    """Open a session for one monitor; see `wayland.outputs.number_of`.
+    """Open a session for one monitor; see `protocol.monitors.number_of`.
 
     Raises:
         EnvironmentLacksError: this compositor does not have the interfaces.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from agent.core.geometry import DesktopPoint, Size, Viewport
+from agent.core.geometry import Size, Viewport
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import Session
 from agent.screen.capture import Frame
@@ -240,7 +240,7 @@ class PortalScreen:
         except BaseException:
             self.close()
             raise
-        self.home = DesktopPoint(self._region.left + self._region.width / 2, self._region.top + self._region.height / 2)
+        self.home = self._region.middle
 
     def grab(self) -> Frame:
         """Return the last frame received, which shows the present screen."""

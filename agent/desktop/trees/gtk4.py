@@ -14,7 +14,7 @@ from agent.core.geometry import Region
 from agent.desktop.trees import roles
 from agent.desktop.trees.bus import Body, Question
 from agent.desktop.trees.roles import has, numbers
-from agent.desktop.trees.tree import _DEEPEST, _MOST_NODES, WINDOW, Node, Ref, children, extents, refs, region_of
+from agent.desktop.trees.tree import _DEEPEST, _MOST_NODES, WINDOW, Node, Ref, children, extents, move, refs, region_of
 from agent.desktop.trees.wire import Call
 
 _LISTS = numbers("list")
@@ -134,7 +134,7 @@ def placed(
         root = next((node for node in below if node.ref not in moved and _has_size(node, window)), None)
         if root is not None and root.box is not None:
             moved[root.ref] = window.left - root.box.left, window.top - root.box.top
-            _move(known, root, *moved[root.ref])
+            move(map(known.__getitem__, inside(known, root)), *moved[root.ref])
             root.role = roles.POPUP_MENU
     opened = {ref for root in moved for ref in inside(known, known[root])}
     closed = {
@@ -173,12 +173,6 @@ def inside(known: dict[Ref, Node], root: Node) -> set[Ref]:
 
 def _has_size(node: Node, window: Region) -> bool:
     return node.box is not None and (node.box.width, node.box.height) == (window.width, window.height)
-
-
-def _move(known: dict[Ref, Node], root: Node, right: int, down: int) -> None:
-    for node in map(known.__getitem__, inside(known, root)):
-        if node.box is not None:
-            node.box = Region(node.box.left + right, node.box.top + down, node.box.width, node.box.height)
 
 
 def _node(item: Any) -> Node:

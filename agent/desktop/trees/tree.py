@@ -144,7 +144,7 @@ def move(nodes: Iterable[Node], right: int, down: int) -> None:
     """Convert the boxes of nodes from window to screen coordinates, in place."""
     for node in nodes if right or down else ():
         if node.box is not None:
-            node.box = Region(node.box.left + right, node.box.top + down, node.box.width, node.box.height)
+            node.box = node.box.moved(right, down)
 
 
 def _node_calls(ref: Ref, properties: Sequence[str]) -> list[Call]:

@@ -1,11 +1,9 @@
 """The monitors of a Wayland desktop: position in logical units, pixel size and rotation."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.core.geometry import Region
 from agent.desktop.wayland.wire import Arguments, Connection
-from foundation.errors import UsageError
 
 _MANAGER = "zxdg_output_manager_v1"
 _GET_OUTPUT = 1
@@ -96,29 +94,3 @@ def _region(events: _OutputEvents) -> Region | None:
         width, height = _turned(events)
         size = width // events.scale, height // events.scale
     return Region(*(events.logical_at or events.at), *size) if min(size) > 0 else None
-
-
-def around(outputs: list[Output]) -> Region:
-    """Return the bounding rectangle of at least one monitor."""
-    left, top = min(one.region.left for one in outputs), min(one.region.top for one in outputs)
-    right = max(one.region.left + one.region.width for one in outputs)
-    bottom = max(one.region.top + one.region.height for one in outputs)
-    return Region(left, top, right - left, bottom - top)
-
-
-def number_of(monitors: Sequence[Region], monitor: int | None) -> int:
-    """Return the index of the requested monitor. For None: the monitor at the origin, or else the first.
-
-    Args:
-        monitors: at least one.
-        monitor: as users count, from 1.
-
-    Raises:
-        UsageError: there is no such monitor.
-    """
-    if monitor is None:
-        return next((number for number, one in enumerate(monitors) if one.left == one.top == 0), 0)
-    if 1 <= monitor <= len(monitors):
-        return monitor - 1
-    have = "only monitor 1" if len(monitors) == 1 else f"monitors 1 to {len(monitors)}"
-    raise UsageError(f"There is no monitor {monitor}: this desktop has {have}.", "Choose one of these.")

@@ -16,12 +16,12 @@ from agent.desktop.wayland.wire import Connection
 from agent.desktop.wlroots import sway
 from agent.desktop.wlroots.clipboard import WlrootsClipboard
 from agent.desktop.wlroots.input import KEYBOARDS, POINTERS, WlrootsInput, WlrootsTextEntry
-from agent.desktop.wlroots.screen import WlrootsScreen, missing_for_copying
+from agent.desktop.wlroots.screen import SCREENCOPY, WlrootsScreen
 from agent.desktop.wlroots.toplevels import TOPLEVELS, ToplevelWindows
 from agent.safety.stop import StopSwitch
 
-#: Interfaces that a compositor must offer, besides one for capturing the screen.
-NEEDED = (POINTERS, KEYBOARDS, "wl_shm", "wl_seat")
+#: Interfaces that a compositor must offer.
+NEEDED = (SCREENCOPY, POINTERS, KEYBOARDS, "wl_shm", "wl_seat")
 #: Interfaces of `missing_on` that are needed for input; all others are needed for capture.
 FOR_TOUCHING = frozenset({POINTERS, KEYBOARDS, "wl_seat"})
 _PANELS = "Panels, notifications and open menus are not told here: a click there counts as one on what lies below."
@@ -33,7 +33,7 @@ def missing_on(path: str) -> list[str]:
     `path` is the compositor's socket.
     """
     with closing(Connection(path)) as connection:
-        return [*missing_for_copying(connection), *(one for one in NEEDED if not connection.has(one))]
+        return [one for one in NEEDED if not connection.has(one)]
 
 
 class WlrootsDesktop(WaylandDesktop):

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
+from agent.core.geometry import around
 from agent.desktop.input.pressed_notes import PressedNotes, desktop_at
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.protocol.windows import OpenWindows
 from agent.desktop.wayland.desktop import Pointer
 from agent.desktop.wayland.layout import CAPABILITIES, KNOWN, POINTER_AND_KEYBOARD
-from agent.desktop.wayland.outputs import around, read_outputs
+from agent.desktop.wayland.outputs import read_outputs
 from agent.desktop.wayland.text import CheckedTextEntry, FocusCheck
 from agent.desktop.wayland.wire import Arguments, Connection
 from agent.desktop.wlroots.keymap import Keymap, is_key, portions
@@ -65,7 +66,9 @@ class WlrootsInput:
         try:
             pointers, keyboards = connection.bind(POINTERS, 2), connection.bind(KEYBOARDS, 1)
             seat = connection.bind("wl_seat", 5, self._of_seat)
-            self._around = around(read_outputs(connection))  # the seat's capabilities have arrived by then
+            self._around = around(
+                [one.region for one in read_outputs(connection)]
+            )  # the seat's capabilities have arrived by then
             self._pointer, self._keyboard = connection.new(), connection.new()
             connection.request(pointers, _CREATE_POINTER, "on", seat, self._pointer)
             connection.request(keyboards, _CREATE_KEYBOARD, "on", seat, self._keyboard)

@@ -1,0 +1,26 @@
+"""Chooses the monitor of a desktop that a run watches."""
+
+from collections.abc import Sequence
+
+from agent.core.geometry import Region
+from foundation.errors import UsageError
+
+
+def number_of(monitors: Sequence[Region], monitor: int | None, primary: int | None = None) -> int:
+    """Return the index of the requested monitor. For None: the primary one, the one at the origin, or the first.
+
+    Args:
+        monitors: at least one.
+        monitor: as users count, from 1.
+        primary: the index of the primary one; None if unknown.
+
+    Raises:
+        UsageError: there is no such monitor.
+    """
+    if monitor is None:
+        at_origin = (number for number, one in enumerate(monitors) if one.left == one.top == 0)
+        return next(at_origin, 0) if primary is None else primary
+    if 1 <= monitor <= len(monitors):
+        return monitor - 1
+    have = "only monitor 1" if len(monitors) == 1 else f"monitors 1 to {len(monitors)}"
+    raise UsageError(f"There is no monitor {monitor}: this desktop has {have}.", "Choose one of these.")
