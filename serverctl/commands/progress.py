@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from foundation.printing import is_terminal, remark
-from serverctl.process import control
-from serverctl.process.state import State
-from serverctl.vllm.packages import Progress
+
+if TYPE_CHECKING:
+    from serverctl.process.state import State
+    from serverctl.vllm.packages import Progress
 
 #: Plain lines about the same step come at most this often, seconds.
 _PLAIN_EVERY = 15.0
@@ -16,8 +17,8 @@ _PLAIN_EVERY = 15.0
 class _Shown:
     """Progress of a long task. Prints nothing if `quiet`."""
 
-    def __init__(self, quiet: bool = False) -> None:
-        self._quiet = quiet
+    def __init__(self, quiet: bool = False, program: str = "mai-server") -> None:
+        self._quiet, self._program = quiet, program
         #: A rich Status or Progress; None where plain lines do.
         self._live: Any = None
 
@@ -34,21 +35,23 @@ class _Shown:
             self._live.stop()
 
     def say(self, sentence: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         if self._quiet:
             return
         if self._live is not None:
             self._live.console.print(sentence, markup=False, highlight=False)
         else:
-            remark(f"mai-server: {sentence}")
+            remark(f"{self._program}: {sentence}")
 
 
 class StartProgress(_Shown):
     """Servers that start."""
 
     def __init__(self, quiet: bool = False) -> None:
+        from serverctl.process.control import Announcer
+
         super().__init__(quiet)
-        self._announcer = control.Announcer()
+        self._announcer = Announcer()
 
     def __enter__(self) -> Self:
         self._go_live(self._spinner)
@@ -59,8 +62,8 @@ class StartProgress(_Shown):
 
         return GatedConsole(stderr=True, highlight=False).status("")
 
-    def update(self, state: State) -> None:
-        """A server's state now."""
+    def update(self, state: "State") -> None:
+        """Show the current state of a server."""
         if self._quiet:
             return
         for sentence in self._announcer.events(state):
@@ -73,7 +76,7 @@ class StartProgress(_Shown):
             self.say(line_of(state))
 
 
-def line_of(state: State) -> str:
+def line_of(state: "State") -> str:
     """A start in one line: stage, progress, download, time."""
     parts = [state.stage or state.message or state.phase]
     if state.downloading:
@@ -83,35 +86,48 @@ def line_of(state: State) -> str:
     return f"{state.name}: " + ", ".join(parts)
 
 
-class InstallProgress(_Shown):
-    """An installation: its downloads are a bar, from the first report on; a question may come before."""
+class BarProgress(_Shown):
+    """A task whose amount is known: a bar, or a line for each step and then every 15 seconds.
 
-    def __init__(self, quiet: bool = False) -> None:
-        super().__init__(quiet)
-        self._task: Any = None
-        self._said = ""
-        self._next = 0.0
+    The bar appears with the first update: a question may come before.
+    """
+
+    _step, _next = "", 0.0
+
+    def show(self, step: str, described: str, done: float, total: float | None, line: str) -> None:
+        """Show how much of a step is done: `described` beside the bar, or `line` where there is no terminal."""
+        self._go_live(self._bar)
+        if self._live is not None:
+            self._live.update(self._live.task_ids[0], description=described, completed=done, total=total)
+        elif step != self._step or time.monotonic() >= self._next:
+            self._step, self._next = step, time.monotonic() + _PLAIN_EVERY
+            self.say(line)
 
     def _bar(self) -> Any:
-        from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as ProgressBar
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         from foundation.rich_console import GatedConsole
 
-        # What is fetched is named by others: no markup.
-        described = TextColumn("{task.description}", markup=False)
-        columns = (described, BarColumn(), DownloadColumn(), TimeElapsedColumn())
-        bar = ProgressBar(*columns, console=GatedConsole(stderr=True))
-        self._task = bar.add_task("", total=None)
+        described = TextColumn("{task.description}", markup=False)  # descriptions hold names that others chose
+        bar = Progress(described, BarColumn(), self._amount(), TimeElapsedColumn(), console=GatedConsole(stderr=True))
+        bar.add_task("", total=None)
         return bar
 
-    def report(self, now: Progress) -> None:
-        """How far it is."""
-        self._go_live(self._bar)
-        if self._live is not None:
-            self._live.update(self._task, description=str(now), completed=now.done or 0, total=now.whole)
-            return
-        if now.what == self._said and time.monotonic() < self._next:
-            return
-        self._said, self._next = now.what, time.monotonic() + _PLAIN_EVERY
-        self.say(f"{now}, {now.done / now.whole:.0%}" if now.done and now.whole else str(now))
+    def _amount(self) -> Any:
+        from rich.progress import MofNCompleteColumn
+
+        return MofNCompleteColumn()
+
+
+class InstallProgress(BarProgress):
+    """An installation with its downloads."""
+
+    def _amount(self) -> Any:
+        from rich.progress import DownloadColumn
+
+        return DownloadColumn()
+
+    def report(self, now: "Progress") -> None:
+        """Show a step of the installation."""
+        share = f", {now.done / now.whole:.0%}" if now.done and now.whole else ""
+        self.show(now.what, str(now), now.done or 0, now.whole, f"{now}{share}")

@@ -6,6 +6,7 @@ import json
 import shlex
 import signal
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,13 @@ from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.families import detect_family, family_names, image_rule
 from foundation.printing import put_json, remark
 from serverctl.commands.endpoint_options import add_target, chosen_target
+from serverctl.commands.progress import BarProgress
 from serverctl.load.client import MOST_CONNECTIONS, Endpoint, ServerGoneError, connect
 
 if TYPE_CHECKING:  # pydantic, which they bring, is not needed for --help
     from serverctl.load.batch.answers import AnswersFile
     from serverctl.load.batch.lines import Index
     from serverctl.load.batch.prepare import Fit
-    from serverctl.load.batch.progress import Progress
     from serverctl.load.batch.run import Batch, Outcome
 
 #: Seconds that requests under way have after the first Ctrl-C.
@@ -56,26 +57,45 @@ _EXAMPLES = """examples:
 Exit status: 0 all have an answer, 1 some failed, 2 usage (broken lines, for example), 3 no server, 130 stopped."""
 
 
+class AnswerProgress(BarProgress):
+    """The answers of a batch, their rate and the time left."""
+
+    _first = 0.0  # when the first request ended; excluded from the rate, because it includes warm-up
+
+    def update(self, outcome: "Outcome") -> None:
+        """Show how far the batch is."""
+        done = outcome.answered + outcome.failed
+        if done == 0:
+            before = f", {outcome.before} of them answered before" if outcome.before else ""
+            self.show("", f"answers{before}", outcome.before, outcome.total, f"{outcome.total} requests{before}")
+            return
+        now = time.monotonic()
+        self._first = self._first or now
+        parts = [f"{outcome.failed} failed"] if outcome.failed else []
+        if done > 1 and now > self._first:
+            rate = (done - 1) / (now - self._first)
+            left = timedelta(seconds=round((outcome.total - outcome.before - done) / rate))
+            parts.append(f"{rate:.2f} a second, about {left} left")
+        reached = outcome.before + done
+        line = ", ".join([f"{reached} of {outcome.total}", *parts])
+        self.show("", ", ".join(["answers", *parts]), reached, outcome.total, line)
+
+
 def main(arguments: list[str]) -> int:
     """Answer what is not answered yet."""
     options = _parser().parse_args(arguments)
     _check(options)
     from serverctl.load.batch.answers import AnswersFile
     from serverctl.load.batch.lines import index_requests
-    from serverctl.load.batch.progress import make_progress
 
     path: Path = options.requests
     out: Path = options.out or path.with_suffix(".answers.jsonl")
     if out.exists() and path.exists() and out.samefile(path):
         raise UsageError("--out is the file with the requests.", "Name another one.")
     index = index_requests(path, keep_going=options.keep_going)
-    progress = make_progress()
     began = time.monotonic()
-    with AnswersFile(out) as answers:
-        try:
-            outcome = _answer_all(options, index, answers, progress)
-        finally:
-            progress.close()
+    with AnswersFile(out) as answers, AnswerProgress(program="mai-server batch") as progress:
+        outcome = _answer_all(options, index, answers, progress)
     return _finish(outcome, out, arguments, time.monotonic() - began, as_json=options.json)
 
 
@@ -88,7 +108,7 @@ def _parser() -> Parser:
     add(
         "--keep-going",
         action="store_true",
-        help="record broken lines as errors, by their own ids where they have one, instead of refusing the file",
+        help="record broken lines as errors, with ids like “line 7”, instead of refusing the file",
     )
     add("--json", action="store_true", help="print a summary as JSON at the end")
     add = parser.add_argument_group("for lines that do not say").add_argument
@@ -131,13 +151,15 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--offline asks no server, so there is no --endpoint.", "Leave one of them out.")
 
 
-def _answer_all(options: argparse.Namespace, index: "Index", answers: "AnswersFile", progress: "Progress") -> "Outcome":
+def _answer_all(
+    options: argparse.Namespace, index: "Index", answers: "AnswersFile", progress: AnswerProgress
+) -> "Outcome":
     """Ask the server that the options mean: a running one, or with --offline one for this batch alone."""
     from serverctl.load.batch.prepare import Defaults
     from serverctl.load.batch.run import Batch
 
     defaults = Defaults(options.system, options.max_tokens, options.temperature)
-    batch = Batch(options.requests, index, answers, defaults, progress)
+    batch = Batch(options.requests, index, answers, defaults, progress.update)
     if not batch.todo:  # nobody is needed
         batch.begin()
         return batch.outcome
@@ -154,7 +176,9 @@ def _answer_all(options: argparse.Namespace, index: "Index", answers: "AnswersFi
         with ending_by_interrupt(), server as ready:
             own = Endpoint(ready.base_url, ready.api_key, ready.model)
             try:
-                return asyncio.run(_run(batch, own, options, min(options.chunk, MOST_CONNECTIONS), _IN_QUEUE_S))
+                return asyncio.run(
+                    _run(batch, progress, own, options, min(options.chunk, MOST_CONNECTIONS), _IN_QUEUE_S)
+                )
             except ServerGoneError as error:
                 raise ServerGoneError(
                     error.what,
@@ -164,11 +188,16 @@ def _answer_all(options: argparse.Namespace, index: "Index", answers: "AnswersFi
     batch.fit = _fit(options, target.model)
     if not target.is_local:
         progress.say(f"Images and instructions go to {target.base_url}, which is not this machine.")
-    return asyncio.run(_run(batch, target, options, options.concurrency, options.timeout))
+    return asyncio.run(_run(batch, progress, target, options, options.concurrency, options.timeout))
 
 
 async def _run(
-    batch: "Batch", target: Endpoint, options: argparse.Namespace, concurrency: int, timeout: float
+    batch: "Batch",
+    shown: AnswerProgress,
+    target: Endpoint,
+    options: argparse.Namespace,
+    concurrency: int,
+    timeout: float,
 ) -> "Outcome":
     """Run the batch; the first Ctrl-C lets running requests finish, the second one gives them up."""
     from serverctl.load.batch.run import HttpAsker, Stop
@@ -182,7 +211,7 @@ async def _run(
             return
         stop.soon.set()
         loop.call_later(_FINISH_S, stop.now.set)
-        batch.progress.say("Stopping: what is under way is finished; Ctrl-C again gives it up.")
+        shown.say("Stopping: what is under way is finished; Ctrl-C again gives it up.")
 
     loop.add_signal_handler(signal.SIGINT, interrupt)
     loop.add_signal_handler(signal.SIGTERM, stop.now.set)
@@ -191,11 +220,11 @@ async def _run(
     try:
         async with connect(target, timeout) as client:
             batch.begin()
-            asker = HttpAsker(client, target, options.retries, batch.progress.say)
+            asker = HttpAsker(client, target, options.retries, shown.say)
             return await batch.run(asker.ask, concurrency, stop)
     except MaiError:
         done = batch.outcome
-        batch.progress.say(f"{done.before + done.answered} of {done.total} have an answer.")
+        shown.say(f"{done.before + done.answered} of {done.total} have an answer.")
         raise
 
 

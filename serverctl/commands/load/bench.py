@@ -18,6 +18,7 @@ from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.printing import is_terminal, put_json, remark
 from serverctl.commands.endpoint_options import add_target, chosen_target
 from serverctl.commands.options import parse_screen
+from serverctl.commands.progress import BarProgress
 from serverctl.load.bench.workload import Workload
 from serverctl.load.client import Endpoint
 from serverctl.plan.settings import parse_assignments
@@ -288,34 +289,12 @@ def _measured(
             allow_remote=options.allow_remote, part=part, run_name=run_name,
         )  # fmt: skip
 
-    with _progress(" and ".join(targets)) as progress:
-        return asyncio.run(run(progress))
+    with BarProgress() as bar:
 
+        def show(now: "Progress") -> None:
+            name = " and ".join(targets)
+            done = f"{now.done} of {now.total} done"
+            line = f"{name}: {now.setting} ({done})"
+            bar.show(str(now.setting), f"{name}: {now.phase} {now.setting}", now.done, now.total, line)
 
-@contextmanager
-def _progress(name: str) -> "Iterator[OnProgress]":
-    if not is_terminal("error"):
-        seen: set[object] = set()
-
-        def line(progress: "Progress") -> None:
-            if progress.setting not in seen:
-                seen.add(progress.setting)
-                done = f"{progress.done} of {progress.total} done"
-                remark(f"{name}: {progress.setting} ({done})")
-
-        yield line
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    from foundation.rich_console import GatedConsole
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=GatedConsole(stderr=True), transient=True) as bar:
-        task = bar.add_task(name)
-
-        def show(progress: "Progress") -> None:
-            text = f"{name}: {progress.phase} {progress.setting}"
-            bar.update(task, description=text, completed=progress.done, total=progress.total)
-
-        yield show
+        return asyncio.run(run(show))

@@ -2,9 +2,8 @@
 
 import difflib
 import json
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -17,8 +16,6 @@ _NOT_HERE = frozenset(
     ("model", "top_p", "top_k", "min_p", "seed", "stop", "n", "stream", "tools", "tool_choice", "response_format",
      "logprobs", "frequency_penalty", "presence_penalty", "repetition_penalty", "extra_body", "structured_outputs")
 )  # fmt: skip
-#: An id as it is written in a line, JSON or not.
-_WRITTEN_ID = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.)+"|\d{1,18}(?=\s*[,}]))')
 #: Broken lines that an error message names; the number of the others follows.
 _NAMED = 5
 
@@ -95,14 +92,8 @@ class Entry:
 class Broken:
     """A line that is no request."""
 
-    line: int  # its number
+    name: str  # "line 7": its own id may be missing, unreadable or another line's
     message: str
-    own: str | None = None  # its own id; None if it is missing, unreadable or another line's
-
-    @property
-    def name(self) -> str:
-        """The id of its answer if the line has none of its own."""
-        return f"line {self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +128,8 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
     """
     entries: list[Entry] = []
     broken: list[Broken] = []
-    claimed: set[str] = set()  # by broken lines
     lines_of: dict[str, int] = {}
-    folders: dict[str, bool] = {}
+    images: dict[str, bool] = {}
     try:
         with path.open("rb") as file:
             offset = 0
@@ -149,16 +139,14 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
                     continue
                 try:
                     request = parse_request(raw, number)
-                    _check_images(request, path.parent, folders)
+                    _check_images(request, path.parent, images)
                     if request.id in lines_of:
                         raise LineError(f"the id {request.id!r} is that of line {lines_of[request.id]} already")
                 except LineError as error:
-                    own = written_id(raw)
-                    broken.append(Broken(number, str(error), None if own in claimed else own))
-                    claimed |= {own} if own else set()
-                    continue
-                lines_of[request.id] = number
-                entries.append(Entry(request.id, number, begin))
+                    broken.append(Broken(f"line {number}", str(error)))
+                else:
+                    lines_of[request.id] = number
+                    entries.append(Entry(request.id, number, begin))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}.", "Name a file of JSON lines.") from error
     if broken and not keep_going:
@@ -170,21 +158,7 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
         )
     if not entries and not broken:
         raise UsageError(f"{path} holds no requests.", "One JSON object a line is a request; see --help.")
-    # A good line keeps its id, also from a broken one before it.
-    return Index(tuple(entries), tuple(replace(one, own=None) if one.own in lines_of else one for one in broken))
-
-
-def written_id(raw: bytes) -> str | None:
-    """The id in a broken line; None if there is none, or several."""
-    found = _WRITTEN_ID.findall(raw)
-    if len(found) != 1:
-        return None
-    try:
-        name = str(json.loads(found[0]))
-        name.encode()
-    except ValueError:
-        return None
-    return name
+    return Index(tuple(entries), tuple(broken))
 
 
 def _check_images(request: Request, base: Path, known: dict[str, bool]) -> None:

@@ -19,7 +19,6 @@ from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.load.batch.answers import Answer, AnswersFile
 from serverctl.load.batch.lines import Entry, Index, LineError, Request, parse_request
 from serverctl.load.batch.prepare import Defaults, Fit, ImageError, Prepared, prepare
-from serverctl.load.batch.progress import Progress
 from serverctl.load.client import TRANSIENT, Endpoint, Failure, ServerGoneError, explain, is_alive
 from serverctl.load.tasks import EndedEarlyError, together, unless_stopped
 
@@ -132,7 +131,7 @@ class Batch:
     index: Index  # its lines
     answers: AnswersFile
     defaults: Defaults
-    progress: Progress  # told of everything
+    told: Callable[["Outcome"], None]  # called at the beginning, and after each answer
     fit: Fit | None = None  # the size at which images are sent; None leaves them as they are
     todo: list[Entry] = field(init=False)
     outcome: Outcome = field(init=False)
@@ -144,14 +143,10 @@ class Batch:
 
     def begin(self) -> None:
         """Forget failures that are tried again, and record the broken lines. Raises MaiError (a full disk)."""
-        # An id that has an answer, from when its line was whole, keeps it.
-        named = [
-            (one, one.name if one.own in self.answers.answered else one.own or one.name) for one in self.index.broken
-        ]
-        self.answers.forget_failures([*(entry.id for entry in self.todo), *(name for _, name in named)])
-        self.progress.start(self.outcome.total, self.outcome.before)
-        for broken, name in named:
-            self._keep(Answer(name, kind="line", message=f"{broken.name}: {broken.message}."))
+        self.answers.forget_failures(entry.id for entry in self.todo)
+        self.told(self.outcome)
+        for broken in self.index.broken:
+            self._keep(Answer(broken.name, kind="line", message=f"{broken.name}: {broken.message}."))
 
     async def run(self, ask: Ask, concurrency: int, stop: Stop) -> Outcome:
         """Send what is not answered yet, `concurrency` requests at once; as many images are in memory.
@@ -200,4 +195,4 @@ class Batch:
             self.outcome.cut_off += answer.finish_reason == "length"
         else:
             self.outcome.errors[answer.kind] += 1
-        self.progress.step(ok=answer.ok)
+        self.told(self.outcome)

@@ -141,12 +141,6 @@ def test_answers_hold_text_usage_and_time(requests: Path, out: Path) -> None:
     assert "你好" in out.read_text(encoding="utf-8")
 
 
-def test_what_usage_does_not_tell_is_null(requests: Path, out: Path) -> None:
-    with TokenServer(traits=Traits(details=False)) as server:
-        assert run(server, requests) == ExitStatus.DONE
-    assert {line["usage"]["cached_tokens"] for line in answers(out)} == {None}
-
-
 def test_answers_come_in_the_order_in_which_they_are_done(tmp_path: Path, out: Path) -> None:
     path = write(tmp_path / "requests.jsonl", *[{**one, "max_tokens": tokens} for one, tokens in zip(
         ask_for(3), (30, 1, 10), strict=True)])  # fmt: skip

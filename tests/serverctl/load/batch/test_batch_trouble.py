@@ -9,8 +9,9 @@ from batches import answers, ask_for, ok_ids, run, write
 from stubs.token_server import KEY, Die, Refuse, TokenServer, Traits, texts
 
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from serverctl.commands.load.batch import main
-from serverctl.load.batch import progress
+from serverctl.commands import progress
+from serverctl.commands.load.batch import AnswerProgress, main
+from serverctl.load.batch.run import Outcome
 
 
 def test_what_passes_is_tried_again(requests: Path, out: Path) -> None:
@@ -123,28 +124,20 @@ def test_the_summary_is_json_and_the_key_is_nowhere(
     assert KEY not in printed.out + printed.err + out.read_text()
 
 
-def test_without_a_terminal_progress_is_an_occasional_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_a_bar_on_a_terminal_and_an_occasional_line_elsewhere(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress, "_EVERY_S", 0.0)
-    lines = progress.Progress()
-    lines.start(4, 1)
-    lines.step(ok=True)
-    lines.step(ok=False)
-    told = capsys.readouterr().err.splitlines()
-    assert "4 requests, 1 of them answered before" in told[0]
-    assert "3 of 4, 1 failed" in told[2]
-    assert "a second" in told[2]
-    assert "left" in told[2]
-
-
-def test_on_a_terminal_progress_is_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
-    bar = progress.BarProgress()
-    bar.start(2, 0)
-    for ok in (True, False):
-        bar.step(ok=ok)
-    bar.say("a word")
-    bar.close()
+    monkeypatch.setattr(progress, "_PLAIN_EVERY", 0.0)
+    monkeypatch.setattr(progress, "is_terminal", lambda _stream: terminal)
+    outcome = Outcome(4, before=1)
+    with AnswerProgress() as shown:
+        for outcome.answered, failed in ((0, 0), (1, 0), (1, 1)):
+            outcome.errors.update(refused=failed)
+            shown.update(outcome)
+        shown.say("a word")
     told = capsys.readouterr().err
     assert "a word" in told
-    assert "2/2" in told
+    assert ("3/4" if terminal else "4 requests, 1 of them answered before") in told
+    assert terminal or "3 of 4, 1 failed, " in told
+    assert terminal or " a second, about 0:00:" in told
