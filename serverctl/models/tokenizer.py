@@ -1,4 +1,4 @@
-"""Checks a model's tokenizer files before a start, and tokenizes simple English text without loading a library."""
+"""Checks a model's tokenizer files before a start."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -9,8 +9,6 @@ from serverctl.models.defects import Defect, Place, is_known, read_object
 from serverctl.models.safetensors import BrokenFileError, check_beginning
 
 FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
-#: A space in the vocabulary of a byte-level BPE (GPT-2 maps bytes to printable characters).
-_SPACE = "Ġ"
 #: Entries of config.json with the ids of special tokens.
 _NAMED = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
 
@@ -101,52 +99,3 @@ def _added(found: Mapping[str, Any]) -> set[int]:
         for token in (tokens if isinstance(tokens, list) else ())
         if isinstance(token, Mapping) and isinstance(token.get("id"), int)
     }
-
-
-def tokens_of(place: Place, text: str) -> list[int] | None:
-    """Tokenize lower-case English words, separated by single spaces, with the model's tokenizer.json.
-
-    Return None if the file is missing, broken or no byte-level BPE, or if the text contains an added token.
-    """
-    try:
-        found = read_object(place, FILE)
-    except (BrokenFileError, OSError):
-        return None
-    model, added = found.get("model"), found.get("added_tokens")
-    contents = [token.get("content") for token in (added if isinstance(added, list) else ()) if isinstance(token, dict)]
-    if not isinstance(model, Mapping) or model.get("type") != "BPE" or "ByteLevel" not in str(found.get("decoder")):
-        return None
-    if any(isinstance(content, str) and content and content in text for content in contents):
-        return None
-    vocabulary, merges = model.get("vocab"), model.get("merges")
-    if not isinstance(vocabulary, Mapping) or not isinstance(merges, list):
-        return None
-    first, *rest = text.split(" ")
-    words = [first, *(_SPACE + word for word in rest)]
-    ranks = _ranks(merges, words)
-    whole = bool(model.get("ignore_merges"))
-    pieces = [piece for word in words for piece in ([word] if whole and word in vocabulary else _merged(word, ranks))]
-    numbers = [vocabulary.get(piece) for piece in pieces]
-    return [number for number in numbers if isinstance(number, int)] if None not in numbers else None
-
-
-def _ranks(merges: list[Any], words: list[str]) -> dict[tuple[str, str], int]:
-    """Return the ranks of the merges that can apply to the words: a few dozen of a hundred thousand."""
-    parts = {word[begin:end] for word in words for begin in range(len(word)) for end in range(begin + 2, len(word) + 1)}
-    ranks: dict[tuple[str, str], int] = {}
-    for rank, merge in enumerate(merges):
-        match merge.split(" ") if isinstance(merge, str) else merge:
-            case [str(left), str(right)] if left + right in parts:
-                ranks.setdefault((left, right), rank)
-    return ranks
-
-
-def _merged(word: str, ranks: Mapping[tuple[str, str], int]) -> list[str]:
-    """Apply byte pair encoding: merge the pair of the lowest rank until none is left."""
-    pieces = list(word)
-    while True:
-        known = [(ranks[pair], place) for place, pair in enumerate(pairwise(pieces)) if pair in ranks]
-        if not known:
-            return pieces
-        place = min(known)[1]
-        pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]

@@ -8,7 +8,7 @@ from serverctl.models.model import SPOKEN, Model
 from serverctl.plan.draft import ANSWER_TOKENS, LEAST_TEXT_TOKENS, TEXT_TOKENS, WITH_DRAFT_MODEL, Candidate, too_long
 from serverctl.plan.goal import Goal
 from serverctl.plan.group import Group
-from serverctl.plan.settings import Settings
+from serverctl.plan.settings import Settings, names_flag
 from serverctl.plan.speed import most_tokens_a_second
 from serverctl.plan.tables import Task
 
@@ -72,7 +72,7 @@ def warnings_for(found: Candidate, group: Group, others: Collection[str] | None,
             "Compute capability 7.5 has no FlashAttention: vLLM uses Triton's kernels, some of which exceed this "
             "card's shared memory (vllm#36802); `mai-server diagnose` explains it if it happens."
         )
-    if any(flag.split("=")[0] == "--trust-remote-code" for flag in goal.extra):
+    if names_flag(goal.extra, "--trust-remote-code"):
         yield "--trust-remote-code runs code from the model's repository on this machine; these models need none."
     if settings.images is not None and settings.images < model.history_images:
         yield f"Only {settings.images} of the {model.history_images} screenshots that {model.name} is used to fit."

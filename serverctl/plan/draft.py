@@ -11,7 +11,7 @@ from serverctl.models.model import LONG_ANSWER, SHORT_ANSWER, Model, Precision
 from serverctl.plan.goal import Plan, Reason
 from serverctl.plan.group import Group
 from serverctl.plan.memory import Budget
-from serverctl.plan.settings import Settings
+from serverctl.plan.settings import Settings, names_flag
 from serverctl.plan.tables import Task
 
 #: Contexts to choose from, in tokens. The smallest holds one 1080p screenshot, a prompt and an answer.
@@ -67,7 +67,7 @@ class Draft:
         self.reasons: dict[str, Reason] = {}
         goal, preset = task.goal, task.preset
         #: whether the user brings a reasoning parser of their own
-        self.plugin = any(word.partition("=")[0] == "--reasoning-parser-plugin" for word in goal.extra)
+        self.plugin = names_flag(goal.extra, "--reasoning-parser-plugin")
         for name, value in preset.settings.items():
             self.put(name, value, f"preset {preset.name}: {preset.about}", "configs/presets")
         for name, value in goal.adjustments.items():

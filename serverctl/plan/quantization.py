@@ -11,6 +11,7 @@ from typing import Any
 from foundation.errors import UsageError
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import SPOKEN, Model, Precision
+from serverctl.plan.settings import names_flag
 
 #: The flag without which vLLM refuses a deprecated method.
 _ALLOW_DEPRECATED = "--allow-deprecated-quantization"
@@ -106,7 +107,7 @@ def check_quantization(model: Model, wish: Wish, table: QuantTable) -> None:
     """
     if wish.name is not None and wish.name not in ("none", "online"):
         _check_name(wish.name, wish, table)
-    if wish.name == "online" and "--quantization-config" not in [word.split("=")[0] for word in wish.extra]:
+    if wish.name == "online" and not names_flag(wish.extra, "--quantization-config"):
         raise UsageError(
             "quantization=online says nothing without --quantization-config.",
             f"Name a method instead: {_while_loading(wish, table)}.",

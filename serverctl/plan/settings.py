@@ -6,7 +6,7 @@
 import difflib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
@@ -170,3 +170,8 @@ def flag_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return str(value)
+
+
+def names_flag(words: Sequence[str], *flags: str) -> bool:
+    """Return whether command-line words name one of these flags, as `--flag value` or `--flag=value`."""
+    return any(word.split("=")[0] in flags for word in words)

@@ -73,7 +73,6 @@ def install(
         MaiError: another installation is running.
     """
     folder = folder or environment_folder(build)
-    empty = _first_missing(folder.parent)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _only_one(folder.parent), _signals_as_stops():
         mark, locked = read_mark(folder), _locked(build)
@@ -95,8 +94,6 @@ def install(
             (folder / MARK).write_text(json.dumps(document, indent=1), encoding="utf-8")
         except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
-            if empty is not None:
-                _remove_empty(folder.parent, empty)
             if isinstance(error, StoppedError | KeyboardInterrupt):
                 log.unlink(missing_ok=True)
             raise
@@ -211,22 +208,6 @@ def _log_for(folder: Path) -> Path:
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("", encoding="utf-8")
     return log
-
-
-def _first_missing(folder: Path) -> Path | None:
-    """Return the uppermost missing folder of a path; None if the folder exists."""
-    missing = None
-    while not folder.exists():
-        missing, folder = folder, folder.parent
-    return missing
-
-
-def _remove_empty(folder: Path, uppermost: Path) -> None:
-    """Remove a folder and its parents up to `uppermost`, as far as they are empty."""
-    with contextlib.suppress(OSError):
-        while folder.is_relative_to(uppermost):
-            folder.rmdir()
-            folder = folder.parent
 
 
 @contextlib.contextmanager

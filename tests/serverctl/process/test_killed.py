@@ -64,26 +64,21 @@ def test_a_killed_supervisor_takes_everything_with_it_and_the_status_says_so(mac
     assert machine.up().phase == "ready"
 
 
-def test_supervisor_and_guardian_killed_together_are_cleaned_up_by_the_next_start(machine: Machine) -> None:
-    machine.scenario({"setsid": True})
+@pytest.mark.parametrize("setsid", [False, True])
+def test_supervisor_and_guardian_killed_together_take_everything_with_them(machine: Machine, setsid: bool) -> None:
+    machine.scenario({"setsid": setsid})
     before = machine.up()
-    guardian = machine.process("guardian")
-    left = [process for process in machine.marked() if process.pid != guardian.pid]
-    supervisor = _supervisor(before)
+    guardian, supervisor = machine.process("guardian"), _supervisor(before)
     supervisor.suspend()  # so that it cannot see its guardian end
     guardian.kill()
     supervisor.kill()
-    assert gone([supervisor, guardian])
+    machine.assert_nothing_left(15)
     state = machine.state()
-    assert state.phase == "failed"
     assert state.failure is not None
-    still = [process for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
-    assert all(str(process.pid) in state.failure["cause"] for process in still)
-    assert still, "an engine in its own session outlives both"
+    assert (state.phase, state.failure["kind"]) == ("failed", "SUPERVISOR_DIED")
     machine.scenario({})
     state = machine.up()
     assert state.phase == "ready"
-    assert gone(left)
     assert state.run != before.run
 
 
