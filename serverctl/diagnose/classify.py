@@ -20,6 +20,7 @@ from serverctl.diagnose.failures import (
     Pattern,
     Words,
     first_match,
+    group_of,
     numbers,
     words_for,
 )
@@ -97,13 +98,13 @@ class Failure:
     def summary(self) -> dict[str, Any]:
         """As JSON values, what a person is told."""
         words = self.words
-        told = {"kind": self.kind.value, "title": words.title, "cause": words.cause, "remedy": words.remedy}
+        told = {"kind": self.kind.name, "title": words.title, "cause": words.cause, "remedy": words.remedy}
         return {**told, "evidence": self.evidence}
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, all that is known but the report of the start."""
         stage = self.stage.name.lower()
-        known = {"class": self.kind.group, "stage": stage, "exit_status": self.exit_status, "numbers": self.numbers}
+        known = {"class": group_of(self.kind), "stage": stage, "exit_status": self.exit_status, "numbers": self.numbers}
         return {**self.summary(), **known}
 
 

@@ -8,81 +8,26 @@ from typing import Any
 
 from foundation.configs import load_config
 
+#: What went wrong; `configs/vllm/failures.toml` has the words for each.
+Kind = Enum(
+    "Kind",
+    "FREE_MEM NO_KV KV_SHORT AUTOFIT_ZERO LOAD_OOM PROFILE_OOM GRAPH_OOM RUNTIME_OOM HPU_OOM HPU_GRAPH_OOM "
+    "HPU_COMPILE HPU_WARMUP HPU_SCALES HOST_OOM PROFILE_RACE BF16 QUANT_CC QUANT_UNKNOWN QUANT_ONLINE "
+    "QUANT_PREPARED TRITON_SMEM PORT INNER_PORT LOOPBACK FLAG FLAG_VALUE MAX_LEN REASONING_PARSER ATTENTION "
+    "VALUE MODEL OFFLINE GATED TOKEN NETWORK CORRUPT ARCH REMOTE_CODE HF_VERSION TENSOR_PARALLEL TOO_FEW_GPUS "
+    "NO_DEVICE DRIVER CARD CUDA NCCL DISK SHM PERMISSION FILES IMPORT COMPILER NO_ANSWER MISREADS STALLED HUNG "
+    "ENGINE_DIED CRASHED KILLED EXITED NONE",
+)
 
-class Kind(Enum):
-    """What went wrong."""
 
-    FREE_MEM = "FREE_MEM"
-    NO_KV = "NO_KV"
-    KV_SHORT = "KV_SHORT"
-    AUTOFIT_ZERO = "AUTOFIT_ZERO"
-    LOAD_OOM = "LOAD_OOM"
-    PROFILE_OOM = "PROFILE_OOM"
-    GRAPH_OOM = "GRAPH_OOM"
-    RUNTIME_OOM = "RUNTIME_OOM"
-    HPU_OOM = "HPU_OOM"
-    HPU_GRAPH_OOM = "HPU_GRAPH_OOM"
-    HPU_COMPILE = "HPU_COMPILE"
-    HPU_WARMUP = "HPU_WARMUP"
-    HPU_SCALES = "HPU_SCALES"
-    HOST_OOM = "HOST_OOM"
-    PROFILE_RACE = "PROFILE_RACE"
-    BF16 = "BF16"
-    QUANT_CC = "QUANT_CC"
-    QUANT_UNKNOWN = "QUANT_UNKNOWN"
-    QUANT_ONLINE = "QUANT_ONLINE"
-    QUANT_PREPARED = "QUANT_PREPARED"
-    TRITON_SMEM = "TRITON_SMEM"
-    PORT = "PORT"
-    INNER_PORT = "INNER_PORT"
-    LOOPBACK = "LOOPBACK"
-    FLAG = "FLAG"
-    FLAG_VALUE = "FLAG_VALUE"
-    MAX_LEN = "MAX_LEN"
-    REASONING_PARSER = "REASONING_PARSER"
-    ATTENTION = "ATTENTION"
-    VALUE = "VALUE"
-    MODEL = "MODEL"
-    OFFLINE = "OFFLINE"
-    GATED = "GATED"
-    TOKEN = "TOKEN"  # noqa: S105
-    NETWORK = "NETWORK"
-    CORRUPT = "CORRUPT"
-    ARCH = "ARCH"
-    REMOTE_CODE = "REMOTE_CODE"
-    HF_VERSION = "HF_VERSION"
-    TENSOR_PARALLEL = "TENSOR_PARALLEL"
-    TOO_FEW_GPUS = "TOO_FEW_GPUS"
-    NO_DEVICE = "NO_DEVICE"
-    DRIVER = "DRIVER"
-    CARD = "CARD"
-    CUDA = "CUDA"
-    NCCL = "NCCL"
-    DISK = "DISK"
-    SHM = "SHM"
-    PERMISSION = "PERMISSION"
-    FILES = "FILES"
-    IMPORT = "IMPORT"
-    COMPILER = "COMPILER"
-    NO_ANSWER = "NO_ANSWER"
-    MISREADS = "MISREADS"
-    STALLED = "STALLED"
-    HUNG = "HUNG"
-    ENGINE_DIED = "ENGINE_DIED"
-    CRASHED = "CRASHED"
-    KILLED = "KILLED"
-    EXITED = "EXITED"
-    NONE = "NONE"
-
-    @property
-    def group(self) -> str:
-        """The class of several kinds with different causes (`diagnose --json` prints both)."""
-        return str(_DATA["kinds"][self.value].get("class", self.value))
+def group_of(kind: Kind) -> str:
+    """Return the class of several kinds with different causes (`diagnose --json` prints both)."""
+    return str(_DATA["kinds"][kind.name].get("class", kind.name))
 
 
 def words_for(kind: Kind, numbers: Mapping[str, Any]) -> "Words":
     """A failure's words, with the numbers of its evidence if all that the words need are known."""
-    plain, entry = WORDS[kind], _DATA["kinds"][kind.value].get("with_numbers", {})
+    plain, entry = WORDS[kind], _DATA["kinds"][kind.name].get("with_numbers", {})
     try:
         return replace(plain, **{name: text.format_map(numbers) for name, text in entry.items()})
     except (KeyError, ValueError):
@@ -107,11 +52,11 @@ def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
 
 
 def _table(name: str) -> tuple[Pattern, ...]:
-    return tuple((Kind(entry["kind"]), _any_of(entry["texts"])) for entry in _DATA[name])
+    return tuple((Kind[entry["kind"]], _any_of(entry["texts"])) for entry in _DATA[name])
 
 
 _DATA = load_config("vllm/failures.toml")
-WORDS = {Kind(name): Words(entry["title"], entry["cause"], entry["remedy"]) for name, entry in _DATA["kinds"].items()}
+WORDS = {Kind[name]: Words(entry["title"], entry["cause"], entry["remedy"]) for name, entry in _DATA["kinds"].items()}
 #: Texts that always are causes, and texts that count only if none of those is found.
 SURE, LIKELY = _table("sure"), _table("likely")
 #: Texts without a class: torch's out of memory, consequences of an earlier cause, notes that look like errors, how a
@@ -144,7 +89,7 @@ def numbers(kind: Kind, text: str) -> dict[str, Any]:
         words = text.split("unrecognized arguments:", 1)[-1].split()
         # argparse lists a flag's value, too.
         return {"flags": [word for word in words if re.match(r"--?[A-Za-z]", word)] or words}
-    matches = (match for pattern in _NUMBERS.get(kind.value, ()) if (match := pattern.search(text)))
+    matches = (match for pattern in _NUMBERS.get(kind.name, ()) if (match := pattern.search(text)))
     found = {name: _read(name, said) for match in matches for name, said in match.groupdict().items()}
     # vLLM rounds to hundredths of a GiB, so a small KV cache reads 0.0.
     return {name: value for name, value in found.items() if value != 0.0 or kind is not Kind.KV_SHORT}

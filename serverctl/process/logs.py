@@ -22,7 +22,8 @@ _POLL = 0.1
 class LogWriter:
     """Writes lines to `server.log`, and rotates it to server.log.1 and so on.
 
-    Write errors do not stop the server; `trouble` then describes the error.
+    Write errors do not stop the server; `trouble` then describes the error. logging's RotatingFileHandler looks at the
+    file twice a line, which is too slow for a flood of short lines.
     """
 
     def __init__(self, path: Path) -> None:

@@ -98,7 +98,7 @@ def lines_of(failure: Failure) -> list[str]:
         if failure.stage < Stage.SERVING:
             lines.append("  It was not ready yet. If its process is gone, something from outside ended it here.")
     else:
-        lines.append(f"{words.title}  [{failure.kind.value}, while {failure.stage.words}]")
+        lines.append(f"{words.title}  [{failure.kind.name}, while {failure.stage.words}]")
         lines.append(f"  why         {words.cause}")
         if failure.evidence:
             lines.append(f"  it said     {failure.evidence}")

@@ -116,7 +116,7 @@ class Owner:
             except OSError as error:
                 told_so = cannot_write(self._folder.path, error)
                 why = Kind.DISK if is_full(error) else Kind.PERMISSION
-                return self._fail(failure_json(why.value, told_so.what), told_so.remedy)
+                return self._fail(failure_json(why.name, told_so.what), told_so.remedy)
             if self._stop.is_set():
                 break
             failure = await self._life(prepared, command)

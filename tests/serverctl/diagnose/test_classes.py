@@ -42,7 +42,7 @@ DRESSES: dict[str, Callable[[str], str]] = {
 
 def named(excerpt: Excerpt, lines: list[str]) -> Failure:
     found = classify_log(lines)
-    assert found.kind.value == excerpt.kind, f"{found.kind.value}: {found.evidence}"
+    assert found.kind.name == excerpt.kind, f"{found.kind.name}: {found.evidence}"
     return found
 
 
@@ -60,7 +60,7 @@ def test_a_failure_is_named_with_the_line_that_says_so(excerpt: Excerpt, version
 
 def test_every_class_has_words_and_all_but_those_from_outside_have_an_excerpt() -> None:
     assert set(WORDS) == set(Kind)
-    assert {kind.value for kind in Kind} - {excerpt.kind for excerpt in EXCERPTS} - WITHOUT_EXCERPT == set()
+    assert {kind.name for kind in Kind} - {excerpt.kind for excerpt in EXCERPTS} - WITHOUT_EXCERPT == set()
     for kind, words in WORDS.items():
         assert words.title
         assert words.cause

@@ -8,7 +8,7 @@ import pytest
 from excerpts import EXCERPTS, OOM, STAGES, TRACE, log, until
 
 from serverctl.diagnose.classify import classify_log
-from serverctl.diagnose.failures import Kind
+from serverctl.diagnose.failures import Kind, group_of
 from serverctl.diagnose.stages import Stage
 from serverctl.hardware.facts import GIB
 
@@ -73,7 +73,7 @@ def recorded(name: str) -> list[str]:
 def test_a_recorded_failure_is_explained(name: str) -> None:
     found = classify_log(recorded(name))
     group, kind, stage, says = RECORDED[name]
-    assert (found.kind.group, found.kind.value, found.stage) == (group, kind, stage)
+    assert (group_of(found.kind), found.kind.name, found.stage) == (group, kind, stage)
     assert says in found.evidence
     assert found.words.remedy
 
@@ -176,7 +176,7 @@ def test_a_death_while_serving_is_explained_by_what_stands_before_it(
     lines: tuple[str, ...], kind: str, noise: tuple[str, ...]
 ) -> None:
     found = classify_log([*until("serving"), *noise, *core("EngineCore encountered a fatal error.", *lines), *DEATH])
-    assert (found.kind.value, found.serving) == (kind, True)
+    assert (found.kind.name, found.serving) == (kind, True)
     assert found.evidence[:40] in lines[0] or kind == "ENGINE_DIED"
 
 
@@ -205,7 +205,7 @@ def test_an_exit_without_a_cause_is_a_failure_whatever_its_status() -> None:
 )
 def test_a_signal_is_told_from_the_exit_status(status: int, kind: str) -> None:
     found = classify_log(until("loading"), status)
-    assert found.kind.value == kind
+    assert found.kind.name == kind
     assert str(found.numbers["signal"]).startswith("SIG")
 
 
