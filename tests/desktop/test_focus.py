@@ -1,7 +1,7 @@
 import subprocess
-import time
 
 import pytest
+from stubs.typing_fields import wait_for
 
 from agent.core.actions import PressKeys
 from agent.desktop.guard.desktop import FocusKeeper
@@ -9,13 +9,6 @@ from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.safety.policy import Approval, Question
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
-
-
-def wait_for(condition, seconds=10):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 class AtTheTerminal:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,11 @@ from stubs.display import PlainDisplay, wait_until
 from agent.core.actions import (
     Action,
     ButtonDown,
-    ButtonUp,
     Click,
     KeyDown,
     KeyUp,
     Move,
     PressKeys,
-    Scroll,
     TypeText,
     VisitPage,
 )
@@ -111,31 +108,6 @@ def test_a_modifier_that_was_lifted_is_pressed_again_for_the_next_action(desk: D
     assert desk.display.pressed() == ["key 37"]
     assert "not down" not in desk.do(KeyUp(("ctrl",)))
     assert desk.display.pressed() == []
-
-
-def test_a_button_that_goes_down_moves_and_comes_up_drags_a_slider(desk: Desk) -> None:
-    knob = desk.point("slider")
-    desk.do(ButtonDown(knob))
-    assert desk.display.pressed() == ["button 1"]
-    desk.do(Move(DesktopPoint(knob.x + 300, knob.y)), Move(DesktopPoint(knob.x + 200, knob.y)))
-    assert desk.display.pressed() == ["button 1"]
-    desk.do(ButtonUp(DesktopPoint(knob.x + 400, knob.y)))
-    assert desk.display.pressed() == []
-    values = [one["slider"] for one in desk.told[1:]]
-    wait_until(lambda: 40 <= desk.told[-1]["slider"] <= 65, "the slider stands in the middle")
-    assert len(values) > 20  # it moved along, and did not leap
-
-
-def test_the_wheel_turns_to_both_sides(desk: Desk) -> None:
-    place = desk.point("wide")
-    desk.do(Scroll(place, 5, 0))
-    wait_until(lambda: desk.told[-1]["right"] > 0, "it is scrolled to the right")
-    right = -1
-    while right != desk.told[-1]["right"]:  # one step after the other, until all five are done
-        right = desk.told[-1]["right"]
-        time.sleep(0.3)
-    desk.do(Scroll(place, -2, 0))
-    wait_until(lambda: 0 < desk.told[-1]["right"] < right, "it is scrolled back a little")
 
 
 def test_text_is_entered_without_the_keys_that_are_down(desk: Desk) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stubs.typing_fields import wait_for
 
-from agent.core.actions import Click, Drag, Move, OpenApp, PressKeys, Scroll, TypeText
+from agent.core.actions import Click, Drag, Move, OpenApp, Scroll, TypeText
 from agent.core.geometry import DesktopPoint, Region, without
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.guard.hand import GuardedHand
 from agent.desktop.guard.own_windows import Own, find_own
 from agent.desktop.guard.reach import MaskedScreen, Reach
-from agent.desktop.guard.targets import Judged, Meant
 from agent.desktop.input.hand import InputHand
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.protocol.hand import ActionFailedError, Rest
@@ -46,14 +46,6 @@ time.sleep(60)
 HOME = DesktopPoint(1700, 900)
 
 e2e = [pytest.mark.e2e, pytest.mark.timeout(90)]
-
-
-def wait_for(condition, seconds=15):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-    return found
 
 
 class Desk:
@@ -259,35 +251,6 @@ def test_what_is_typed_while_our_window_has_the_focus_goes_to_the_window_used_be
     assert Reach(open_windows, frozenset({terminal.id})).receiver(desk.windows).id == editor.id
     assert guarded.perform(TypeText("hello")) == "done"
     assert desk.windows.active().id == editor.id
-
-
-@pytest.mark.e2e
-def test_where_there_is_no_other_window_the_model_is_told_what_to_do(desk, terminal, guarded):
-    for action in (TypeText("hello\n"), PressKeys(("y",))):
-        with pytest.raises(ActionFailedError, match="click where to type first"):
-            guarded.perform(action)
-    assert guarded._hand.done == []
-
-
-@pytest.mark.e2e
-def test_what_was_judged_for_one_window_is_not_done_to_another(desk, terminal):
-    editor = desk.start("mousepad", app="Mousepad")
-    text, click = TypeText("hello"), Click(DesktopPoint(1700, 800))
-    judged = [Judged(text, (editor.id,))]
-    hand = GuardedHand(Hand(), Reach(open_windows), lambda: Meant(judged=judged[0]))
-    assert hand.perform(text) == "done"
-    desk.front(terminal)
-    with pytest.raises(ActionFailedError, match="look again"):
-        hand.perform(text)
-    judged[0] = Judged(click, (editor.id,))
-    with pytest.raises(ActionFailedError, match="look again"):
-        hand.perform(click)
-    judged[0] = Judged(TypeText("something else"), (editor.id,))  # what the person made of it goes nowhere else either
-    with pytest.raises(ActionFailedError, match="look again"):
-        hand.perform(text)
-    desk.front(editor)
-    assert hand.perform(text) == "done"
-    hand.close()
 
 
 @pytest.mark.e2e

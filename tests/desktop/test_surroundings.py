@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 
 import pytest
+from stubs.typing_fields import wait_for
 
 from agent.core.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint
@@ -37,13 +38,6 @@ root.mainloop()
 """
 CENTERS = {"Cancel": (90, 60), "Delete all": (270, 60), "Pay now": (450, 60), "Read more": (90, 180),
            "Sign in": (270, 180)}  # fmt: skip
-
-
-def wait_for(condition, seconds=10):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 class Desk:

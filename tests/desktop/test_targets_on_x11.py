@@ -67,17 +67,6 @@ def desk(sandbox):
     found.hand.close()
 
 
-def test_nothing_changed_and_nothing_is_said(desk):
-    for action in (Click(desk.middle), TypeText("x"), PressKeys(("enter",))):
-        assert desk.said(action) == "done"
-
-
-def test_a_window_that_moved_takes_no_click(desk):
-    desk.call("wmctrl", "-i", "-r", hex(desk.editor.id), "-e", "0,300,200,-1,-1")
-    assert "moved meanwhile: look again" in desk.said(Click(desk.middle))
-    assert desk.said(TypeText("x")) == "done"
-
-
 def test_a_window_that_was_minimised_takes_neither_click_nor_text(desk):
     desk.call("xdotool", "windowminimize", str(desk.editor.id))
     assert "is not there any more" in desk.said(Click(desk.middle))

@@ -1,4 +1,4 @@
-"""A GTK window that tells at every change what is selected, where its slider stands, how far it was scrolled.
+"""A GTK window that tells at every change what is selected, where its slider stands.
 
 python3 gtk_held.py FILE
 """
@@ -25,19 +25,15 @@ tree = Gtk.TreeView(model=store, headers_visible=False)
 tree.append_column(Gtk.TreeViewColumn("", Gtk.CellRendererText(), text=0))
 tree.get_selection().set_mode(Gtk.SelectionMode.MULTIPLE)
 slider = Gtk.Scale.new_with_range(Gtk.Orientation.HORIZONTAL, 0, 100, 1)
-wide = Gtk.ScrolledWindow()
-wide.add(Gtk.Label(label="wide " * 400))
 box.pack_start(tree, False, False, 0)
 box.pack_start(slider, False, False, 0)
-box.pack_start(wide, True, True, 0)
 window.add(box)
 window.show_all()
 
 
 def tell(*_: object) -> None:
     chosen = tree.get_selection().get_selected_rows()[1]
-    log.write(json.dumps({"rows": [path[0] for path in chosen], "slider": slider.get_value(),
-                          "right": wide.get_hadjustment().get_value()}) + "\n")  # fmt: skip
+    log.write(json.dumps({"rows": [path[0] for path in chosen], "slider": slider.get_value()}) + "\n")
 
 
 def place(widget: Any, x: int, y: int) -> list[int]:
@@ -52,11 +48,10 @@ def told_places() -> None:
     ]
     knob = slider.get_range_rect()
     start = place(slider, knob.x + 8, knob.y + knob.height // 2)
-    log.write(json.dumps({"rows": rows, "slider": start, "wide": place(wide, 200, 100)}) + "\n")
+    log.write(json.dumps({"rows": rows, "slider": start}) + "\n")
 
 
 tree.get_selection().connect("changed", tell)
 slider.connect("value-changed", tell)
-wide.get_hadjustment().connect("value-changed", tell)
 GLib.timeout_add(300, told_places)
 Gtk.main()
