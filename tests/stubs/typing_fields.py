@@ -172,9 +172,10 @@ class _Server:
         self._server.close()
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 10.0) -> None:
-    """Wait until something holds."""
+def wait_for(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    """Wait until something holds, and return it."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
+    return found
