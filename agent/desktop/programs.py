@@ -25,6 +25,19 @@ _PATIENCE = 20.0
 _FILES = ("stdin", "stdout", "stderr")
 
 
+#: The only variables that a helper process of ours gets. It may outlive us, so it must get no API key and no mark of a
+#: sandbox.
+_BARE = (
+    *("HOME", "PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"),
+    *("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"),
+)
+
+
+def bare_environ(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables of an environment that a helper process needs."""
+    return {name: environ[name] for name in _BARE if name in environ}
+
+
 def number_outside(pid: int, environ: Mapping[str, str]) -> int:
     """Translate a PID from the PID namespace of an environment's sandbox into ours."""
     return number_here(pid, MARK, environ.get(MARK))

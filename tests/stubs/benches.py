@@ -231,8 +231,8 @@ class GnomeBench(Bench):
     def person_copied(self, text: str) -> Iterator[Callable[[], str]]:
         session = open_mutter(self.server.environ, None)
         clipboard = PortalClipboard(session)
-        with clipboard.lent() as lent:
-            lent.offer(text)
+        with clipboard.lent():
+            clipboard.offer(text)
 
             def read() -> str:
                 return (clipboard.read("text/plain;charset=utf-8") or b"").decode()

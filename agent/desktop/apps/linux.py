@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from agent.desktop.apps.catalogue import App
+from agent.desktop.linux import places
 
 #: MIME types that are kept per application.
 _MOST_TYPES = 1000
@@ -18,7 +19,7 @@ _EVERYBODYS = ("/tmp", "/var/tmp", "/dev/shm", "/run/user")  # noqa: S108 -- not
 _TERMINALS = ("x-terminal-emulator", "xfce4-terminal", "gnome-terminal", "konsole", "xterm")
 #: Bytes that are read to tell whether a file of unknown type is text.
 _SAMPLE = 4096
-#: Bytes. A larger `mimeapps.list` is not read.
+#: Bytes. A larger key file is not read.
 _LARGEST = 1_000_000
 
 
@@ -40,21 +41,15 @@ def installed_apps(environ: Mapping[str, str]) -> Iterator[App]:
 
 def application_folders(environ: Mapping[str, str]) -> list[Path]:
     """Return the folders of desktop files, in order of precedence (XDG Base Directory Specification)."""
-    home = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME", "/")) / ".local/share")
-    shared = environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
-    folders = [home, *shared.split(":"), "/var/lib/flatpak/exports/share", "/var/lib/snapd/desktop"]
-    paths = [Path(folder) / "applications" for folder in dict.fromkeys(folders) if folder]
-    return [path for path in paths if path.is_dir()]
+    exported = (Path("/var/lib/flatpak/exports/share"), Path("/var/lib/snapd/desktop"))
+    folders = [places.data_home(environ), *places.data_dirs(environ), *exported]
+    return [path for folder in dict.fromkeys(folders) if (path := folder / "applications").is_dir()]
 
 
 def read_desktop_file(path: Path, identifier: str, languages: list[str], desktops: frozenset[str]) -> App | None:
     """Parse a desktop file; None if it is hidden, broken, not installed, or meant for other desktops."""
-    parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#",))
-    parser.optionxform = str  # type: ignore[assignment,method-assign]  # keys are case-sensitive
-    try:
-        parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
-        entry = parser["Desktop Entry"]
-    except (OSError, configparser.Error, KeyError):
+    entry = _section(path, "Desktop Entry")
+    if entry is None:
         return None
     # Panels of a settings application are in no menu, but "open the sound settings" means one of them.
     panel = "Settings" in _list(entry.get("Categories", ""))
@@ -187,21 +182,25 @@ def chosen_for(types: list[str], environ: Mapping[str, str]) -> list[str]:
 
 def _choices(environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
     """Yield the default applications of each `mimeapps.list`, in order of precedence."""
-    home = Path(environ.get("HOME", "/"))
-    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
-    shared = [Path(folder) for folder in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":") if folder]
     names = [*(f"{desktop.lower()}-mimeapps.list" for desktop in sorted(desktops(environ))), "mimeapps.list"]
-    for folder in (config, *shared, *application_folders(environ)):
+    for folder in (places.config_home(environ), *places.config_dirs(environ), *application_folders(environ)):
         for name in names:
-            parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",))
-            parser.optionxform = str  # type: ignore[assignment,method-assign]  # keys are case-sensitive
-            try:
-                path = folder / name
-                if path.stat().st_size <= _LARGEST:
-                    parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
-                    yield dict(parser["Default Applications"])
-            except (OSError, configparser.Error, KeyError):
-                continue
+            choices = _section(folder / name, "Default Applications")
+            if choices is not None:
+                yield choices
+
+
+def _section(path: Path, name: str) -> Mapping[str, str] | None:
+    """Return a section of a key file; None if the file cannot be read or has no such section."""
+    parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#",))
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # keys are case-sensitive
+    try:
+        if path.stat().st_size > _LARGEST:
+            return None
+        parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
+        return dict(parser[name])
+    except (OSError, configparser.Error, KeyError):
+        return None
 
 
 def _is_text(path: Path) -> bool:

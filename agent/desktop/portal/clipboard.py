@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from agent.desktop.linux.bus import BusError
-from agent.desktop.portal.session import ClipboardListener, Session
+from agent.desktop.portal.session import Session
 from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.wayland.selection import read_all, write_all
 
@@ -48,7 +48,7 @@ class PortalClipboard:
         self._has_manager = True  # until it is known that there is none
         self.lacks = "" if session.has_clipboard else "the desktop does not share it."
         if not self.lacks:
-            session.listen_clipboard(ClipboardListener(self._changed, self._want))
+            session.listen_clipboard(self._changed, lambda kind, serial: self._wanted.put((kind, serial)))
             threading.Thread(target=self._serve, name="clipboard", daemon=True).start()
 
     def kinds(self) -> list[str]:
@@ -74,15 +74,35 @@ class PortalClipboard:
         self._wanted.put(("", -1))
 
     @contextmanager
-    def lent(self) -> Iterator["Loan"]:
+    def lent(self) -> Iterator[None]:
         """Lend the clipboard, and restore its content afterwards. Raises BusError: the clipboard cannot be used."""
         with self._lending:
             before = self._saved()
             try:
-                yield Loan(self)
+                yield
             finally:
                 with suppress(BusError):
                     self._give(before)
+
+    def offer(self, text: str, check: Callable[[], None] = lambda: None) -> None:
+        """Put a text on the lent clipboard, and wait until clipboard managers have read it. Raises BusError; `check`
+        may raise.
+        """
+        looks = len(self._fetched)
+        self._give({kind: text.encode() for kind in _TEXT} | _NOT_KEPT)
+        if self._has_manager:
+            self._has_manager = _until(lambda: len(self._fetched) > looks, _MANAGER_LOOKS, check)
+
+    def pasted(self, press: Callable[[], None], seconds: float, check: Callable[[], None]) -> bool:
+        """Press the keys for a paste. Return whether an application then fetched the text."""
+        fetched = self._fetched
+        before = len(fetched)
+        press()
+        if not _until(lambda: len(fetched) > before, seconds, check):
+            return False
+        # Some applications fetch twice, and browsers check the offered types several times before they insert the text.
+        _until(lambda: time.monotonic() - fetched[-1] > _QUIET, _LONGEST)
+        return True
 
     def _saved(self) -> dict[str, bytes]:
         """Return the present content, as far as its owner delivers it."""
@@ -106,9 +126,6 @@ class PortalClipboard:
     def _changed(self, kinds: Sequence[str], ours: bool) -> None:
         self._kinds, self._ours = () if ours and self._given is _EMPTY else kinds, ours
 
-    def _want(self, kind: str, serial: int) -> None:
-        self._wanted.put((kind, serial))
-
     def _serve(self) -> None:
         """Serve the offered content to applications until the session ends."""
         self._session.on_closed(self.close)
@@ -125,34 +142,6 @@ class PortalClipboard:
                 continue
             if kind in _TEXT:
                 self._fetched.append(time.monotonic())
-
-
-class Loan:
-    """The clipboard while it is lent, for pasting text."""
-
-    def __init__(self, clipboard: PortalClipboard) -> None:
-        self._clipboard = clipboard
-
-    def offer(self, text: str, check: Callable[[], None] = lambda: None) -> None:
-        """Put a text on the clipboard, and wait until clipboard managers have read it. Raises BusError; `check` may
-        raise.
-        """
-        clipboard = self._clipboard
-        looks = len(clipboard._fetched)
-        clipboard._give({kind: text.encode() for kind in _TEXT} | _NOT_KEPT)
-        if clipboard._has_manager:
-            clipboard._has_manager = _until(lambda: len(clipboard._fetched) > looks, _MANAGER_LOOKS, check)
-
-    def pasted(self, press: Callable[[], None], seconds: float, check: Callable[[], None]) -> bool:
-        """Press the keys for a paste. Return whether an application then fetched the text."""
-        fetched = self._clipboard._fetched
-        before = len(fetched)
-        press()
-        if not _until(lambda: len(fetched) > before, seconds, check):
-            return False
-        # Some applications fetch twice, and browsers check the offered types several times before they insert the text.
-        _until(lambda: time.monotonic() - fetched[-1] > _QUIET, _LONGEST)
-        return True
 
 
 def _until(true: Callable[[], bool], seconds: float, check: Callable[[], None] = lambda: None) -> bool:

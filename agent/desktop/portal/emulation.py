@@ -54,8 +54,10 @@ class LibeiWires:
         self._devices: dict[str, Any] = {}  # the device for each of pointer, button, wheel and key
         self._sender = ei.Sender.create_for_fd(os.dup(connection), name="mai-agent")
         self._gone = False
+        can = ei.DeviceCapability
+        self._needed = {"pointer": can.POINTER_ABSOLUTE, "button": can.BUTTON, "wheel": can.SCROLL, "key": can.KEYBOARD}
         try:
-            self._wait(lambda: len(self._devices) == len(_Needed(ei).all))
+            self._wait(lambda: self._devices.keys() == self._needed.keys())
         except BaseException:
             self.close()
             raise
@@ -117,15 +119,15 @@ class LibeiWires:
         if seconds:
             select.select([self._sender.fd], [], [], seconds)
         self._sender.dispatch()
-        kinds, needed = self._ei.EventType, _Needed(self._ei)
+        kinds, needed = self._ei.EventType, self._needed
         for event in self._sender.events:
             kind = event.event_type
             if kind == kinds.SEAT_ADDED:
-                event.seat.bind(tuple(needed.all.values()))
+                event.seat.bind(tuple(needed.values()))
             elif kind == kinds.DEVICE_RESUMED:
                 device = event.device
                 device.start_emulating()
-                self._devices |= {name: device for name, one in needed.all.items() if one in device.capabilities}
+                self._devices |= {name: device for name, one in needed.items() if one in device.capabilities}
             elif kind in (kinds.DEVICE_PAUSED, kinds.DEVICE_REMOVED):
                 self._devices = {name: one for name, one in self._devices.items() if one is not event.device}
             elif kind == kinds.DISCONNECT:
@@ -135,11 +137,3 @@ class LibeiWires:
     def _check(self) -> None:
         if self._gone:
             raise BusError("the desktop took its devices for input away")
-
-
-class _Needed:
-    """The capabilities that devices must have, by the library's names."""
-
-    def __init__(self, ei: Any) -> None:
-        can = ei.DeviceCapability
-        self.all = {"pointer": can.POINTER_ABSOLUTE, "button": can.BUTTON, "wheel": can.SCROLL, "key": can.KEYBOARD}

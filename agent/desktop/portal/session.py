@@ -33,14 +33,6 @@ class Stream:
     mapping: str = ""  # identifies it in libei; "" if unknown
 
 
-@dataclass(frozen=True, slots=True)
-class ClipboardListener:
-    """Callbacks for the clipboard, called on the receiving thread."""
-
-    changed: Callable[[Sequence[str], bool], object]  # its MIME types, and whether we own it
-    wanted: Callable[[str, int], object]  # the requested MIME type, and the transfer's serial number
-
-
 class Session(ABC):
     """Input, frames and clipboard of a session. Every method but `close` raises BusError. Usable from any thread.
 
@@ -67,7 +59,9 @@ class Session(ABC):
         self._ended = False  # not by us
         self._closed = False
         self.is_lost = False  # ended because the program that opened it is gone
-        self._clipboard: ClipboardListener | None = None
+        self._on_clipboard: Callable[[Sequence[str], bool], object] = lambda *_: None
+        #: Called with the MIME type that an application requests of our content, and the transfer's serial number.
+        self.clipboard_wanted: Callable[[str, int], object] = lambda *_: None
         self._held: tuple[Sequence[str], bool] = ((), False)  # the last state of the clipboard
 
     @abstractmethod
@@ -124,10 +118,14 @@ class Session(ABC):
         """Report whether the transfer's data was written to the pipe."""
         self._call(CLIPBOARD, "SelectionWriteDone", "ub", serial, done)
 
-    def listen_clipboard(self, listener: ClipboardListener) -> None:
-        """Call `listener` for the present content and every later change."""
-        self._clipboard = listener
-        listener.changed(*self._held)
+    def listen_clipboard(
+        self, changed: Callable[[Sequence[str], bool], object], wanted: Callable[[str, int], object]
+    ) -> None:
+        """Call `changed` with the clipboard's MIME types and whether we own it, now and at every change; `wanted` when
+        an application requests our content. Both are called on the receiving thread.
+        """
+        self._on_clipboard, self.clipboard_wanted = changed, wanted
+        changed(*self._held)
 
     def clipboard_changed(self, options: Mapping[str, Any]) -> None:
         """Handle a change of the clipboard's content, in Mutter's or the portal's format."""
@@ -136,13 +134,7 @@ class Session(ABC):
         if isinstance(kinds, tuple):  # the list is wrapped in a tuple
             kinds = kinds[0] if kinds else ()
         self._held = [str(one) for one in kinds], bool(plain.get("session-is-owner"))
-        if self._clipboard is not None:
-            self._clipboard.changed(*self._held)
-
-    def clipboard_wanted(self, kind: str, serial: int) -> None:
-        """Handle an application's request for the content we offered."""
-        if self._clipboard is not None:
-            self._clipboard.wanted(kind, serial)
+        self._on_clipboard(*self._held)
 
     def on_closed(self, listener: Callable[[], object]) -> None:
         """Call `listener` once when the session ends, unless we end it; immediately if it has already ended."""

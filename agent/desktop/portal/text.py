@@ -66,12 +66,12 @@ class PortalTextEntry(CheckedTextEntry):
                 raise ActionFailedError(_NO_WAY)
             return
         try:
-            with clipboard.lent() as loan:
-                loan.offer(text, focus.check_stop)
+            with clipboard.lent():
+                clipboard.offer(text, focus.check_stop)
                 focus.look()
                 # Ctrl+V means something else in a terminal, and text pasted after it would be misread.
                 chord = _PASTE_IN_TERMINALS if takes_text(app, "primary") else _PASTE
-                if loan.pasted(partial(press, chord), _FETCH_TIMEOUT, focus.check_stop):
+                if clipboard.pasted(partial(press, chord), _FETCH_TIMEOUT, focus.check_stop):
                     return
                 # The loan lasts until here: an application that hung and fetches late must get this text, not the
                 # user's content.

@@ -11,13 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from agent.desktop.programs import bare_environ
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
-#: The only variables that the program gets, so that it gets no API keys.
-_ENVIRONMENT = (
-    *("HOME", "PATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"),
-)
 _ROOT = Path(__file__).resolve().parents[3]
 #: Seconds for the window to appear, even on a busy machine.
 _APPEARS = 15.0
@@ -42,7 +39,7 @@ class SelfTestWindow:
         self._since = 0
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", program, str(number)], start_new_session=True,
-            env={name: environ[name] for name in _ENVIRONMENT if name in environ} | {"PYTHONPATH": str(_ROOT)},
+            env=bare_environ(environ) | {"PYTHONPATH": str(_ROOT)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self._hearing = threading.Thread(target=self._hear, name="self-test window", daemon=True)

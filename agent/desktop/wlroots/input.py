@@ -1,18 +1,17 @@
 """Our own virtual pointer and keyboard on a Wayland desktop (wlr-virtual-pointer, virtual-keyboard).
 
-When the connection closes, the compositor removes both and releases held keys; for held buttons see `_Releaser`.
+When the connection closes, the compositor removes both and releases held keys; `releaser_process.py` releases buttons.
 """
 
 import os
-import subprocess
-import sys
 import time
 import unicodedata
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 from agent.core.geometry import around
+from agent.desktop.input.helper_process import HelperProcess
 from agent.desktop.input.pressed_notes import PressedNotes, desktop_at
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.protocol.windows import OpenWindows
@@ -38,9 +37,6 @@ _BETWEEN = 0.004
 _TABLE = load_config("evdev.toml")
 _BUTTONS = _TABLE["buttons"]
 _RELEASER = Path(__file__).with_name("releaser_process.py")
-#: The only variables that the releaser gets: a process that outlives us must not inherit secrets or the sandbox's
-#: marker.
-_ENVIRONMENT = ("HOME", "PATH", "PYTHONHOME", "LD_LIBRARY_PATH")
 
 
 class WlrootsInput:
@@ -61,7 +57,7 @@ class WlrootsInput:
         self._keymap = Keymap()
         self._down: dict[int, str] = {}  # key names by code
         self._locked = 0
-        self._releaser: _Releaser | None = None
+        self._releaser: HelperProcess | None = None
         self._lacked = False  # the seat lacked a mouse or keyboard, if only briefly after another hand closed
         try:
             pointers, keyboards = connection.bind(POINTERS, 2), connection.bind(KEYBOARDS, 1)
@@ -106,8 +102,9 @@ class WlrootsInput:
     def press(self, press: Press) -> None:
         if press.kind == "button":
             self._notes.press(press)
-            self._releaser = self._releaser or _Releaser(self._path, self._notes.path)
-            self._releaser.tell(_BUTTONS[press.name], down=True)
+            # sway 1.7 keeps buttons down after the virtual pointer of a killed process is gone.
+            self._releaser = self._releaser or HelperProcess(_RELEASER, self._path, str(self._notes.path))
+            self._releaser.tell(f"+{_BUTTONS[press.name]}")
             self._point(_BUTTON, "uu", _BUTTONS[press.name], 1)
         else:
             self._add([press.name] if len(press.name) == 1 else [])
@@ -126,7 +123,7 @@ class WlrootsInput:
         self._connection.roundtrip()
         for press in presses:
             if press.kind == "button" and self._releaser is not None:
-                self._releaser.tell(_BUTTONS[press.name], down=False)
+                self._releaser.tell(f"-{_BUTTONS[press.name]}")
         self._notes.release(presses)
 
     def scroll(self, dx: int, dy: int) -> None:
@@ -219,38 +216,6 @@ class WlrootsInput:
             self._connection.request(self._keyboard, _KEYMAP, "uu", _XKB, len(data), files=[file])
         finally:
             os.close(file)
-
-
-class _Releaser:
-    """Releases mouse buttons if this process is killed: sway 1.7 keeps them down after the virtual pointer is gone.
-
-    It is a separate process (`releaser_process.py`) that ends with this one, or when this is closed.
-
-    Args:
-        path: the compositor's socket.
-        notes: the file listing pressed buttons; the process deletes it once it has released everything.
-    """
-
-    def __init__(self, path: str, notes: Path) -> None:
-        environ = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", str(_RELEASER), path, str(notes)], env=environ, start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-
-    def tell(self, button: int, *, down: bool) -> None:
-        """Report that a button goes down, or has come up."""
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            os.write(self._process.stdin.fileno(), f"{'+' if down else '-'}{button}\n".encode())
-
-    def close(self) -> None:
-        """End the process. Safe to call twice."""
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(2.0)
 
 
 class WlrootsTextEntry(CheckedTextEntry):

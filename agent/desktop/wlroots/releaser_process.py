@@ -1,4 +1,4 @@
-"""Releases the mouse buttons that a killed process held; see `_Releaser` in `input.py`.
+"""Releases the mouse buttons that a killed process held; started by `input.py`.
 
     python releaser_process.py SOCKET NOTES
 

@@ -1,6 +1,5 @@
 """X11 selections: offers a text for pasting, reads selections with xclip, and restores their old contents."""
 
-import os
 import select
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from agent.desktop.programs import bare_environ
 from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.x11.connection import client_of, open_display
 
@@ -18,8 +18,6 @@ _PROGRAM_TIMEOUT = 3.0
 #: Seconds for each request to the clipboard's owner, which may hang.
 _ANSWERS = 0.3
 _KEEPER = Path(__file__).with_name("selection_keeper_process.py")
-#: The only variables that the keeper gets. It outlives us, so it must get no API key and no mark of a sandbox.
-_ENVIRONMENT = ("DISPLAY", "XAUTHORITY", "HOME", "PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH")
 #: The types that are kept, if offered. Reading each takes some milliseconds, and programs offer up to fifty, most of
 #: them the same picture or text in other formats.
 _KEPT = (
@@ -87,7 +85,7 @@ def _own(selection: str, kinds: dict[str, bytes]) -> None:
     with suppress(subprocess.TimeoutExpired, OSError):
         subprocess.run(
             [sys.executable, "-P", str(_KEEPER), selection],
-            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}, start_new_session=True,
+            env=bare_environ(), start_new_session=True,
             input=told, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_PROGRAM_TIMEOUT, check=False,
         )  # fmt: skip
 
