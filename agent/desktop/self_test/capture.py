@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 #: Tolerance for the length of each side, in the window's units.
 _SIDE = 3.0
 _POLL = 0.1
+#: Pixels of a colour that cannot be there by chance.
+_MUCH = 2000
 #: The share of the window that must be seen: some desktops round its corners.
 _WHOLE = 0.98
 #: Colour values up to this look black to a person.
@@ -37,12 +39,11 @@ def look_for(
     """
     screen = desktop.screen
     deadline = time.monotonic() + PATIENCE
-    before = screen.grab()
-    while (
-        not pattern.is_on(before.image, turned=False) and time.monotonic() < deadline
-    ):  # the window may still be fading in
+    before, shown, earlier = screen.grab(), 0, -1
+    while not (shown >= _MUCH and shown == earlier) and time.monotonic() < deadline:  # it may still be growing
         stop.sleep(_POLL)
         before = screen.grab()
+        shown, earlier = pattern.pixels(before.image), shown
     window.forget()
     window.ask("turn")
     window.wait("turned")
@@ -83,7 +84,7 @@ def _unseen(before: "Image", after: "Image", found: Found | None, pattern: Patte
         return f"the capture is empty: {empty}, though a window of ours is on the screen", _ASLEEP
     if found is not None:
         return f"only {found.right:.0%} of our window is seen as it was drawn", "Is another window on top of it?"
-    if pattern.is_on(before, turned=False):
+    if pattern.pixels(before) >= _MUCH:
         return "the capture shows an old picture: our window changed, and was not seen to", _ASLEEP
     if monitors > 1:
         return "our window is not on the monitor that is captured", "Name the one where it came up with --monitor."

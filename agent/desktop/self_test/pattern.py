@@ -19,8 +19,6 @@ Colour: TypeAlias = tuple[int, int, int]
 _TOLERANCE = 40
 #: Pixels of the window that a row or column must have to belong to the box.
 _LEAST = 8
-#: Pixels of a colour that cannot be there by chance.
-_MUCH = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +53,9 @@ class Pattern:
         inside = hit[box.top : box.bottom, box.left : box.right]
         return Found(box, float(inside.mean()), int(off[hit].max()))
 
-    def is_on(self, image: "Image", *, turned: bool) -> bool:
-        """Whether a picture has many pixels of the present colour."""
-        return bool((_off(image, self.colours[turned]) <= _TOLERANCE).sum() >= _MUCH)
+    def pixels(self, image: "Image") -> int:
+        """Return how many pixels of a picture have the first colour."""
+        return int((_off(image, self.colours[False]) <= _TOLERANCE).sum())
 
 
 def is_empty(image: "Image") -> Colour | None:
