@@ -4,6 +4,7 @@
 COMMANDS = {
     "run": "do what the instruction says (also without the word run)",
     "save": "make a recipe of a recorded run",
+    "record": "make a recipe of what you do with mouse and keyboard",
     "do": "do a recipe again, without a model",
     "recipes": "list, show, check or remove recipes",
     "fleet": "do many tasks, each in a throw-away desktop of its own",
@@ -31,6 +32,7 @@ COMMANDS = {
 #: Where a subcommand is if it is not the `main` of the module with its name.
 ELSEWHERE = {
     "save": "recipes:save_main",
+    "record": "recipes:record_main",
     "do": "recipes:do_main",
     "show": "runs:show_main",
     "undo": "runs:undo_main",

@@ -1,33 +1,101 @@
-"""`mai-agent save`, `do` and `recipes`: a recorded run kept as a recipe, and done again without a model."""
+"""`mai-agent save`, `record`, `do` and `recipes`: tasks kept as recipes, and done again without a model."""
 
+import argparse
+import asyncio
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.commands.arguments import add_recorded_run, check_sandbox, recorded_run
+from agent.commands.arguments import add_options, add_recorded_run, check_sandbox, open_own_desktop, recorded_run
 from foundation.command_line import Parser, plain_text
-from foundation.errors import UsageError
+from foundation.errors import MaiError, UsageError
 from foundation.foreign_text import on_one_line
-from foundation.printing import put, put_json, put_text
+from foundation.printing import put, put_json, put_text, remark
+from foundation.stray_output import stray_output_kept
 
 if TYPE_CHECKING:
     from agent.recipes.recipe import Recipe
+    from agent.record.read import Bundle
 
 
 def save_main(argv: Sequence[str]) -> int:
     """Make a recipe of a recorded run."""
     parser = Parser(prog="mai-agent save", description="Make a recipe of a recorded run: a file that you can change.")
     add_recorded_run(parser)
+    _add_recipe(parser)
+    options = parser.parse_args(argv)
+    return _keep(recorded_run(options), options)
+
+
+def record_main(argv: Sequence[str]) -> int:
+    """Make a recipe of what the person does."""
+    parser = Parser(
+        prog="mai-agent record",
+        description="Record what you do with mouse and keyboard, and make a recipe of it. "
+        "End with Ctrl-C here, or with ctrl+alt+shift+escape anywhere. What is done in this terminal is not recorded. "
+        "Texts that no field shows, such as passwords, become parameters and are never kept.",
+    )
+    _add_recipe(parser)
+    parser.add_argument("instruction", metavar="INSTRUCTION", nargs="?", type=plain_text,
+                        help="what the recipe does, in a sentence (default: its name)")  # fmt: skip
+    parser.add_argument("--monitor", metavar="N", type=int, help="which monitor you work on")
+    add_options(parser, "runs", titled=False)
+    options = parser.parse_args(argv)
+    from agent.recipes.files import check_free
+    from agent.record.read import read_bundle
+
+    check_free(options.name, replace=options.replace)
+    return _keep(read_bundle(_record(options)), options)
+
+
+@stray_output_kept()
+def _record(options: argparse.Namespace) -> Path:
+    """Record the person's run; return its bundle."""
+    from agent.events.run_events import Acted, Event, RunStarted
+    from agent.recipes.demonstration import demonstrate
+    from agent.record.bundle import Recorder
+    from agent.safety.stop import StopSwitch, stop_signals
+    from agent.settings import load_settings, runs_dir
+    from agent.workplace import broken_off
+
+    stop = StopSwitch()
+    desktop = open_own_desktop(stop, options.monitor)
+    instruction = options.instruction or options.name
+    recorder = Recorder(runs_dir(options.runs, load_settings()), instruction)
+
+    def emit(event: Event) -> None:
+        recorder.handle(event)
+        match event:
+            case RunStarted():
+                remark("Do the task now. End with Ctrl-C here, or with ctrl+alt+shift+escape anywhere.")
+            case Acted(step, detail=detail):
+                remark(f"{step:3}  {on_one_line(recorder.redactor.text(detail))}")
+
+    with closing(recorder), stop_signals(stop):
+        try:
+            asyncio.run(demonstrate(desktop, instruction, recorder.path, stop, emit))
+        except MaiError as error:
+            recorder.abandon(broken_off(error))
+            raise
+    return recorder.path
+
+
+def _add_recipe(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME", type=plain_text, help="what to call it")
     parser.add_argument("--param", metavar="NAME=TEXT", type=plain_text, action="append", default=[],
                         help="make a text that was typed a parameter; may be repeated")  # fmt: skip
     parser.add_argument("--replace", action="store_true", help="replace a recipe of that name")
     parser.add_argument("--json", action="store_true", help="the recipe as one JSON object")
-    options = parser.parse_args(argv)
+
+
+def _keep(bundle: "Bundle", options: argparse.Namespace) -> int:
+    """Make a recipe of a run, and keep it."""
     from agent.recipes.files import keep_recipe
     from agent.recipes.saving import recipe_of
 
-    recipe = recipe_of(recorded_run(options), pairs(options.param))
+    recipe = recipe_of(bundle, pairs(options.param))
     path = keep_recipe(recipe, options.name, replace=options.replace)
     if options.json:
         put_json({"name": options.name, "path": str(path), "recipe": _as_json(recipe)})

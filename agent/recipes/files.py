@@ -84,14 +84,20 @@ def load_recipe(name: str) -> Recipe:
 
 def keep_recipe(recipe: Recipe, name: str, *, replace: bool = False) -> Path:
     """Write a recipe to its file, and return that. Raises UsageError if there is one and `replace` is not set."""
-    path = path_of(name)
-    if path.exists() and not replace:
-        raise UsageError(f"There is a recipe {name!r} already.", "Choose another name, or add --replace.")
+    path = check_free(name, replace=replace)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomically(path, recipe.text)
     except OSError as error:
         raise cannot_write(path, error) from error
+    return path
+
+
+def check_free(name: str, *, replace: bool) -> Path:
+    """Return the file of a new recipe. Raises UsageError if there is one and `replace` is not set."""
+    path = path_of(name)
+    if path.exists() and not replace:
+        raise UsageError(f"There is a recipe {name!r} already.", "Choose another name, or add --replace.")
     return path
 
 

@@ -210,7 +210,7 @@ class Recorder:
         step["error"] = None if event.failure is None else event.failure.message
         calls = told["calls"][: len(event.actions)]
         step["actions"] = [
-            ActionRecord(grid=_grid(action)).model_dump()
+            ActionRecord(grid=None if action is None else _grid(action)).model_dump()
             | {"call": call, "action": written, "target": target, "fate": _undone_fate(target)}
             for action, call, written, target in zip_longest(event.actions, calls, told["actions"], told["targets"])
         ]

@@ -1,6 +1,10 @@
 """Recorded runs done again as recipes, in other throw-away desktops."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,8 @@ from agent.recipes.saving import recipe_of
 from agent.record.read import read_bundle
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
-NOTES = Path(__file__).parents[2] / "examples/gtk-notes/notes.py"
+ROOT = Path(__file__).parents[2]
+NOTES = ROOT / "examples/gtk-notes/notes.py"
 
 
 @pytest.fixture(autouse=True)
@@ -85,3 +90,73 @@ def test_a_button_that_is_gone_ends_it_with_the_steps_number(tmp_path):
         )
         assert not any(step.action.startswith("click “Add") for step in result.steps)
         assert not kept.exists()
+
+
+class Demonstration:
+    """`mai-agent record` in a sandbox, and a person's mouse and keyboard there."""
+
+    def __init__(self, desk, tmp_path, *arguments):
+        self.desk = desk
+        self.environ = {**desk.sandbox.environ, "PYTHONPATH": str(ROOT), "MAI_AGENT_DATA": str(tmp_path / "data")}
+        command = [sys.executable, "-m", "agent", "record", *arguments, "--json", "--runs", str(tmp_path / "shown")]
+        self.program = subprocess.Popen(
+            command,
+            env=self.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        assert "Do the task now" in self.program.stderr.readline()
+
+    def xdotool(self, *arguments):
+        subprocess.run(["xdotool", *arguments], env=self.environ, check=True, timeout=30)
+
+    def click(self, name, role=""):
+        box = self.desk.find(name, role=role).box
+        self.xdotool("mousemove", str(box.left + box.width // 2), str(box.top + box.height // 2))
+        time.sleep(0.5)  # as a hand, which looks before it clicks
+        self.xdotool("click", "1")
+
+    def end(self):
+        self.program.send_signal(signal.SIGINT)
+        out, err = self.program.communicate(timeout=60)
+        assert self.program.returncode == 0, err
+        return json.loads(out)["recipe"], err
+
+
+def test_a_demonstration_becomes_a_recipe_that_is_done_again(tmp_path):
+    source = NOTES.read_text()
+    with sandbox(tmp_path) as desk:
+        kept = start(desk, source)
+        shown = Demonstration(desk, tmp_path, "note", "add the note {title}", "--param", "title=Rye bread")
+        shown.click("Title")
+        shown.xdotool("type", "--delay", "30", "Rye bready")
+        shown.xdotool("key", "BackSpace")
+        shown.click("Add", "button")
+        desk.expect("Rye bread", within=10)
+        recipe, err = shown.end()
+        assert [note["title"] for note in json.loads(kept.read_text())] == ["Rye bread"]
+    assert [list(step) for step in recipe["steps"]] == [["type"], ["click"]], err
+    assert recipe["steps"][0]["type"]["text"] == "{title}"
+    with sandbox(tmp_path, size="1024x768") as desk:
+        kept = start(desk, source)
+        assert desk.repeat("note", title="Milk").check().verified
+        assert [note["title"] for note in json.loads(kept.read_text())] == ["Milk"]
+
+
+def test_a_password_of_a_demonstration_is_kept_nowhere(tmp_path):
+    with sandbox(tmp_path) as desk:
+        desk.sandbox.start("/usr/bin/zenity", "--password", "--title", "Sign in")
+        desk.expect("OK", role="button", within=20)
+        shown = Demonstration(desk, tmp_path, "sign-in")
+        time.sleep(1)
+        shown.xdotool("type", "--delay", "30", "correct horse")
+        time.sleep(1)
+        shown.click("OK", "button")
+        time.sleep(1)
+        recipe, err = shown.end()
+    assert recipe["parameters"] == {"secret": {"secret": True}}
+    assert "correct" not in err
+    for file in (path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".png"):
+        assert b"correct" not in file.read_bytes(), file

@@ -12,6 +12,7 @@ from agent.desktop.portable.screen import MssScreen
 from agent.desktop.protocol.desktop import Abilities, Applications, TakeoverWatch, TextEntry, parse_chord
 from agent.desktop.protocol.elements import Elements
 from agent.desktop.protocol.hand import Hand, Input
+from agent.desktop.protocol.input_log import InputLog
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.protocol.witness import Witness
 from agent.safety.stop import StopSwitch
@@ -52,6 +53,9 @@ class PortableDesktop:
         return None
 
     def open_elements(self) -> Elements | None:
+        return None
+
+    def open_input_log(self) -> InputLog | None:
         return None
 
     def shows(self, environ: Mapping[str, str]) -> bool:  # noqa: ARG002 -- the protocol's

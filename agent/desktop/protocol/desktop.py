@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.protocol.elements import Elements
 from agent.desktop.protocol.hand import Hand, Rest
+from agent.desktop.protocol.input_log import InputLog
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.protocol.witness import Witness
 from agent.safety.situation import Sense
@@ -213,6 +214,12 @@ class Desktop(Protocol):
 
     def open_elements(self) -> Elements | None:
         """Open a connection to the screen's elements for the calling thread; None if elements are unknown."""
+
+    def open_input_log(self) -> InputLog | None:
+        """Start to listen to the person's mouse and keyboard; None if this desktop does not report them.
+
+        Raises EnvironmentLacksError if the display cannot be used for it.
+        """
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         """Whether windows of a program with this environment appear on this desktop."""

@@ -13,6 +13,7 @@ from agent.desktop.input.hand import InputHand
 from agent.desktop.linux_desktop import LinuxDesktop
 from agent.desktop.protocol.desktop import Applications, TextEntry
 from agent.desktop.protocol.hand import Hand, Input
+from agent.desktop.protocol.input_log import InputLog
 from agent.desktop.wayland.seat_watch import NOTIFIERS
 from agent.desktop.wayland.wire import Connection, socket_of
 from agent.safety.stop import StopSwitch
@@ -60,6 +61,9 @@ class WaylandDesktop(LinuxDesktop):
     def _tells_idle(self) -> bool:
         """Whether the compositor reports when the user uses mouse or keyboard."""
         return self._offers(*(name for name, *_ in NOTIFIERS))
+
+    def open_input_log(self) -> InputLog | None:
+        return None
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         return socket_of(environ) == self._path

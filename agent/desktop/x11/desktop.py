@@ -12,6 +12,7 @@ from agent.desktop.protocol.desktop import Abilities, TakeoverWatch, TextEntry
 from agent.desktop.protocol.hand import Input
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.x11.input import X11Input, X11InputState
+from agent.desktop.x11.input_log import X11InputLog
 from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.watches import DisplayWatch, StopKey
@@ -43,6 +44,9 @@ class X11Desktop(LinuxDesktop, PortableDesktop):
 
     def _open_clipboard(self) -> X11Clipboard:
         return X11Clipboard()
+
+    def open_input_log(self) -> X11InputLog:
+        return X11InputLog()
 
     def _accessibility_bus(self, windows: Windows) -> str:
         assert isinstance(windows, X11Windows)

@@ -26,6 +26,8 @@ class Eye:
 
     def __init__(self, desktop: Desktop, languages: tuple[str, ...], *, ours: bool = True, words: bool = True) -> None:
         self._desktop = GuardedDesktop(desktop, dry_run=True, ours=ours, languages=languages)
+        #: Whether a window is our own, which no look shows.
+        self.owns = self._desktop.reach.owns
         opening = (self._desktop.open_elements, self._desktop.open_windows, languages)
         self._outliner = Outliner(*opening, read_words=words, keep_numbers=True)
 

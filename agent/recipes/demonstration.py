@@ -1,0 +1,338 @@
+"""Records what a person does on the desktop as a run, so that it can become a recipe.
+
+Every click, key and text is noted with what it went to: the element that the desktop names at that moment, and the
+outline of the screen from just before. The outline is taken all the time, because a click may close what it hit.
+Text is only kept if the field shows it. What no field shows (a password, a terminal's prompt for one) is masked.
+"""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from agent.core.actions import Action, Click, Drag, PressKeys, Scroll, TypeText
+from agent.core.geometry import DesktopPoint
+from agent.desktop.protocol.desktop import DEFAULT_CHORD, Desktop
+from agent.desktop.protocol.elements import Elements
+from agent.desktop.protocol.input_log import (
+    ButtonPressed,
+    ButtonReleased,
+    InputLog,
+    KeyPressed,
+    PersonInput,
+    WheelTurned,
+)
+from agent.desktop.protocol.windows import Window, Windows
+from agent.events import run_events as events
+from agent.events.sink import Emit
+from agent.run.loop.witness_worker import Watch
+from agent.run.observing.eye import Eye
+from agent.safety.naming import Aim, named
+from agent.safety.stop import StopSwitch
+from agent.screen.capture import Frame
+from agent.screen.encode import encode
+from agent.screen.nearby import Described, described_at, described_field
+from agent.screen.ocr import reading_languages
+from agent.screen.outline import Element, Outline
+from foundation.chat_stream import Usage
+from foundation.errors import EnvironmentLacksError, ExitStatus
+
+#: Seconds and pixels between the two presses of a double click. Toolkits allow 0.25 to 0.5 seconds.
+_DOUBLE, _NEAR = 0.5, 5
+#: Pixels from which a pressed button that moves drags.
+_DRAGS = 8
+#: Seconds without input after which an action is noted.
+_IDLE = 0.1
+#: Seconds in which an application says what an action goes to before the action takes effect, and those in which a busy
+#: machine is waited for.
+_PROMPT, _LATE = 0.4, 1.5
+#: Seconds between two looks at the screen.
+_BETWEEN_LOOKS = 0.25
+#: Seconds for the receipt; and of these, for programs to write their settings.
+_RECEIPT, _SETTLE = 3.0, 1.0
+#: Stands for a dead key in a text, because it is not known what it makes.
+_DEAD = "\N{REPLACEMENT CHARACTER}"
+T = TypeVar("T")
+_STOP = frozenset(DEFAULT_CHORD.split("+"))
+_UNWATCHED = EnvironmentLacksError(
+    "What you do cannot be recorded on this desktop: only X11 reports a person's input to other programs.",
+    "Run the task with mai-agent and keep it with `mai-agent save`.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The screen and its elements; `began` is the `time.monotonic()` at which the look began."""
+
+    frame: Frame
+    outline: Outline
+    began: float
+
+
+@dataclass(slots=True)
+class _Deed:
+    """An action that the person may still be at: a double click, a longer text, more notches of the wheel."""
+
+    action: Action[DesktopPoint]
+    seen: _Seen | None
+    element: Element | None
+    described: Described | None
+    window: Window | None
+    last: float  # `time.monotonic()` of its last input
+    read: str = ""  # the part of the text that the field was seen to show
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the field shows the text. Its last character may be missing, because the field was closed by then."""
+        text = self.action.text if isinstance(self.action, TypeText) else ""
+        return _DEAD not in text and text in (self.read, self.read + text[-1:])
+
+
+async def demonstrate(desktop: Desktop, instruction: str, bundle: Path, stop: StopSwitch, emit: Emit) -> None:
+    """Record what the person does until `stop` is set. Every event goes to `emit`, which also records.
+
+    Raises EnvironmentLacksError: the desktop does not report input, or it was lost.
+    """
+    log = desktop.open_input_log()
+    if log is None:
+        raise _UNWATCHED
+    began = time.monotonic()
+    watch = Watch(partial(desktop.open_witness, os.environ, [bundle.absolute()]))
+    with closing(log), _Looker(desktop) as looker:
+        watch.begin()
+        await watch.ready()
+        person = events.ModelInUse("person", "", "", "")
+        viewport = (await asyncio.to_thread(looker.first)).frame.viewport
+        emit(events.RunStarted(
+            instruction, {"actor": person}, "", dry_run=False, approve="never", sandbox=False, viewport=viewport,
+            bundle=str(bundle),
+        ))  # fmt: skip
+        steps = await asyncio.to_thread(_follow, desktop, log, looker, stop, emit)
+        emit(await watch.look(_RECEIPT, _SETTLE))
+        watch.end()
+    emit(events.RunFinished(
+        "done", ExitStatus.DONE, "You ended the recording.", steps, time.monotonic() - began, Usage()
+    ))  # fmt: skip
+
+
+def _follow(desktop: Desktop, log: InputLog, looker: "_Looker", stop: StopSwitch, emit: Emit) -> int:
+    """Note what happens until `stop` is set; return the number of steps."""
+    with ExitStack() as opened:
+        windows, elements = desktop.open_windows(), desktop.open_elements()
+        if windows is None or elements is None:
+            raise _UNWATCHED
+        opened.enter_context(closing(windows))
+        opened.enter_context(closing(elements))
+        notes = Notes(looker.seen, looker.owns, windows, elements, emit)
+        while (happened := log.next(0 if stop.stopped else _IDLE)) is not None or not stop.stopped:
+            if isinstance(happened, KeyPressed) and {*happened.held, happened.key} == _STOP:
+                stop.stop("the stop key was pressed")
+            elif happened is None:
+                notes.idle()
+            else:
+                notes.handle(happened)
+        notes.flush()
+        return notes.steps
+
+
+class _Looker:
+    """Looks at the screen again and again on a thread of its own, without our own windows. A context manager."""
+
+    def __init__(self, desktop: Desktop) -> None:
+        self._eye = Eye(desktop, reading_languages(os.environ)[0], words=False)
+        self.owns = self._eye.owns
+        self._seen: _Seen | None = None
+        self._error: Exception | None = None
+        self._fresh, self._ended = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._look, name="looker", daemon=True)
+
+    def __enter__(self) -> "_Looker":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def first(self) -> _Seen:
+        """Wait for the first look. Raises EnvironmentLacksError if the screen cannot be seen."""
+        self._fresh.wait()
+        if self._seen is None:
+            raise EnvironmentLacksError(f"The screen cannot be read ({self._error}).", "`mai-agent doctor` says more.")
+        return self._seen
+
+    def seen(self) -> _Seen | None:
+        """Return the newest look."""
+        return self._seen
+
+    def _look(self) -> None:
+        with closing(self._eye):
+            while not self._ended.wait(_BETWEEN_LOOKS if self._seen else 0):
+                began = time.monotonic()
+                try:
+                    self._seen = _Seen(*self._eye.look(), began)
+                except Exception as error:  # the next look may succeed; the first one is reported
+                    self._error = error
+                self._fresh.set()
+
+
+class Notes:
+    """Turns input into the steps of a run. Used from one thread.
+
+    Args:
+        seen: returns the newest look at the screen.
+        owns: whether a window is our own; what is done there is not noted.
+        windows, elements: connections for this thread.
+        emit: gets the events.
+    """
+
+    def __init__(
+        self, seen: Callable[[], _Seen | None], owns: Callable[[Window | None], bool], windows: Windows,
+        elements: Elements, emit: Emit,
+    ) -> None:  # fmt: skip
+        self._seen, self._owns, self._windows, self._elements, self._emit = seen, owns, windows, elements, emit
+        self._deed: _Deed | None = None
+        self._changed = 0.0  # `time.monotonic()` of the last input, after which an earlier look is out of date
+        self.steps = 0
+
+    def handle(self, happened: PersonInput) -> None:
+        """Note one input."""
+        match happened:
+            case KeyPressed():
+                window = self._windows.active()
+            case _:
+                window = self._windows.at(round(happened.at.x), round(happened.at.y))
+        if self._owns(window):
+            self.flush()
+            return
+        now = time.monotonic()
+        match happened, self._deed:
+            case ButtonPressed(at, button), _Deed(Click(DesktopPoint() as first, last, count)) as deed if (
+                now - deed.last < _DOUBLE and last == button and _distance(first, at) <= _NEAR
+            ):
+                deed.action = Click(first, button, count + 1)
+            case ButtonPressed(at, button, held), _:
+                self._begin(Click(at, button, held=held), window, at)
+            case ButtonReleased(at), _Deed(Click(DesktopPoint() as start, _, 1, held)) as deed:
+                if _distance(start, at) > _DRAGS:
+                    deed.action = Drag(start, at, held)
+            case ButtonReleased(), _:
+                return
+            case WheelTurned(_, dx, dy), _Deed(Scroll(at, x, y)) as deed if x * dx + y * dy > 0:
+                deed.action = Scroll(at, x + dx, y + dy)
+            case WheelTurned(at, dx, dy), _:
+                self._begin(Scroll(at, dx, dy), window, at)
+            case KeyPressed("backspace", held=()), _Deed(TypeText(text)) as deed if text:
+                deed.action = TypeText(text[:-1])
+            case KeyPressed(key, text), _ if text or not key:
+                self._type(text or _DEAD, window)
+            case KeyPressed(key, _, held), _:
+                self._begin(PressKeys((*held, key)), window, None)
+        if self._deed is not None:
+            self._deed.last = now
+        self._changed = now
+
+    def _type(self, text: str, window: Window | None) -> None:
+        deed = self._deed
+        if deed is not None and isinstance(deed.action, TypeText):
+            self._check_shown()
+            deed.action = TypeText(deed.action.text + text)
+        else:
+            self._begin(TypeText(text), window, None)
+
+    def idle(self) -> None:
+        """Note that nothing happened for a moment."""
+        deed = self._deed
+        if deed is None:
+            return
+        if isinstance(deed.action, TypeText):
+            self._check_shown()
+        elif time.monotonic() - deed.last > _DOUBLE:
+            self.flush()
+
+    def _check_shown(self) -> bool:
+        """Look whether the field shows the text, which may be a character behind."""
+        deed = self._deed
+        if deed is None or not isinstance(deed.action, TypeText):
+            return True
+        text, field, seen = deed.action.text, self._elements.field_text(), self._seen()
+        looked = [one.value or "" for one in seen.outline.elements if "focused" in one.states] if seen else []
+        texts = [field.text, *looked] if field is not None else looked
+        deed.read = next((read for read in (text, text[:-1]) if read and any(read in one for one in texts)), deed.read)
+        return deed.is_shown
+
+    def _begin(self, action: Action[DesktopPoint], window: Window | None, at: DesktopPoint | None) -> None:
+        """Begin another action: ask at once what it goes to, before it takes effect.
+
+        A late answer may be about what the action brought up, so it counts only if the last look says the same.
+        """
+        seen = self._seen()
+        ask = self._elements.focused if at is None else partial(self._elements.at, at)
+        element = prompt = _patiently(ask, _PROMPT)
+        self.flush()
+        outline = seen.outline if seen is not None else None
+        if at is not None:
+            described = described_at(outline, at)
+        else:
+            typing = isinstance(action, TypeText)
+            described = described_field(outline, element.box if element is not None else None) if typing else None
+        if seen is None or seen.began <= self._changed:  # something was done since that look
+            element = element or _patiently(ask, _LATE)
+            described = described if _agree(described, element) else None
+            element = element if described is not None else prompt
+        self._deed = _Deed(action, seen, element, described, window, time.monotonic())
+
+    def flush(self) -> None:
+        """Report the action that the person was at."""
+        deed = self._deed
+        if deed is not None and not deed.is_shown:
+            _patiently(self._check_shown, _PROMPT)
+        self._deed = None
+        if deed is None or deed.action == TypeText(""):
+            return
+        self.steps += 1
+        step, seen, target = self.steps, deed.seen, deed.action
+        if isinstance(target, TypeText) and not deed.is_shown:
+            target = TypeText(f"[redacted {len(target.text)} chars]")
+        aim = _aim(deed)
+        if seen is not None:
+            image = encode(seen.frame.image, "png")
+            self._emit(events.Observed(step, (image,), seen.frame.viewport, 0, image.digest, {}))
+        self._emit(events.Decided(step, "", "", (), (), (target,), None, Usage(), {}))
+        self._emit(events.Acted(
+            step, target, executed=True, dry_run=False, detail=named(target, aim), error=None, milliseconds=0.0,
+            elements=(deed.element,) if deed.element is not None else (), aim=aim, described=deed.described,
+        ))  # fmt: skip
+        self._emit(events.StepFinished(step, None, None, None, {}))
+
+
+def _patiently(ask: Callable[[], T], seconds: float) -> T:
+    """Ask again for a while if there is no answer: on a busy machine, an application needs longer than one question."""
+    until = time.monotonic() + seconds
+    while not (answer := ask()) and time.monotonic() < until:
+        pass
+    return answer
+
+
+def _agree(described: Described | None, element: Element | None) -> bool:
+    if described is None or element is None:
+        return False
+    return (described.element.role, described.element.name) == (element.role, element.name)
+
+
+def _aim(deed: _Deed) -> Aim:
+    title, app = (deed.window.title, deed.window.app) if deed.window is not None else ("", "")
+    element = deed.element or (deed.described.element if deed.described is not None else None)
+    name = f"“{element.name or element.label}”" if element is not None and (element.name or element.label) else ""
+    field = element.box if element is not None and isinstance(deed.action, TypeText) else None
+    return Aim((name,), title, None, field, app)
+
+
+def _distance(one: DesktopPoint, other: DesktopPoint) -> float:
+    return max(abs(one.x - other.x), abs(one.y - other.y))
