@@ -6,7 +6,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-_DATA = tomllib.loads((Path(__file__).parent / "data" / "excerpts.toml").read_text(encoding="utf-8"))
+_DATA = tomllib.loads(
+    (Path(__file__).resolve().parents[1] / "data" / "failing_starts.toml").read_text(encoding="utf-8")
+)
 #: The first lines of a start, up to a stage.
 STAGES: dict[str, list[str]] = _DATA["stages"]
 OOM = (

@@ -1,6 +1,7 @@
 """Machines whose tools' outputs were written down: tests/serverctl/data/hardware, a folder each."""
 
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import Hardware
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "hardware"
+#: What a person and a driver call cards.
+NAMES: Mapping[str, Any] = tomllib.loads((DATA / "names.toml").read_text(encoding="utf-8"))
 FILES: Mapping[tuple[str, ...], str] = {
     ("nvidia-smi",): "smi.txt",
     ("nvidia-smi", "-L"): "list.txt",
