@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from serverctl.hardware.facts import GIB, Hardware
 from serverctl.plan.goal import Plan
 from serverctl.plan.memory import Budget
-from serverctl.plan.render import Command
+from serverctl.plan.render import Command, Line
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 #: Colour and character of each part of the memory bar. The characters differ, for terminals without colours.
 _LOOK = {
@@ -73,17 +74,7 @@ def to_json(plan: Plan, command: Command, hardware: Hardware, vllm: str, vllm_or
         "settings": plan.settings.given(),
         "argv": command.argv(),
         "env": dict(command.env),
-        "flags": [
-            {
-                "flag": line.flag,
-                "value": line.value,
-                "setting": line.knob,
-                "reason": line.reason.text,
-                "source": line.reason.source,
-                "automatic": line.reason.automatic,
-            }
-            for line in command.lines
-        ],
+        "flags": [_flag_json(line) for line in command.lines],
         "extra": list(command.extra),
         "dropped": list(command.dropped),
         "memory": {
@@ -103,6 +94,14 @@ def to_json(plan: Plan, command: Command, hardware: Hardware, vllm: str, vllm_or
         "warnings": list(plan.warnings),
         "notes": list(plan.notes),
     }
+
+
+def _flag_json(line: Line) -> dict[str, Any]:
+    reason = line.reason
+    return {
+        "flag": line.flag, "value": line.value, "setting": line.knob, "reason": reason.text, "source": reason.source,
+        "automatic": reason.automatic,
+    }  # fmt: skip
 
 
 def summary_json(plan: Plan, command: Command) -> dict[str, Any]:
@@ -133,7 +132,6 @@ def limits_json(plan: Plan) -> dict[str, Any]:
 def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardware, why: bool = True) -> None:
     """Print a plan: model, memory, warnings, every flag with its reason (if `why`), and notes."""
     from rich.markup import escape
-    from rich.table import Table
     from rich.text import Text
 
     what = f"{plan.weights} weights, on {_where(plan, hardware)} (preset {plan.preset})"
@@ -159,20 +157,28 @@ def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardw
     for text in command.dropped:
         console.print(f"[yellow]left out[/yellow] {escape(text)}")
     if why:
-        table = Table(show_edge=False, pad_edge=False, box=None)
-        table.add_column("flag", style="bold", overflow="fold", min_width=30)
-        table.add_column("why", overflow="fold")
-        for entry in command.lines:
-            mark = "" if entry.reason.automatic else "[green]yours:[/green] "
-            table.add_row(escape(" ".join(entry.words)), mark + escape(entry.reason.text))
-        for word in command.extra:
-            table.add_row(escape(word), "[green]yours[/green]")
-        for name, value in command.env.items():
-            reason = plan.env.get(name)
-            table.add_row(escape(f"{name}={value}"), escape(reason[1].text if reason else ""))
-        console.print(table)
+        console.print(_reasons(plan, command))
     for text in plan.notes:
         console.print(f"[dim]- {escape(text)}[/dim]")
+
+
+def _reasons(plan: Plan, command: Command) -> "Table":
+    """Return a table of every flag and variable with its reason."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(show_edge=False, pad_edge=False, box=None)
+    table.add_column("flag", style="bold", overflow="fold", min_width=30)
+    table.add_column("why", overflow="fold")
+    for entry in command.lines:
+        mark = "" if entry.reason.automatic else "[green]yours:[/green] "
+        table.add_row(escape(" ".join(entry.words)), mark + escape(entry.reason.text))
+    for word in command.extra:
+        table.add_row(escape(word), "[green]yours[/green]")
+    for name, value in command.env.items():
+        reason = plan.env.get(name)
+        table.add_row(escape(f"{name}={value}"), escape(reason[1].text if reason else ""))
+    return table
 
 
 def _where(plan: Plan, hardware: Hardware) -> str:

@@ -30,6 +30,10 @@ class Range:
         """Multiply both ends by a positive factor."""
         return Range(self.low * factor, self.high * factor)
 
+    def plus(self, other: "Range") -> "Range":
+        """Add two ranges."""
+        return Range(self.low + other.low, self.high + other.high)
+
     def per(self, amount: float) -> "Range":
         """Divide an amount by this range, whose ends must be above 0. The ends swap."""
         return Range(amount / self.high, amount / self.low)
@@ -109,14 +113,14 @@ def speed_of(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> Speed:
     prompt = _prompt_seconds(plan, table, image)
     if prompt is None:
         return replace(speed, one=one, all_of_them=everybody.times(len(plan.replicas)))
-    answer = alone.times(written)
-    step = Range(prompt.low + answer.low, prompt.high + answer.high)
-    shared = together.times(written / held)
-    each = Range(prompt.low + shared.low, prompt.high + shared.high)
     servers = len(plan.replicas)
-    hourly = each.per(3600.0 * servers)
     return replace(
-        speed, one=one, all_of_them=everybody.times(servers), prompt_s=prompt, step_s=step, steps_per_hour=hourly
+        speed,
+        one=one,
+        all_of_them=everybody.times(servers),
+        prompt_s=prompt,
+        step_s=prompt.plus(alone.times(written)),
+        steps_per_hour=prompt.plus(together.times(written / held)).per(3600.0 * servers),
     )
 
 
@@ -128,8 +132,7 @@ def measured_speed(speed: Speed, found: Mapping[str, Any]) -> Speed:
     prompt = _exactly(found.get("prompt_s")) or speed.prompt_s
     step = None
     if one is not None and prompt is not None:
-        answer = one.per(speed.answer_tokens)
-        step = Range(prompt.low + answer.low, prompt.high + answer.high)
+        step = prompt.plus(one.per(speed.answer_tokens))
     steps = _exactly(found.get("steps_per_hour")) or speed.steps_per_hour
     source = str(found["source"])
     return replace(
