@@ -131,20 +131,8 @@ def _system() -> list[str]:
     """Return the arguments that mount the system's folders, without those only root may read."""
     table = load_config("sandbox.toml")["isolation"]
     # Root could write the kernel's settings even without capabilities.
-    words = [
-        "--proc",
-        "/proc",
-        "--ro-bind",
-        "/proc/sys",
-        "/proc/sys",
-        "--dev",
-        "/dev",
-        "--dir",
-        "/run",
-        "--symlink",
-        "/run",
-        "/var/run",
-    ]
+    words = ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
+    words += ["--dir", "/run", "--symlink", "/run", "/var/run"]
     words += ["--symlink", "/tmp", "/var/tmp"]  # noqa: S108 -- as above
     for path in map(Path, table["system"]):
         if path.is_symlink():

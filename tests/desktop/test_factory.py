@@ -1,8 +1,6 @@
 """Which desktop is chosen, and that what serves macOS and Windows works where it can be run."""
 
-import os
 import sys
-from collections.abc import Iterator
 
 import pytest
 from stubs.display import PlainDisplay
@@ -15,14 +13,6 @@ from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.desktop import X11Desktop
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, UsageError
-
-
-@pytest.fixture
-def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlainDisplay]:
-    with PlainDisplay() as found:
-        monkeypatch.setenv("DISPLAY", found.name)
-        monkeypatch.setenv("XAUTHORITY", os.devnull)
-        yield found
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,14 +32,6 @@ pytestmark = pytest.mark.e2e
 
 NOTES = Path("/nowhere/notes.json")
 KEY = 38  # the key a on every keyboard of X11
-
-
-@pytest.fixture
-def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlainDisplay]:
-    with PlainDisplay() as found:
-        monkeypatch.setenv("DISPLAY", found.name)
-        monkeypatch.setenv("XAUTHORITY", os.devnull)
-        yield found
 
 
 def press(releaser: Releaser) -> None:

@@ -1,8 +1,5 @@
 """The stop key: which chords are one, and that it works wherever the focus is."""
 
-import os
-from collections.abc import Iterator
-
 import pytest
 from stubs.display import PlainDisplay, wait_until
 
@@ -22,14 +19,6 @@ def test_chords_are_modifiers_and_one_key() -> None:
 def test_what_would_be_pressed_by_accident_or_is_no_chord_is_refused(chord: str) -> None:
     with pytest.raises(UsageError, match="stop key"):
         parse_chord(chord)
-
-
-@pytest.fixture
-def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlainDisplay]:
-    with PlainDisplay() as found:
-        monkeypatch.setenv("DISPLAY", found.name)
-        monkeypatch.setenv("XAUTHORITY", os.devnull)
-        yield found
 
 
 @pytest.mark.e2e

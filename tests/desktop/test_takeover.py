@@ -1,8 +1,5 @@
 """What counts as the person taking over, and what does not."""
 
-import os
-from collections.abc import Iterator
-
 import pytest
 from stubs.display import PlainDisplay, wait_until
 
@@ -77,14 +74,6 @@ def test_after_it_starts_over_the_place_of_the_pointer_is_the_new_one() -> None:
     story.judge.forget()
     assert story.see(Look(THERE), 2).told == ["moved the pointer to 300,200"]
     assert len(story.see(Look(HERE), 1).told) == 2
-
-
-@pytest.fixture
-def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlainDisplay]:
-    with PlainDisplay() as found:
-        monkeypatch.setenv("DISPLAY", found.name)
-        monkeypatch.setenv("XAUTHORITY", os.devnull)
-        yield found
 
 
 @pytest.mark.e2e
