@@ -6,9 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.core.geometry import Region, Size, Viewport
+from agent.core.geometry import Size, Viewport
 from agent.desktop.protocol.monitors import number_of
-from agent.desktop.wayland.outputs import Output, read_outputs
+from agent.desktop.wayland.outputs import read_outputs
 from agent.desktop.wayland.wire import Arguments, Connection, create_buffer
 from agent.screen.capture import Frame
 from agent.screen.encode import keep_freed_memory
@@ -45,74 +45,8 @@ class _Shape:
     stride: int  # bytes per line
 
 
-class _Copying:
-    """Copies a monitor into a shared buffer that is reused while its shape fits."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._shared = connection.bind("wl_shm", 1)
-        self._manager = connection.bind(SCREENCOPY, 3)
-        # Versions before 3 have no event for the end of the list of buffer types, because they offer only one.
-        self._is_old = connection.globals[SCREENCOPY][0][1] < 3
-        self._shape: _Shape | None = None
-        self._memory: mmap.mmap | None = None
-        self._buffer = 0
-
-    def copy(self, output: Output) -> "Image":
-        """Return the monitor's present content, upright. Takes one frame, some 16 ms. Raises EnvironmentLacksError."""
-        connection, events = self._connection, _Events()
-        frame = connection.new(events)
-        connection.request(self._manager, 0, "nio", frame, 0, output.number)
-        connection.wait(lambda: _LISTED in events or _FAILED in events or (_BUFFER in events and self._is_old))
-        if _BUFFER in events and _FAILED not in events:
-            connection.request(frame, 0, "o", self._buffer_of(_Shape(*events[_BUFFER][0])))
-            connection.wait(lambda: _READY in events or _FAILED in events)
-        connection.request(frame, 1)
-        if _FAILED in events or _BUFFER not in events:
-            raise _gone()
-        return self._copied(output.transform, upside_down=_FLAGS in events and bool(events[_FLAGS][-1][0] & 1))
-
-    def close(self) -> None:
-        """Unmap the memory; safe to call twice."""
-        if self._memory is not None:
-            self._memory.close()
-        self._memory, self._shape = None, None
-
-    def _buffer_of(self, shape: _Shape) -> int:
-        """Return the object ID of a buffer of this shape."""
-        if self._shape == shape:
-            return self._buffer
-        if self._memory is not None:
-            self._connection.request(self._buffer, 0)
-            self.close()
-        size = shape.width, shape.height
-        self._buffer, self._memory = create_buffer(self._connection, self._shared, size, shape.stride, shape.kind)
-        self._shape = shape
-        return self._buffer
-
-    def _copied(self, transform: int, *, upside_down: bool) -> "Image":
-        """Return the buffer's content as users see it; the buffer has the monitor's unrotated lines."""
-        from PIL.Image import Transpose, frombytes
-
-        assert self._shape is not None and self._memory is not None
-        shape, order = self._shape, _FORMATS.get(self._shape.kind)
-        if order is None:
-            raise EnvironmentLacksError(f"The screen is told in pixels of an unknown kind ({shape.kind:#x}).")
-        up = -1 if upside_down else 1
-        image = frombytes("RGB", (shape.width, shape.height), self._memory[:], "raw", order, shape.stride, up)
-        turn = (None, Transpose.ROTATE_270, Transpose.ROTATE_180, Transpose.ROTATE_90)[transform & 3]
-        image = image if turn is None else image.transpose(turn)
-        return image.transpose(Transpose.FLIP_LEFT_RIGHT) if transform & 4 else image
-
-
-def _gone() -> EnvironmentLacksError:
-    return EnvironmentLacksError(
-        "The screen can no longer be captured.", "Is the monitor still there, and the session unlocked?"
-    )
-
-
 class WlrootsScreen:
-    """One monitor; see `Screen`.
+    """One monitor, copied into a shared buffer that is reused while its shape fits.
 
     Args:
         path: the compositor's socket.
@@ -125,9 +59,14 @@ class WlrootsScreen:
 
     def __init__(self, path: str, monitor: int | None = None) -> None:
         keep_freed_memory()
+        self._shape: _Shape | None = None
+        self._memory: mmap.mmap | None = None
+        self._buffer = 0
         self._connection = connection = Connection(path)
         try:
-            self._copying = _Copying(connection)
+            self._shared, self._manager = connection.bind("wl_shm", 1), connection.bind(SCREENCOPY, 3)
+            # Versions before 3 have no event for the end of the list of buffer types, because they offer only one.
+            self._is_old = connection.globals[SCREENCOPY][0][1] < 3
             outputs = read_outputs(connection)
             if not outputs:
                 raise EnvironmentLacksError("No monitor is switched on.", "Switch one on.")
@@ -136,15 +75,57 @@ class WlrootsScreen:
             connection.close()
             raise
         self.monitors = [one.region for one in outputs]
-        self._region: Region = self._output.region
-        self.home = self._region.middle
+        self.home = self._output.region.middle
 
     def grab(self) -> Frame:
-        """Capture the monitor."""
-        image = self._copying.copy(self._output)
-        return Frame(image, Viewport(self._region, Size(image.width, image.height)), time.monotonic())
+        """Capture the monitor: take one frame of it, some 16 ms."""
+        connection, events = self._connection, _Events()
+        frame = connection.new(events)
+        connection.request(self._manager, 0, "nio", frame, 0, self._output.number)
+        connection.wait(lambda: _LISTED in events or _FAILED in events or (_BUFFER in events and self._is_old))
+        if _BUFFER in events and _FAILED not in events:
+            connection.request(frame, 0, "o", self._buffer_of(_Shape(*events[_BUFFER][0])))
+            connection.wait(lambda: _READY in events or _FAILED in events)
+        connection.request(frame, 1)
+        if _FAILED in events or _BUFFER not in events:
+            raise EnvironmentLacksError(
+                "The screen can no longer be captured.", "Is the monitor still there, and the session unlocked?"
+            )
+        image = self._copied(upside_down=_FLAGS in events and bool(events[_FLAGS][-1][0] & 1))
+        return Frame(image, Viewport(self._output.region, Size(image.width, image.height)), time.monotonic())
 
     def close(self) -> None:
         """Close the capture; safe to call twice."""
         self._connection.close()
-        self._copying.close()
+        self._unmap()
+
+    def _unmap(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
+        self._memory, self._shape = None, None
+
+    def _buffer_of(self, shape: _Shape) -> int:
+        """Return the object ID of a buffer of this shape."""
+        if self._shape == shape:
+            return self._buffer
+        if self._memory is not None:
+            self._connection.request(self._buffer, 0)
+            self._unmap()
+        size = shape.width, shape.height
+        self._buffer, self._memory = create_buffer(self._connection, self._shared, size, shape.stride, shape.kind)
+        self._shape = shape
+        return self._buffer
+
+    def _copied(self, *, upside_down: bool) -> "Image":
+        """Return the buffer's content as users see it; the buffer has the monitor's unrotated lines."""
+        from PIL.Image import Transpose, frombytes
+
+        assert self._shape is not None and self._memory is not None
+        shape, order, transform = self._shape, _FORMATS.get(self._shape.kind), self._output.transform
+        if order is None:
+            raise EnvironmentLacksError(f"The screen is told in pixels of an unknown kind ({shape.kind:#x}).")
+        up = -1 if upside_down else 1
+        image = frombytes("RGB", (shape.width, shape.height), self._memory[:], "raw", order, shape.stride, up)
+        turn = (None, Transpose.ROTATE_270, Transpose.ROTATE_180, Transpose.ROTATE_90)[transform & 3]
+        image = image if turn is None else image.transpose(turn)
+        return image.transpose(Transpose.FLIP_LEFT_RIGHT) if transform & 4 else image
