@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 from agent.core.changes import Change
 from agent.literal.do.now import Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, type_in, until
@@ -11,6 +12,7 @@ from agent.screen.outline import Element
 _MOST_WAITS, _SECONDS, _MOST_ESCAPES = 3, 0.7, 2
 #: A note's wording of a typed text that is not truncated.
 _TYPED = re.compile(r"type “([^“”…]+)”")
+_T = TypeVar("_T")
 _ENTRIES = FIELDS - {"document text", "terminal", "paragraph", "password text"}
 
 
@@ -22,14 +24,19 @@ def focused_entry(now: Now) -> Element | None:
     return None
 
 
-def field_held(now: Now, text: str, what: str) -> Steps[bool | None]:
+def seen(check: Callable[[], _T], what: str, times: int = _MOST_WAITS) -> Steps[_T]:
+    """Wait for something to be shown. Return the last result of `check`."""
+    return (yield from until(check, f"{what} is not to be seen yet: wait.", times, _SECONDS))
+
+
+def field_held(now: Now, text: str, what: str) -> Steps[bool]:
     """Wait until the focused field contains exactly this text."""
+    return (yield from seen(lambda: (field := focused_entry(now)) is not None and (field.value or "") == text, what))
 
-    def held() -> bool:
-        field = focused_entry(now)
-        return field is not None and (field.value or "") == text
 
-    return (yield from until(held, f"{what} is not to be seen yet: wait.", _MOST_WAITS, _SECONDS))
+def shown_or_left(now: Now, check: Callable[[], Verdict | None], what: str, why: Callable[[], str]) -> Pursuit:
+    """Wait for evidence. Without it close the dialog, and return Stuck with the reason."""
+    return (yield from seen(check, what)) or (yield from leave(now, why(), check))
 
 
 def replace_name(words: str, name: str) -> Steps[str]:

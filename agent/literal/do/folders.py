@@ -5,10 +5,22 @@ to the trash. Nothing is renamed or trashed before the file manager reports that
 """
 
 import re
+from collections.abc import Iterator
 
-from agent.literal.do.dialogs import empty, field_held, focused_entry, fresh, leave, replace_name, typed_text
+from agent.core.changes import Change
+from agent.literal.do.dialogs import (
+    empty,
+    field_held,
+    focused_entry,
+    fresh,
+    leave,
+    replace_name,
+    seen,
+    shown_or_left,
+    typed_text,
+)
 from agent.literal.do.files import last_name, names_it, of_several, open_step
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, press, type_in, until, wait
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, press, type_in, until
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import MakeFolder, Rename, Transfer, Trash
 from agent.screen.outline import ShownWindow
@@ -22,10 +34,9 @@ _ITEMS = frozenset({"icon", "table cell", "table row", "tree item", "canvas"})
 _BARS = frozenset({"menu bar", "tool bar"})
 #: Quotation marks around names in status bars.
 _QUOTES = (r"[\"'“„«‘‚”»›]\s?", r"\s?[\"'”“»«’‘‹]")
-_MOST_WAITS, _SECONDS = 3, 0.7
-#: Nautilus accepts a name only after it has validated it: enter is pressed again after this many waits, at most this
-#: many times.
-_LATE, _MOST_ENTERS = 2, 3
+_MOST_WAITS = 3
+#: Nautilus accepts a name only after it has validated it, so that enter is pressed again.
+_MOST_ENTERS = 3
 
 
 def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
@@ -43,21 +54,18 @@ def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
             f"“{name}” exists already: it is the folder that is open. For one within it, say “in {name}”."
         )
     asked = yield press(f"Make a new folder in “{folder}”.", "ctrl+shift+n")
-    words = "The field for the name is not to be seen yet: wait."
-    made = yield from until(lambda: focused_entry(now) or _new_folders(now, asked), words, _MOST_WAITS, _SECONDS)
+    made = yield from seen(lambda: focused_entry(now) or _new_folders(now, asked), "The field for the name")
     if not made:
         return (yield from leave(now, "I found no field for a new folder's name."))
     if isinstance(made, list):  # Nemo and others: the name is edited in place, which the tree does not report
-        move = yield type_in(f"“{made[0]}” was made at once, and waits for its name.", name)
-        name = typed_text(move, name)
-        entered = yield press(f"Call it “{name}”.", "enter", main=True)
-        return (yield from _came(now, name, [entered], asked, f"I could not create the folder “{name}”"))
-    yield empty()  # the default name is selected
-    name = typed_text((yield type_in(f"Call it “{name}”.", name)), name)
-    if not (yield from field_held(now, name, "The name")):
-        return (yield from leave(now, f"The field does not hold “{name}”."))
-    enters = [(yield press(f"Create “{name}”.", "enter", main=True))]
-    return (yield from _came(now, name, enters, asked, f"I could not create the folder “{name}”"))
+        name = typed_text((yield type_in(f"“{made[0]}” was made at once, and waits for its name.", name)), name)
+    else:
+        yield empty()  # the default name is selected
+        name = typed_text((yield type_in(f"Call it “{name}”.", name)), name)
+        if not (yield from field_held(now, name, "The name")):
+            return (yield from leave(now, f"The field does not hold “{name}”."))
+    failed = f"I could not create the folder “{name}”"
+    return (yield from _called(now, name, f"Create “{name}”.", failed, asked))
 
 
 def rename(now: Now, goal: Rename) -> Pursuit:
@@ -66,15 +74,14 @@ def rename(now: Now, goal: Rename) -> Pursuit:
     new = last_name(goal.new)
     if goal.new.rpartition("/")[0] not in ("", where):
         return Stuck(f"“{goal.new}” is no new name: it would move “{old}”.")
-    if not _is_name(new) or not _is_name(old):
+    if not _is_name(new):
         return Stuck(f"“{goal.old}” cannot be renamed to “{goal.new}”.")
     if (stuck := (yield from _select(now, old, where))) is not None:
         return stuck
     if _lists(now, new):
         return Stuck(f"“{new}” exists already in “{_front_title(now)}”.")
     yield press(f"“{old}” is selected: rename it.", "f2")
-    words = "The field for the name is not to be seen yet: wait."
-    field = yield from until(lambda: focused_entry(now), words, _MOST_WAITS, _SECONDS)
+    field = yield from seen(lambda: focused_entry(now), "The field for the name")
     if field is None:
         return (yield from leave(now, f"I found no field to rename “{old}”."))
     if (field.value or "") != old:
@@ -82,24 +89,21 @@ def rename(now: Now, goal: Rename) -> Pursuit:
     new = yield from replace_name(f"Call it “{new}”.", new)
     if not (yield from field_held(now, new, "The name")):
         return (yield from leave(now, f"The field does not hold “{new}”."))
-    entered = yield press(f"Rename “{old}” to “{new}”.", "enter", main=True)
-    return (yield from _came(now, new, [entered], None, f"I could not rename “{old}” to “{new}”"))
+    failed = f"I could not rename “{old}” to “{new}”"
+    return (yield from _called(now, new, f"Rename “{old}” to “{new}”.", failed))
 
 
 def trash(now: Now, goal: Trash) -> Pursuit:
     """Move something to the trash."""
     where, name = _split(goal.name, goal.where)
-    if not _is_name(name):
-        return Stuck(f"“{goal.name}” cannot be the name of a file or folder.")
     if (stuck := (yield from _select(now, name, where))) is not None:
         return stuck
     acted = yield press(f"“{name}” is selected: move it to the trash.", "delete", main=True)
 
     def gone() -> Done | None:
         for change in fresh(now, acted):
-            if (change.after or "").startswith("in the trash") and name in map(
-                last_name, (change.what, change.after or "")
-            ):
+            names = map(last_name, (change.what, change.after or ""))
+            if (change.after or "").startswith("in the trash") and name in names:
                 return Done(f"“{name}” is in the trash: {change}")
         here = {change.what for change in now.changes}
         if not here & {change.what for change in acted.changes}:  # no changes are reported now
@@ -108,16 +112,14 @@ def trash(now: Now, goal: Trash) -> Pursuit:
         path = next((path for path in made if last_name(path) == name and path not in here), None)
         return Done(f"{path} is not there any more") if path else None
 
-    done = yield from until(gone, "That it is gone is not to be seen yet: wait.", _MOST_WAITS, _SECONDS)
-    return done or (yield from leave(now, f"Nothing shows that “{name}” is in the trash now.", gone))
+    why = f"Nothing shows that “{name}” is in the trash now."
+    return (yield from shown_or_left(now, gone, "That it is gone", lambda: why))
 
 
 def transfer(now: Now, goal: Transfer) -> Pursuit:
     """Move or copy something into another folder, by the file manager's clipboard."""
     where, name = _split(goal.name, goal.where)
     folder = last_name(goal.to)
-    if not _is_name(name):
-        return Stuck(f"“{goal.name}” cannot be the name of a file or folder.")
     if (stuck := (yield from _select(now, name, where))) is not None:
         return stuck
     verb = "copy" if goal.copy else "move"
@@ -127,18 +129,15 @@ def transfer(now: Now, goal: Transfer) -> Pursuit:
     acted = yield press(f"Put it into “{goal.to}”.", "ctrl+v", main=True)
 
     def there() -> Done | None:
-        for change in fresh(now, acted):
-            moved = (change.after or "").startswith("moved to ") and not goal.copy
-            path = (change.after or "").removeprefix("moved to ") if moved else change.what
-            is_new = moved or (change.before is None and change.after is not None)
-            inside = last_name(path.rpartition("/")[0])
-            if is_new and last_name(path) == name and (folder == "~" or inside in now.names.of(folder)):
+        for change, path in _arrived(now, acted, name):
+            if (path == change.what or not goal.copy) and (
+                folder == "~" or last_name(path.rpartition("/")[0]) in now.names.of(folder)
+            ):
                 return Done(f"“{name}” is in “{goal.to}”: {change}")
         return None
 
-    done = yield from until(there, f"“{name}” is not to be seen there yet: wait.", _MOST_WAITS, _SECONDS)
-    said = _said(now.scene, name)
-    return done or (yield from leave(now, f"I could not {verb} “{name}” to “{goal.to}”.{said}", there))
+    why = lambda: f"I could not {verb} “{name}” to “{goal.to}”.{_said(now.scene, name)}"  # noqa: E731
+    return (yield from shown_or_left(now, there, f"“{name}”", why))
 
 
 def _split(name: str, where: str) -> tuple[str, str]:
@@ -189,22 +188,22 @@ def _to_folder(now: Now, where: str, *, anywhere: bool) -> Steps[Stuck | None]:
 
 def _select(now: Now, name: str, where: str) -> Steps[Stuck | None]:
     """Select something by its name, and nothing else."""
+    if not _is_name(name):
+        return Stuck(f"“{name}” cannot be the name of a file or folder.")
     stuck = (yield from _to_folder(now, where, anywhere=False)) if where else (yield from _to_holder(now, name))
     if stuck is not None:
         return stuck
     pattern = _pattern(name)
     yield press("Select by name.", "ctrl+s")
-    words = "The field for a pattern is not to be seen yet: wait."
-    if (yield from until(lambda: focused_entry(now), words, _MOST_WAITS, _SECONDS)) is None:
-        yield from leave(now, "")
-        return Stuck(f"I could not select “{name}”.")
-    yield type_in(f"Select “{name}”.", pattern)
-    if not (yield from field_held(now, pattern, "The pattern")):
+    held = False
+    if (yield from seen(lambda: focused_entry(now), "The field for a pattern")) is not None:
+        yield type_in(f"Select “{name}”.", pattern)
+        held = yield from field_held(now, pattern, "The pattern")
+    if not held:
         yield from leave(now, "")
         return Stuck(f"I could not select “{name}”.")
     yield press("Select it.", "enter")
-    words = f"“{name}” is not to be seen yet: wait."
-    if (yield from until(lambda: _is_selected(now, name), words, _MOST_WAITS, _SECONDS)):
+    if (yield from seen(lambda: _is_selected(now, name), f"“{name}”")):
         return None
     return Stuck(f"I could not select “{name}” alone in “{_front_title(now)}”: is it there?")
 
@@ -264,31 +263,36 @@ def _new_folders(now: Now, asked: Move) -> list[str]:
     return [last_name(change.what) for change in fresh(now, asked) if change.before is None and change.after]
 
 
-def _came(now: Now, name: str, enters: list[Move], asked: Move | None, failed: str) -> Pursuit:
-    """Check whether a file or folder of that name appeared; `asked` is the step that requested a new folder."""
+def _arrived(now: Now, since: Move, name: str) -> Iterator[tuple[Change, str]]:
+    """Yield the changes that made or moved a file or folder of that name since a step, with its path."""
+    for change in fresh(now, since):
+        after = change.after or ""
+        path = after.removeprefix("moved to ") if after.startswith("moved to ") else change.what
+        if last_name(path) == name and (path != change.what or (change.before is None and change.after is not None)):
+            yield change, path
+
+
+def _called(now: Now, name: str, words: str, failed: str, asked: Move | None = None) -> Pursuit:
+    """Press enter, and check whether a file or folder of that name appeared.
+
+    `asked` is the step that requested a new folder.
+    """
+    entered = yield press(words, "enter", main=True)
 
     def came() -> Done | None:
-        for change in fresh(now, enters[-1]):
-            new = change.before is None and change.after is not None and last_name(change.what) == name
-            moved = (change.after or "").startswith("moved to ") and last_name(change.after or "") == name
-            if new or moved:
-                return Done(f"“{name}” is there: {change}")
-        return None
+        return next((Done(f"“{name}” is there: {change}") for change, _ in _arrived(now, entered, name)), None)
 
-    waits = 0
-    while (done := came()) is None:
+    for enters in range(1, _MOST_ENTERS + 1):
+        more = 1 if asked and enters < _MOST_ENTERS else _MOST_WAITS - 1
+        done: object = (yield from seen(came, f"“{name}”", 1)) or (
+            yield from seen(lambda: came() or _said(now.scene, name), f"“{name}”", more)
+        )
         field = focused_entry(now)
-        if asked and waits == _LATE and field and field.value == name and len(enters) < _MOST_ENTERS:
-            words = "The name still stands there, which was looked at late: once more."
-            enters.append((yield press(words, "enter", main=True)))
-            waits = 0
-            continue
-        if waits == _MOST_WAITS or (waits and _said(now.scene, name)):
+        if done or not asked or field is None or field.value != name or enters == _MOST_ENTERS:
             break
-        waits += 1
-        yield wait(f"“{name}” is not to be seen yet: wait.", _SECONDS)
-    if done is not None:
-        return done
+        entered = yield press("The name still stands there, which was looked at late: once more.", "enter", main=True)
+    if (verdict := came()) is not None:
+        return verdict
     said = _said(now.scene, name)
     others = _new_folders(now, asked) if asked is not None else []
     instead = "".join(f" “{other}” came instead, and is still there." for other in others if other != name)

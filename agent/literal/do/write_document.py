@@ -2,7 +2,7 @@
 
 import re
 
-from agent.literal.do.dialogs import field_held, focused_entry, fresh, leave, replace_name
+from agent.literal.do.dialogs import field_held, focused_entry, fresh, leave, replace_name, seen, shown_or_left
 from agent.literal.do.files import last_name
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, type_in, until, wait
 from agent.literal.goals import ReplaceText, SaveAs, WriteFile
@@ -13,7 +13,6 @@ _EDITORS = re.compile(
     r"mousepad|text-?editor|gedit|pluma|xed|kwrite|kate|leafpad|l3afpad|featherpad|notepad", re.IGNORECASE
 )
 _PAGES = frozenset({"text", "document text", "paragraph", "terminal"})
-_MOST_WAITS, _SECONDS = 3, 0.7
 #: Most characters of a text to change: the tree tells the first thousand.
 _MOST_REPLACED = 900
 
@@ -23,8 +22,7 @@ def write_file(now: Now, goal: WriteFile) -> Pursuit:
     if (stuck := (yield from _to_empty_page(now, goal.editor or "text editor"))) is not None:
         return stuck
     yield type_in(f"Write the text ({len(goal.text)} characters).", goal.text)
-    words = "The text is not to be seen yet: wait."
-    if not (yield from until(lambda: _has_text(_page(now), goal.text), words, _MOST_WAITS, _SECONDS)):
+    if not (yield from seen(lambda: _has_text(_page(now), goal.text), "The text")):
         return Stuck("I typed the text, but the editor does not tell that it took it.")
     if not goal.save_as:
         return Done(f"the text holds “{' '.join(goal.text.split())[:60]}”")
@@ -41,13 +39,11 @@ def save_as(now: Now, goal: SaveAs) -> Pursuit:
         yield press(f"Save “{front.title}” under a name.", "ctrl+shift+s")
         return (yield from _save(now, goal.name, None))
     acted = yield press(f"Save “{front.title}”.", "ctrl+s", main=True)
-    for left in range(_MOST_WAITS, -1, -1):
-        if changes := fresh(now, acted):
-            return Done(f"it is saved: {changes[0]}")
-        if focused_entry(now) is not None:
-            return (yield from leave(now, "It has no name yet: say under which name to save it."))
-        if left:
-            yield wait("The saved file is not to be seen yet: wait.", _SECONDS)
+    yield from seen(lambda: fresh(now, acted) or focused_entry(now), "The saved file")
+    if changes := fresh(now, acted):
+        return Done(f"it is saved: {changes[0]}")
+    if focused_entry(now) is not None:
+        return (yield from leave(now, "It has no name yet: say under which name to save it."))
     return Done("I pressed the keys that save, and no file changed", verified=False)
 
 
@@ -67,46 +63,37 @@ def replace_text(now: Now, goal: ReplaceText) -> Pursuit:
     yield now.click("Give the text the focus.", page, main=False)
     yield press("Select all of it.", "ctrl+a")
     yield type_in(f"Write it with “{goal.new}” for “{goal.old}”, {count} times.", new, main=True)
-    words = "The text is not to be seen yet: wait."
-    if (yield from until(lambda: _has_text(_page(now), new), words, _MOST_WAITS, _SECONDS)):
+    if (yield from seen(lambda: _has_text(_page(now), new), "The text")):
         return Done(f"the text holds “{' '.join(new.split())[:60]}”")
     return Stuck("I typed the new text, but the editor does not tell that it took it.")
 
 
 def _to_empty_page(now: Now, editor: str) -> Steps[Stuck | None]:
     """Bring an empty page of an editor to the front."""
-    taken = False
     if _page(now) is None and not _editor_is_in_front(now):
         opened = yield Step(f"Open the {editor}.", {"action": "open", "text": editor})
         if opened.failure is not None:
             return Stuck(f"I could not open “{editor}”: {opened.failure}.")
-        for waits in range(_MOST_WAITS + 1):
-            if _page(now) is not None or (waits and _editor_is_in_front(now)):
-                break
-            if waits == _MOST_WAITS:
-                return Stuck(f"I see no page to write on in “{editor}”.")
+        if _page(now) is None:
             yield wait("A page to write on is not to be seen yet: wait.", 1)
-    if (page := _page(now)) is None:  # KWrite starts with a welcome page
-        yield press("There is no page yet: take a new one.", "ctrl+n")
-        taken = True
-    elif (page.value or "").strip():
-        yield press("Something is written there already: take a new page.", "ctrl+n")
-        taken = True
+        words = "A page to write on is not to be seen yet: wait."
+        if not (yield from until(lambda: _page(now) is not None or _editor_is_in_front(now), words, 2)):
+            return Stuck(f"I see no page to write on in “{editor}”.")
 
     def empty_page() -> bool:
         page = _page(now)
         return page is not None and not (page.value or "").strip()
 
-    words = "An empty page is not to be seen yet: wait."
-    if taken and not (yield from until(empty_page, words, _MOST_WAITS, _SECONDS)):
-        return Stuck("I found no empty page to write on.")
+    if not empty_page():  # KWrite starts with a welcome page
+        yield press("There is no empty page: take a new one.", "ctrl+n")
+        if not (yield from seen(empty_page, "An empty page")):
+            return Stuck("I found no empty page to write on.")
     return None
 
 
 def _save(now: Now, name: str, text: str | None) -> Pursuit:
     """Name the file in the save dialog, and check that it appears."""
-    words = "The field for the name is not to be seen yet: wait."
-    if (yield from until(lambda: focused_entry(now), words, _MOST_WAITS, _SECONDS)) is None:
+    if (yield from seen(lambda: focused_entry(now), "The field for the name")) is None:
         return (yield from leave(now, "I found no field for the name of the file."))
     name = yield from replace_name(f"Name it “{name}”.", name)
     if not (yield from field_held(now, name, "The name")):
@@ -119,8 +106,7 @@ def _save(now: Now, name: str, text: str | None) -> Pursuit:
                 return _of_size(str(change), change.after, text)
         return None
 
-    verdict = yield from until(saved, f"The file “{name}” is not to be seen yet: wait.", _MOST_WAITS, _SECONDS)
-    return verdict or (yield from leave(now, _why_not(now, name, acted), saved))
+    return (yield from shown_or_left(now, saved, f"The file “{name}”", lambda: _why_not(now, name, acted)))
 
 
 def _of_size(words: str, after: str, text: str | None) -> Verdict:
