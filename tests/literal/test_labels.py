@@ -17,12 +17,12 @@ def test_columns_are_separate_labels():
     assert [label.text for label in labels] == ["File", "Edit", "View"]
 
 
-def test_captions_over_two_lines_are_one_label_and_their_lines_parts_of_it():
+def test_captions_over_two_lines_are_one_label_beside_their_lines():
     labels = labels_of(words(("Mouse", 10, 10), ("and", 55, 10), ("Touchpad", 10, 26)))
-    assert [(label.text, label.part) for label in labels] == [
-        ("Mouse and", True),
-        ("Touchpad", True),
-        ("Mouse and Touchpad", False),
+    assert [label.text for label in labels] == [
+        "Mouse and",
+        "Touchpad",
+        "Mouse and Touchpad",
     ]
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from agent.literal.do.known_places import known_place, shows
 from agent.literal.do.looking import look
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, wait
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, until, wait
 from agent.literal.do.proof import is_about, is_called, is_negative
 from agent.literal.find.effects import is_on, is_tick, state_of
 from agent.literal.find.finder import PART, WHOLE, fit_of
@@ -154,8 +154,9 @@ class _Toggling:
     def _by_setting(self, item: Element) -> Pursuit:
         """Click an item whose state only a setting reports. Click again if it was in the wanted state before."""
         now, words = self._now, self._words
+        no_setting = "No setting tells yet how it stands: wait."
         first = yield now.click(f"Click {words}.", item)
-        became = yield from self._wait_for_setting(first)
+        became = yield from until(lambda: self._became(first), no_setting, _MOST_WAITS)
         if became is None:
             return Done(f"I clicked {words}, and nothing tells how it stands", verified=False)
         if became[0] is self._goal.on:
@@ -166,23 +167,15 @@ class _Toggling:
         if again is None:
             return Stuck(f"{words} stands the other way now, and its menu does not open again.")
         yield now.click("It stood so before: click it again.", again)
-        for left in range(_MOST_WAITS, -1, -1):
+
+        def back() -> Done | None:
             became = self._became(first)
             if became is None:
                 return Done(f"{words} was so already, and is so again")
-            if became[0] is self._goal.on:
-                return Done(became[1])
-            if left:
-                yield wait("No setting tells yet how it stands: wait.")
-        return Done(f"I clicked {words}, and nothing tells how it stands", verified=False)
+            return Done(became[1]) if became[0] is self._goal.on else None
 
-    def _wait_for_setting(self, move: Move) -> Steps[tuple[bool, str] | None]:
-        for left in range(_MOST_WAITS, -1, -1):
-            if (became := self._became(move)) is not None:
-                return became
-            if left:
-                yield wait("No setting tells yet how it stands: wait.")
-        return None
+        done = yield from until(back, no_setting, _MOST_WAITS)
+        return done or Done(f"I clicked {words}, and nothing tells how it stands", verified=False)
 
     def _became(self, move: Move) -> tuple[bool, str] | None:
         """Return the value of the boolean setting for the target that changed since a move, and the change in words."""
@@ -214,26 +207,27 @@ class _Toggling:
         if is_on(element):
             return Done(f"{self._words} is so already: {state_of(element)}")
         attempt = yield now.click(f"{self._words} is “{element.name}” here: click it.", element)
-        clicks = 1
-        while True:
-            for left in range(_MOST_WAITS, -1, -1):
-                told = self._setting_tells(attempt, on=self._goal.on)
-                if told is not None and told[0]:
-                    return Done(told[1])
-                choice = self._choice()
-                if choice is not None and is_on(choice):
-                    return Done(self._with_settings(attempt, choice))
-                if left:
-                    yield wait(f"{self._words} shows no effect yet: wait and look again.")
-            step = None
-            if clicks == 1 and choice is not None:
-                clicks = 2
-                step = self._picture_above(choice)
-                if step is None and choice.role not in TEXTS and not now.clicked(attempt, choice.box):
-                    step = now.click("What was clicked was its text alone: click the control.", choice)
-            if step is None:
-                return Stuck(f"I clicked what stands for {self._words}, but nothing tells that it took effect.")
-            attempt = yield step
+        not_yet = f"{self._words} shows no effect yet: wait and look again."
+        if done := (yield from until(lambda: self._chosen_since(attempt), not_yet, _MOST_WAITS)):
+            return done
+        step = None
+        if (choice := self._choice()) is not None:
+            step = self._picture_above(choice)
+            if step is None and choice.role not in TEXTS and not now.clicked(attempt, choice.box):
+                step = now.click("What was clicked was its text alone: click the control.", choice)
+        if step is not None:
+            again = yield step
+            if done := (yield from until(lambda: self._chosen_since(again), not_yet, _MOST_WAITS)):
+                return done
+        return Stuck(f"I clicked what stands for {self._words}, but nothing tells that it took effect.")
+
+    def _chosen_since(self, attempt: Move) -> Done | None:
+        """Return the evidence that the choice is in force: its setting, or its own state."""
+        told = self._setting_tells(attempt, on=self._goal.on)
+        if told is not None and told[0]:
+            return Done(told[1])
+        choice = self._choice()
+        return Done(self._with_settings(attempt, choice)) if choice is not None and is_on(choice) else None
 
     def _picture_above(self, element: Element) -> Step | None:
         """Return a click on the picture above a choice's text, if a busy program reports only the text."""

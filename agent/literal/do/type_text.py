@@ -3,7 +3,6 @@
 import re
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise
 
 from agent.literal.do.known_places import known_place
 from agent.literal.do.looking import look
@@ -11,14 +10,13 @@ from agent.literal.do.now import Done, Move, Now, Pursuit, Steps, Stuck, Verdict
 from agent.literal.do.proof import vanished
 from agent.literal.do.sums import NUMBER, is_number, shown_texts
 from agent.literal.do.toggling import targets_of
-from agent.literal.find.effects import effects
 from agent.literal.find.finder import WHOLE
 from agent.literal.find.scene import FIELDS, TEXTS, Scene
 from agent.literal.goals import Target, Type
 from agent.literal.language.wording import describe_target
 from agent.screen.outline import Element
 
-#: Longest text that is pressed key by key if pasting had no effect.
+#: Longest text that is pressed key by key.
 _MOST_KEYS = 24
 _TAKES_TEXT = FIELDS | {"spin button", "combo box", "document web", "autocomplete"}
 _SEARCH = ("search", "find", "filter", "suchen", "suche")
@@ -28,7 +26,7 @@ _KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
 
 
 def type_text(now: Now, goal: Type) -> Pursuit:
-    """Type a text, key by key if pasting has no effect, and read it back."""
+    """Type a text, key by key where there is only a display, and read it back."""
     if goal.into is not None:
         into, place = goal.into, known_place(now, goal.into)
         targets = targets_of(into, place)
@@ -57,7 +55,9 @@ def type_text(now: Now, goal: Type) -> Pursuit:
         return Done(words) if words else None
 
     verdict = yield from until(went_in, "The text is not to be seen yet: wait.", 1, 0.5)
-    return verdict or (yield from _by_keys(now, goal, first))
+    if verdict is None and ((pasted := now.effects_of(first)).altered or pasted.changes):
+        return Done(pasted.words)  # the text was accepted and transformed
+    return verdict or Stuck("I typed the text, but nothing that I can see took it.")
 
 
 def _fits_keys(text: str) -> bool:
@@ -208,28 +208,3 @@ def _describe(element: Element) -> str:
     """Describe a field."""
     name = element.label or (element.name if element.role not in TEXTS else "")
     return f"the {element.role or 'text'}{f' “{name[:40]}”' if name else ''}"
-
-
-def _by_keys(now: Now, goal: Type, first: Move) -> Pursuit:
-    """Press the text's keys, for windows that ignore pasted text (games)."""
-    pasted = now.effects_of(first)
-    if pasted.altered or pasted.changes:
-        return Done(pasted.words)  # the text was accepted and transformed
-    if not _fits_keys(goal.text):
-        return Stuck("I typed the text, but nothing that I can see took it.")
-    pressed: list[Move] = []
-    for char in goal.text:
-        key = _KEY_NAMES.get(char, char)
-        pressed.append((yield press(f"Pasted text had no effect: press the key {key}.", key)))
-        if gone := vanished(now, first):
-            return Stuck(f"{gone[:1].upper()}{gone[1:]} while I typed.")
-
-    def taken() -> Done | None:
-        """Look for the effect of any key, the last first: a display may end as it began."""
-        each = [effects(one.scene, then.scene, one.changes, then.changes) for one, then in pairwise(pressed)]
-        told = [one for one in (now.effects_of(pressed[-1]), *reversed(each)) if one.altered or one.changes]
-        altered = told[0] if told else now.effects_of(first)
-        return Done(altered.words) if altered.altered or altered.changes or altered.came else None
-
-    done = yield from until(taken, "The keys show no effect yet: wait.", 1, 0.5)
-    return done or Stuck("I typed the text and pressed its keys, but nothing that I can see took it.")

@@ -108,9 +108,9 @@ def without_courtesy(text: str) -> str:
         shorter = after.sub("", bare).strip(" ,;.!?")
         if match := gerund.match(shorter):
             shorter = f"{_infinitive(match['verb'])}{shorter[match.end() :]}"
-        elif match := before.match(shorter) or _wanted_verb().match(shorter):
+        elif match := before.match(shorter):
             shorter = shorter[match.end() :]
-        if shorter == bare or not shorter or _only_verb().fullmatch(shorter):
+        if shorter == bare or not shorter:
             break
         bare = shorter
     return "" if only.fullmatch(bare) else bare
@@ -158,22 +158,8 @@ def _joints() -> re.Pattern[str]:
 
 
 @cache
-def _only_verb() -> re.Pattern[str]:
-    return re.compile(lexicon.verbs(), re.IGNORECASE)
-
-
-@cache
 def _verb_first() -> re.Pattern[str]:
     return re.compile(rf"{lexicon.verbs()}(?![\w’'-])", re.IGNORECASE)
-
-
-@cache
-def _wanted_verb() -> re.Pattern[str]:
-    """Match "I want" before a verb: "I want open the calculator"."""
-    verbs = (
-        "open|launch|start|close|enable|disable|activate|deactivate|turn|switch|see|show|hide|maximi[sz]e|minimi[sz]e"
-    )
-    return re.compile(rf"(?:i|me) want (?=(?:{verbs}) (?!windows?\b))", re.IGNORECASE)
 
 
 @cache

@@ -8,7 +8,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from agent.screen.ocr import Box, Word, lines_of
 
@@ -20,7 +20,6 @@ class Label:
     text: str
     box: Box
     words: tuple[Word, ...]
-    part: bool = False  # one line of a caption of several lines
 
 
 def plain(text: str) -> str:
@@ -35,9 +34,7 @@ def plain(text: str) -> str:
 def labels_of(words: Iterable[Word]) -> list[Label]:
     """Return the labels that the words form: single lines first, then captions of two lines."""
     lines = [_label(_without_icons(run)) for run in lines_of(word for word in words if _is_text(word))]
-    captions = _captions(lines)
-    parts = {line.box for caption in captions for line in lines if Box.around((line.box, caption.box)) == caption.box}
-    return [replace(line, part=line.box in parts) for line in lines] + captions
+    return [*lines, *_captions(lines)]
 
 
 def _is_text(word: Word) -> bool:

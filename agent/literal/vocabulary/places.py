@@ -55,7 +55,6 @@ class Place:
     choices: tuple[str, ...]  # for a control that is no switch: patterns of the choice, best first ("*-dark")
     above: int  # least pixels from a choice's picture down to its text; 0 if the text can be clicked
     unset: float  # the number that is in force where nothing is set, though the control shows less; 0 for none
-    keys: str  # a key combination that does the same; "" for none
     settings: tuple[Setting, ...]  # any of them proves the change
 
 
@@ -190,6 +189,5 @@ def _place(thing: str, page: Mapping[str, Any], entry: Mapping[str, Any], *, on:
         choices=tuple(entry.get("on" if on else "off", ())),
         above=entry.get("above", 0),
         unset=entry.get("unset", 0),
-        keys=entry.get("keys", ""),
         settings=tuple(settings),
     )
