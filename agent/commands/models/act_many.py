@@ -1,17 +1,16 @@
 """`mai-agent act` about many pictures in one process: importing and opening costs more than asking."""
 
 import asyncio
-import json
 import sys
 import threading
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agent.api.decision import Asker, Seen, decision_json, decision_lines, read_image
+from agent.commands.models.request_lines import read_line
 from agent.families.base import Decision, ParseFailure
-from agent.families.shared.lenient_json import clean
 from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.printing import put, put_json
 
@@ -81,21 +80,15 @@ async def of_lines() -> AsyncIterator[Job]:
 
 def _job(line: bytes) -> Job:
     """Return the request of a line. `trouble` is what is wrong with the line, "" if nothing is."""
-    identifier: Any = None
-    try:
-        request = json.loads(line)
-        if not isinstance(request, dict):
-            raise TypeError("a line must be an object")
-        json.dumps(clean(request.get("id")), allow_nan=False)  # it must be possible to write it back
-        identifier = request.get("id")
-        image, instruction, grounding = request["image"], request["instruction"], request.get("grounding", False)
-        if not (isinstance(image, str) and isinstance(instruction, str) and isinstance(grounding, bool)):
-            raise TypeError('"image" and "instruction" must be strings, and "grounding" true or false')
-    except KeyError as error:
-        return Job(id=identifier, trouble=f"{error} is missing")
-    except (ValueError, TypeError, RecursionError) as error:
-        return Job(id=identifier, trouble=str(error))
-    return Job(image, instruction, grounding, identifier)
+    identifier, job, trouble = read_line(line, _asked)
+    return Job(id=identifier, trouble=trouble) if job is None else replace(job, id=identifier)
+
+
+def _asked(request: Mapping[str, Any]) -> Job:
+    image, instruction, grounding = request["image"], request["instruction"], request.get("grounding", False)
+    if not (isinstance(image, str) and isinstance(instruction, str) and isinstance(grounding, bool)):
+        raise TypeError('"image" and "instruction" must be strings, and "grounding" true or false')
+    return Job(image, instruction, grounding)
 
 
 async def answer_all(asker: Asker, jobs: AsyncIterator[Job], at_once: int, *, as_json: bool) -> ExitStatus:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agent.commands.models.request_lines import read_line
 from agent.core.actions import map_points
 from agent.core.actions import to_json as action_json
 from agent.core.geometry import Region, Size, Viewport
@@ -49,28 +50,26 @@ def parse_main(argv: Sequence[str]) -> int:
 
 def parse_line(line: bytes, family: Family, *, grounding: bool) -> dict[str, Any]:
     """The output object of one input line; a line that is no request gives an error of kind "bad_request"."""
-    identifier: Any = None
-    try:
-        request = json.loads(line)
-        if not isinstance(request, dict):
-            raise TypeError("a line must be an object")
-        json.dumps(clean(request.get("id")), allow_nan=False)  # it must be possible to write it back
-        identifier = request.get("id")
-        text = request["text"]
-        if not isinstance(text, str):
-            raise TypeError('"text" must be a string')
-        answer = Answer(text, str(request.get("reasoning") or ""), _tool_calls(request.get("tool_calls") or []))
-        screen = Size(_side(request["width"]), _side(request["height"]))
-        outline = _outline(request.get("elements"), screen)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        message = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
-        return {"id": identifier, "ok": False, "error": {"kind": "bad_request", "message": message}}
+    identifier, read, trouble = read_line(line, _answered_line)
+    if read is None:
+        return {"id": identifier, "ok": False, "error": {"kind": "bad_request", "message": trouble}}
+    answer, screen, outline = read
     sent = (_sent(family, screen),)
     result = family.parse_grounding(answer, sent) if grounding else family.parse_seen(answer, sent, outline)
     if isinstance(result, ParseFailure):
         return {"id": identifier, "ok": False, "error": {"kind": result.kind, "message": result.message}}
     actions = [map_points(action, Viewport.of_image(screen).to_desktop) for action in result.actions]
     return {"id": identifier, "ok": True, "thought": result.thought, "actions": [*map(action_json, actions)]}
+
+
+def _answered_line(request: Mapping[str, Any]) -> tuple[Answer, Size, Outline | None]:
+    """The answer of a line, its screen and the elements on it. Raises TypeError, KeyError, ValueError."""
+    text = request["text"]
+    if not isinstance(text, str):
+        raise TypeError('"text" must be a string')
+    answer = Answer(text, str(request.get("reasoning") or ""), _tool_calls(request.get("tool_calls") or []))
+    screen = Size(_side(request["width"]), _side(request["height"]))
+    return answer, screen, _outline(request.get("elements"), screen)
 
 
 def _outline(told: Any, screen: Size) -> Outline | None:
