@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from stubs.endpoint import act
 from stubs.http_stub import HttpStub
+from stubs.lair import Lair
 
 from agent.desktop.x11.windows import X11Windows
-from tests.e2e.test_risky_deeds import Lair
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(180)]
 

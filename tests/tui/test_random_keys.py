@@ -10,38 +10,9 @@ from agent.conductor import QuestionOver, RunClosed
 from agent.tui.screens.run import RunScreen
 
 _KEYS = (
-    "enter",
-    "enter",
-    "enter",
-    "escape",
-    "escape",
-    "space",
-    "tab",
-    "tab",
-    "up",
-    "down",
-    "y",
-    "y",
-    "a",
-    "n",
-    "i",
-    "e",
-    "x",
-    "s",
-    "t",
-    "u",
-    "v",
-    "z",
-    "j",
-    "k",
-    "q",
-    "f2",
-    "backspace",
-    "home",
-    "end",
-    "pagedown",
-    "o",
-)
+    "enter", "enter", "enter", "escape", "escape", "space", "tab", "tab", "up", "down", "y", "y", "a", "n", "i", "e",
+    "x", "s", "t", "u", "v", "z", "j", "k", "q", "f2", "backspace", "home", "end", "pagedown", "o",
+)  # fmt: skip
 #: Half of the keys are of those that would do something.
 _STARTING, _ANSWERING = ("enter", "enter", "tab", "up", "escape", "backspace"), ("y", "y", "a", "s", "space", "escape")
 _KEYS_EACH = 70
