@@ -6,7 +6,6 @@ The expectations are spelled out here by a small restatement of that client's ru
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,46 +89,10 @@ def test_any_history_is_sent_as_the_published_client_sends_it(steps: list[dict[s
 CLICK = {"thought": "I click.", "action": {"action": "click", "coordinate": [63, 500]}}
 
 
-@pytest.mark.parametrize("images", [1, 2, 3, 4])
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 5])
-def test_the_window_holds_the_last_images_and_all_answers(count: int, images: int) -> None:
-    messages = request([CLICK] * count, images)
-    assert sum(message == PICTURE for message in messages) == min(images, count + 1)
-    assert sum(message["role"] == "assistant" for message in messages) == count
-    assert messages[-1] == PICTURE
-    hidden = max(0, count - (images - 1))
-    assert [message["role"] for message in messages[2 : 2 + hidden]] == ["assistant"] * hidden
-    assert [message["role"] for message in messages[2 + hidden :]] == ["user", "assistant"] * (count - hidden) + [
-        "user"
-    ]
-
-
 def test_without_a_number_the_window_is_that_of_the_published_client() -> None:
     data = {"instruction": "x", "steps": [CLICK] * 5}
     messages = FAMILY.request(read_request(data, FAMILY, {"style": "reference"})).messages
     assert sum(not isinstance(part, TextPart) for message in messages for part in message.parts) == 3
-
-
-def test_the_order_around_replies_is_the_published_one() -> None:
-    ask = {"thought": "Which?", "action": {"action": "ask_user", "text": "Which?"}, "user_reply": "The first."}
-    tool = {"thought": "Look.", "action": {"q": "路"}, "tool_result": '{"found": 2}'}
-    assert request([ask, tool], images=2)[1:] == [
-        text("user", "Open the settings"),
-        text(
-            "assistant",
-            "<thinking>\nWhich?\n</thinking>\n<tool_call>\n"
-            '{"name":"mobile_use","arguments":{"action":"ask_user","text":"Which?"}}\n</tool_call>',
-        ),
-        text("user", "The first."),
-        PICTURE,
-        text(
-            "assistant",
-            "<thinking>\nLook.\n</thinking>\n<tool_call>\n"
-            '{"name":"mobile_use","arguments":{"q":"\\u8def"}}\n</tool_call>',
-        ),
-        text("user", '{"found": 2}'),
-        PICTURE,
-    ]
 
 
 def test_a_click_comes_back_cut_to_whole_numbers_as_published() -> None:
@@ -142,12 +105,6 @@ def test_a_click_comes_back_cut_to_whole_numbers_as_published() -> None:
 def replay_of(arguments: dict[str, Any], key: str = "coordinate") -> Any:
     body = request([{"thought": "", "action": arguments}])[3]["content"][0]["text"]
     return json.loads(body.split("<tool_call>\n")[1].split("\n</tool_call>")[0])["arguments"][key]
-
-
-def test_the_ends_of_a_drag_stay_fractions_as_published() -> None:
-    drag = {"action": "drag", "start_coordinate": [0, 999], "end_coordinate": [100, 500]}
-    assert replay_of(drag, "start_coordinate") == [0.0, 1.0]
-    assert replay_of(drag, "end_coordinate") == [100 / 999, 500 / 999]
 
 
 def test_a_tool_call_comes_back_under_the_name_of_the_phone_as_published() -> None:

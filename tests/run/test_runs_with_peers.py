@@ -32,7 +32,7 @@ from stubs.peers import (
 from agent.core.actions import Click, PressKeys, TypeText, VisitPage
 from agent.core.geometry import DesktopPoint
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.events.run_events import ApprovalAsked, Decided, Event, Warned
+from agent.events.run_events import ApprovalAsked, Decided, Event
 from agent.families.registry import get_family
 from agent.model.clients import client_of
 from agent.model.endpoint import Endpoint, EngineChoice
@@ -156,32 +156,6 @@ async def test_a_service_that_declines_ends_the_run_as_given_up(peer: str, behav
     assert finish(events).outcome == "gave_up"
     assert finish(events).message == "I cannot help with that."
     assert finish(events).status is ExitStatus.NOT_DONE
-
-
-@pytest.mark.parametrize("peer", PEERS)
-async def test_an_overloaded_service_and_a_broken_stream_cost_a_warning_each(peer: str) -> None:
-    begun = {
-        "openai": openai_events(message("Half"))[:3],
-        "anthropic": anthropic_events({"type": "text", "text": "Half"})[:4],
-        "gemini": gemini_events({"text": "Half"})[:1],
-    }[peer]
-    script = [refuse(529, "Overloaded", "overloaded_error"), clicks(peer, 1, 50, 50), stream(*begun, end=False),
-              says(peer, "Done.")]  # fmt: skip
-    with FakePeer(peer, script) as fake:
-        events, desk = await run(fake)
-    assert finish(events).outcome == "done"
-    assert len(desk.hand.done) == 1
-    assert len([one for one in every(events, Warned) if "Trying again" in one.message]) == 2
-
-
-@pytest.mark.parametrize("peer", PEERS)
-async def test_a_service_that_stays_away_ends_the_run_with_its_words(peer: str) -> None:
-    busy = refuse(429, "You are over your limit", "rate_limit_error")
-    with FakePeer(peer, [busy, busy]) as fake:
-        events, _ = await run(fake)
-    assert finish(events).outcome == "failed"
-    assert finish(events).status is ExitStatus.ENVIRONMENT
-    assert "over your limit" in finish(events).message
 
 
 async def test_an_unusable_call_goes_back_to_the_model() -> None:
