@@ -217,9 +217,7 @@ class RunScreen(AnsweringScreen):
         super().show_status()
         self.show_card()
         stage = self.query_one("#stage", Static)
-        told, hint = self.stage_words(), ""
-        if view.state == "paused":
-            hint = "  (space: go on)"
+        told, hint = self.stage_words(), "  (space: go on)" if view.state == "paused" else ""
         stage.display = bool(told or hint) and not self.asking.display
         stage.update(Content.assemble(told, (hint, "$text-muted")))
         applies = (view.state, self.asking.wanted is None, self.can_undo)
@@ -261,8 +259,7 @@ class RunScreen(AnsweringScreen):
     # Approval
 
     def _asked(self, wanted: ApprovalWanted) -> None:
-        rows = self.view.rows
-        self.history.cursor = len(rows) - 1
+        self.history.cursor = len(self.view.rows) - 1
         self.app.clear_notifications()
         self.ask(wanted)
         self.app.bell()
@@ -389,9 +386,7 @@ class RunScreen(AnsweringScreen):
             return self.view.active
         if action == "undo":
             return self.can_undo
-        if action == "runs":  # a letter of a word must not hide the question
-            return asking is None
-        return True
+        return action != "runs" or asking is None  # a letter of a word must not hide the question
 
 
 def _asks(question: str, width: int) -> str:
