@@ -43,46 +43,16 @@ def _shared(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key not in _NOT_SHARED}
 
 
-#: Allowed keys of each table in a `family.toml`; None for tables with arbitrary keys.
-_KEYS: dict[str, frozenset[str] | None] = {
-    "detect": frozenset({"a_word", "model_types", "names", "processors", "template"}),
-    "grid": frozenset({"grounding", "navigation"}),
-    "history": frozenset({"images", "most", "steps", "words"}),
-    "image": frozenset(
-        {"factor", "format", "linear", "max_pixels", "max_side", "min_pixels", "quality", "token_pixels", "tokens"}
-    ),
-    "sampling": frozenset({"max_tokens", "repetition_penalty", "seed", "temperature", "top_k", "top_p"}),
-    "call": frozenset({"at_pointer", "function", "held_in_text", "several"}),
-    "prompt": frozenset(
-        {"actions", "described", "desktop", "human", "names_elements", "not_here", "notes", "outline", "parameters",
-         "parts", "resolution", "see"}
-    ),
-    "question": frozenset({"absent", "asked_with", "before", "system", "text", "which"}),
-    "scroll": frozenset(
-        {"from_middle", "notches", "pixels_per_notch", "pixels_per_side_notch", "usual_magnitude", "usual_pixels"}
-    ),
-    "localisation": frozenset({"action", "text"}),
-    "ask_user": frozenset({"question"}),
-    "terminate": frozenset({"status"}),
-    "typing": frozenset({"enters", "replaces", "unescapes"}),
-    "wait": frozenset({"seconds"}),
-    **dict.fromkeys(
-        ("arguments", "buttons", "calls", "chords", "names", "native", "newer", "older", "preview", "request", "scores",
-         "system_button", "template")
-    ),
-}  # fmt: skip
-_OWN = frozenset({"api", "fractions", "like", "made_by", "models", "name", "proven_by", "tools"})
-
-
 def _check_keys(path: Path, data: Mapping[str, Any]) -> None:
     """Raise UsageError for an unknown key, which is usually misspelt."""
-    _check(path, data, _OWN | _KEYS.keys())
-    for name, keys in _KEYS.items():
-        if keys is not None and isinstance(table := data.get(name), dict):
-            _check(path, table, keys)
+    keys = load_config("family-keys.toml")
+    _check(path, data, {*keys["top"], *keys["any"], *keys["tables"]})
+    for name, known in keys["tables"].items():
+        if isinstance(table := data.get(name), dict):
+            _check(path, table, known)
 
 
-def _check(path: Path, table: Mapping[str, Any], known: frozenset[str]) -> None:
+def _check(path: Path, table: Mapping[str, Any], known: Iterable[str]) -> None:
     for key in table:
         if key not in known:
             near = get_close_matches(key, sorted(known), 1)

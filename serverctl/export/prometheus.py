@@ -39,46 +39,34 @@ def rules(source: Source) -> list[Any]:
 def _dashboard(source: Source) -> Document:
     """The dashboard of a job that `prometheus.yml` scrapes. Grafana asks for the data source when it imports it."""
     entries: list[Mapping[str, Any]] = load_config("exports/dashboard.toml")["panel"]
-    document = {
-        "uid": source.name[:40],
-        "title": f"vLLM: {source.name}",
-        "description": "\n".join(header(source)),
-        "tags": ["vllm"],
-        "schemaVersion": 39,
-        "version": 1,
-        "editable": True,
-        "refresh": "10s",
-        "time": {"from": "now-1h", "to": "now"},
-        "templating": {
-            "list": [{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus"}]
-        },
-        "panels": [_panel(number, entry, source.name) for number, entry in enumerate(entries)],
-    }
-    return Document("vllm-dashboard.json", json.dumps(document, indent=1) + "\n")
+    (dashboard,) = yaml_template(
+        "dashboard.yml",
+        UID=source.name[:40],
+        NAME=source.name,
+        ABOUT="\n".join(header(source)),
+        PANELS=[_panel(number, entry, source.name) for number, entry in enumerate(entries)],
+    )
+    return Document("vllm-dashboard.json", json.dumps(dashboard, indent=1) + "\n")
 
 
-def _panel(number: int, entry: Mapping[str, Any], job: str) -> dict[str, Any]:
+def _panel(number: int, entry: Mapping[str, Any], job: str) -> Any:
     row, column = divmod(number, _IN_A_ROW)
     lines = [
-        {
-            "refId": chr(ord("A") + place),
-            "datasource": _SOURCE,
-            "expr": line.replace("@JOB@", f'job="{job}"'),
-            "legendFormat": name,
-        }
+        {"refId": chr(ord("A") + place), "datasource": _SOURCE, "expr": line.replace("@JOB@", f'job="{job}"'),
+         "legendFormat": name}
         for place, (name, line) in enumerate(entry["lines"].items())
-    ]
-    return {
-        "id": number + 1,
-        "type": "timeseries",
-        "title": entry["title"],
-        "description": entry["about"],
-        "gridPos": {"x": column * _WIDTH, "y": row * _HEIGHT, "w": _WIDTH, "h": _HEIGHT},
-        "datasource": _SOURCE,
-        "targets": lines,
-        "fieldConfig": {"defaults": {"unit": entry["unit"], "min": 0, **_thresholds(entry)}, "overrides": []},
-        "options": {"legend": {"displayMode": "list", "placement": "bottom", "showLegend": True}},
-    }
+    ]  # fmt: skip
+    (panel,) = yaml_template(
+        "dashboard-panel.yml",
+        NUMBER=number + 1,
+        TITLE=entry["title"],
+        ABOUT=entry["about"],
+        PLACE={"x": column * _WIDTH, "y": row * _HEIGHT, "w": _WIDTH, "h": _HEIGHT},
+        SOURCE=_SOURCE,
+        LINES=lines,
+        DEFAULTS={"unit": entry["unit"], "min": 0, **_thresholds(entry)},
+    )
+    return panel
 
 
 def _thresholds(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Runs a bench: setting after setting, several requests at once, within a time limit, until it is stopped."""
+"""Runs a bench: setting after setting, several requests at once, within a time limit, until it is stopped.
+
+The client is ours, because guidellm 0.8 would install PyTorch with CUDA beside the agent (seen with pip, 2026).
+"""
 
 import asyncio
 import gc
