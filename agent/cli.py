@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 import agent
-from agent.commands import COMMANDS, module_of
+from agent.commands import COMMANDS, MODULES
 from foundation.command_line import meant_by, run_command, say_error
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import put
@@ -27,4 +27,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return say_error("mai-agent", slip)
     name = arguments.pop(0) if first in COMMANDS else "run"
-    return run_command("mai-agent", module_of(name), arguments)
+    return run_command("mai-agent", MODULES[name], arguments)

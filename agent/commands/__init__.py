@@ -30,7 +30,7 @@ COMMANDS = {
 }
 
 #: Where a subcommand is if it is not the `main` of the module with its name.
-ELSEWHERE = {
+_ELSEWHERE = {
     "save": "recipes:save_main",
     "record": "recipes:record_main",
     "do": "recipes:do_main",
@@ -42,7 +42,5 @@ ELSEWHERE = {
     "prompt": "models.exchanges:prompt_main",
 }
 
-
-def module_of(name: str) -> str:
-    """Return where a subcommand is, as `run_command` takes it."""
-    return f"agent.commands.{ELSEWHERE.get(name, name)}"
+#: Where each subcommand is, as `run_command` takes it.
+MODULES = {name: f"agent.commands.{_ELSEWHERE.get(name, name)}" for name in COMMANDS}

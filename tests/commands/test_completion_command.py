@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from commandline import CommandLine
 
-from agent.commands import COMMANDS, module_of
+from agent.commands import COMMANDS, MODULES
 from foundation.command_line import parser_of
 from foundation.shells import SHELLS
 from serverctl.cli import main as server
@@ -62,7 +62,7 @@ def test_every_command_is_in_what_every_shell_and_man_get(mai: CommandLine, what
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_the_parser_of_a_command_is_had_without_running_it(name: str) -> None:
-    assert parser_of(module_of(name)).prog in ("mai-agent", f"mai-agent {name}")
+    assert parser_of(MODULES[name]).prog in ("mai-agent", f"mai-agent {name}")
 
 
 def test_a_shell_that_is_not_known_is_a_usage_error(mai: CommandLine) -> None:

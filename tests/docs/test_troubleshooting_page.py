@@ -65,9 +65,9 @@ def test_the_command_is_taken(line: str) -> None:
     commands = importlib.import_module(f"{room}.commands")
     name = words.pop(0) if words and words[0] in commands.COMMANDS else "run"
     assert name in commands.COMMANDS, f"{program} has no {name}"
-    module, _, function = getattr(commands, "ELSEWHERE", {}).get(name, name).partition(":")
+    module, _, function = commands.MODULES[name].partition(":")
     with pytest.raises(WordsReadError) as ended:
-        getattr(importlib.import_module(f"{room}.commands.{module}"), function or "main")(words)
+        getattr(importlib.import_module(module), function or "main")(words)
     check_values(ended.value.options)
 
 
