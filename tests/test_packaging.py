@@ -73,10 +73,16 @@ def test_help_loads_nothing_heavy_and_touches_no_display():
 
 
 def test_the_locks_name_no_index():
-    for lock in ("requirements.lock", "requirements-dev.lock", "requirements-wayland.lock"):
+    for lock in ("requirements.lock", "requirements-dev.lock", "requirements-wayland.lock", "requirements-ray.lock"):
         text = (ROOT / lock).read_text()
         assert "--hash=sha256:" in text
         assert "://" not in text
+
+
+def test_what_ray_needs_is_locked_as_for_development():
+    alone, all_of_it = ((ROOT / name).read_text() for name in ("requirements-ray.lock", "requirements-dev.lock"))
+    assert "\nray==" in alone
+    assert set(alone.splitlines()) <= set(all_of_it.splitlines())
 
 
 def test_what_wayland_needs_is_locked_in_one_version():

@@ -4,14 +4,19 @@ import argparse
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from agent.commands.arguments import add_options
 from agent.commands.run import read_arguments
-from foundation.command_line import Parser, positive
+from foundation.command_line import Parser, plain_text, positive
 from foundation.errors import ExitStatus, StoppedError
 from foundation.printing import is_terminal
+
+if TYPE_CHECKING:
+    from agent.fleet.fleet import Carry
 
 #: The command line of a run; empty for this program's own.
 PROGRAM: tuple[str, ...] = ()
@@ -40,15 +45,29 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--retries", metavar="N", type=int, choices=range(11), default=1,
                         help="repeat a task so often if the environment failed it (status 3; default: 1)")  # fmt: skip
     parser.add_argument("--again", choices=("failed",), help="repeat the tasks that were not done")
+    parser.add_argument("--ray", metavar="ADDRESS", type=plain_text,
+                        help="run on the Ray cluster with this head node (HOST:PORT)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the events of all runs as JSON, one per line")
     for group in ("policy", "engine", "two models", "sandbox", "limits and history"):
         add_options(parser, group, without=("sandbox", "keep", "approve"))
     return _run(parser.parse_args(argv))
 
 
+def _runner(ray: str | None, out: Path, common: Mapping[str, Any], opened: ExitStack) -> "Carry":
+    """Return what carries out tasks: processes of this machine, or actors on a Ray cluster."""
+    if ray is not None:
+        from agent.fleet.cluster import ClusterRunner
+
+        return opened.enter_context(ClusterRunner(out, common, PROGRAM, ray))
+    from agent.fleet.process import Runner
+
+    runner = Runner(out, common, PROGRAM)
+    runner.end_leftovers()
+    return runner
+
+
 def _run(given: argparse.Namespace) -> int:
     from agent.fleet.fleet import Fleet
-    from agent.fleet.process import Runner
     from agent.fleet.results import Results
     from agent.fleet.tasks import ALLOWED, option_words, read_tasks
     from agent.fleet.views import Events, Lines, Table
@@ -58,9 +77,8 @@ def _run(given: argparse.Namespace) -> int:
     common["max_seconds"] = given.max_seconds or load_settings().get("max_seconds") or 1800.0
     tasks = read_tasks(given.tasks, lambda words: read_arguments([*option_words(common), *words, "--sandbox"]))
     out = given.out or given.tasks.with_name(f"{given.tasks.stem}-fleet")
-    with Results(out) as results:
-        runner = Runner(out, common, PROGRAM)
-        runner.end_leftovers()
+    with Results(out) as results, ExitStack() as opened:
+        runner = _runner(given.ray, out, common, opened)
         waiting = results.still_to_do(tasks, again_failed=given.again == "failed")
         drawn = not given.json and is_terminal("output") and os.environ.get("TERM") != "dumb"
         view = Events() if given.json else Table(len(tasks), len(tasks) - len(waiting)) if drawn else Lines()

@@ -18,7 +18,10 @@ instruction = sys.argv[-1]
 with (runs / "begun").open("a") as begun:
     begun.write(f"{json.dumps([os.getpid(), instruction, sys.argv[1:-2]])}\n")
 print("no event of ours", flush=True)
-tell("RunStarted", bundle=str(runs / instruction.split()[0]))
+bundle = runs / instruction.split()[0]
+(bundle / "screens").mkdir(parents=True, exist_ok=True)
+(bundle / "screens/0001.png").write_bytes(instruction.encode())
+tell("RunStarted", bundle=str(bundle))
 tell("Acted", step=1, detail="clicked", error=None)
 match instruction.split():
     case ["crash", *_]:
@@ -27,6 +30,9 @@ match instruction.split():
     case ["hold", *_]:  # until somebody ends it
         while True:
             time.sleep(60)
+    case [_, "until", gate]:
+        while not Path(gate).exists():
+            time.sleep(0.05)
     case ["stubborn", *_]:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         tell("Acted", step=2, detail="ignores SIGTERM", error=None)

@@ -1,0 +1,158 @@
+"""Tasks on the machines of a Ray cluster: an actor a desktop, which carries the task out as `Runner` does here."""
+
+import asyncio
+import os
+import socket
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from agent.fleet.process import GRACE_S, Runner, Seen
+from agent.fleet.results import Result
+from agent.fleet.tasks import Task
+from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.files import cannot_write
+
+#: What a desktop is placed by. An XFCE desktop with its run took 0.3 to 0.5 GB (docs/fleet.md); the rest is for what
+#: it opens. Bytes.
+_NEEDS = {"num_cpus": 1, "memory": 2**30}
+#: Seconds to reach the head node. Ray itself tries a closed port for minutes.
+_REACH_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of a bundle, on its way from the node."""
+
+    path: str  # in the output folder
+    content: bytes
+
+
+class ClusterRunner:
+    """Carries out tasks on a Ray cluster; a context manager, connected inside.
+
+    Arguments are `Runner`'s, and the HOST:PORT of the cluster's head node. The paths in options are those of the nodes.
+    """
+
+    def __init__(self, folder: Path, common: Mapping[str, Any], program: Sequence[str], address: str) -> None:
+        self._folder = folder
+        self._how = (dict(common), tuple(program))
+        self._address = address
+        self._idle: list[Any] = []  # actors; starting a new one takes seconds
+
+    def __enter__(self) -> Self:
+        """Connect. Raises MaiError."""
+        _check_reachable(self._address)
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        try:
+            import ray
+
+            ray.init(address=self._address, log_to_driver=False, logging_level="ERROR")
+        except ImportError as error:
+            raise EnvironmentLacksError(
+                f"Ray is not installed ({error}).", "Install it on every node: pip install 'mai-agent[ray]'."
+            ) from error
+        except (ConnectionError, RuntimeError, ValueError) as error:  # no cluster, another version, not on a node of it
+            raise EnvironmentLacksError(
+                f"The Ray cluster at {self._address} cannot be joined ({error}).",
+                "Start the fleet on one of its nodes.",
+            ) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        import ray
+
+        ray.shutdown()
+
+    async def __call__(self, task: Task, tries: int, seen: Seen) -> Result:
+        """Carry a task out on a node that has room. The loss of the node is a failure of the environment."""
+        import ray
+
+        began = time.monotonic()
+        desktop = self._idle.pop() if self._idle else ray.remote(_Desktop).options(**_NEEDS).remote(*self._how)
+        told = desktop.carry.remote(task, tries)
+        try:
+            async for reference in told:
+                match await reference:
+                    case _File() as file:
+                        await asyncio.to_thread(self._write, file)
+                    case Result() as result:
+                        self._idle.append(desktop)
+                        return result
+                    case event:
+                        seen(event)
+            why = "it told no end"
+        except ray.exceptions.RayError as error:
+            why = " ".join(str(error).split())
+        except BaseException:
+            await _cancel(told)
+            raise
+        seconds = round(time.monotonic() - began, 2)
+        why = f"The desktop's node or process was lost: {why}"[:300]
+        return Result(
+            task.id, "crashed", int(ExitStatus.ENVIRONMENT), None, 0, seconds, None, "", why, tries, task.digest
+        )
+
+    def _write(self, file: _File) -> None:
+        path = self._folder / file.path
+        try:
+            for folder in (path.parents[1], path.parent):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.write_bytes(file.content)
+        except OSError as error:
+            raise cannot_write(path, error) from error
+
+
+class _Desktop:
+    """An actor: carries out one task after the other, each on a new desktop."""
+
+    def __init__(self, common: Mapping[str, Any], program: Sequence[str]) -> None:
+        self._how = (common, program)
+
+    async def carry(self, task: Task, tries: int) -> AsyncIterator[dict[str, Any] | _File | Result]:
+        """Carry a task out here, and yield the events of its run, the files of its bundle, and its result.
+
+        If cancelled, the run is stopped and its sandbox closed.
+        """
+        with tempfile.TemporaryDirectory(prefix="mai-agent-fleet-") as name:
+            events: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+            run = asyncio.create_task(Runner(Path(name), *self._how)(task, tries, events.put_nowait))
+            run.add_done_callback(lambda _: events.put_nowait(None))
+            try:
+                while (event := await events.get()) is not None:
+                    yield event
+                result = await run
+            finally:
+                run.cancel()
+                await asyncio.gather(run, return_exceptions=True)
+            for path in sorted(Path(name).rglob("*")):
+                if path.is_file():
+                    yield _File(str(path.relative_to(name)), path.read_bytes())
+            yield result
+
+
+async def _cancel(told: Any) -> None:
+    """Cancel the actor's call, and wait until the run is stopped."""
+    import ray
+
+    with suppress(ray.exceptions.RayError, TimeoutError):
+        ray.cancel(told)
+        async with asyncio.timeout(2 * GRACE_S):
+            async for reference in told:
+                await reference
+
+
+def _check_reachable(address: str) -> None:
+    host, colon, port = address.rpartition(":")
+    if not (colon and host and port.isdecimal()) or "/" in host:
+        raise UsageError(f"{address!r} is no address of a Ray cluster.", "Name its head node: --ray HOST:6379.")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _REACH_S).close()
+    except (OSError, OverflowError) as error:
+        raise EnvironmentLacksError(
+            f"Nothing answers at {address} ({error}).", "Start the cluster: ray start --head, and join its nodes."
+        ) from error
