@@ -42,10 +42,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Start an application, open a settings panel, or open a file or folder by its name or path."""
+    """Start an application, open a settings panel, a file or folder by its name or path, or a page by its address."""
 
     name: str
-    kind: Literal["", "application", "file", "folder", "settings"] = ""  # "" if the person gave none
+    kind: Literal["", "application", "file", "folder", "page", "settings"] = ""  # "" if the person gave none
     inside: str = ""  # "open report.txt in the text editor", "open the display settings in X"
     anew: bool = False  # a new window is wanted, where one is open already
 

@@ -1,4 +1,4 @@
-"""Opens a file or folder in the home folder, with the default application or a named one."""
+"""Opens a file or folder in the home folder, with the default application or a named one; and a web page."""
 
 import re
 
@@ -27,6 +27,24 @@ def open_file(now: Now, goal: Open) -> Pursuit:
     if came:
         return Done(f"I opened “{goal.name}”, and {'; '.join(came)}, which does not tell that name", verified=False)
     return Stuck(f"I opened “{goal.name}”, but no window of that name appeared.")
+
+
+def open_page(now: Now, goal: Open) -> Pursuit:
+    """Show a web page in the default browser."""
+    attempt = yield Step(f"Show the page “{goal.name}”.", {"action": "visit", "url": goal.name}, main=True)
+    if attempt.failure is not None:
+        return Stuck(f"I could not show “{goal.name}”: {attempt.failure}.")
+    host = re.sub(r"^(?:https?://)?(?:www\.)?|/.*", "", goal.name)
+    words = f"The browser may need longer for “{goal.name}”: wait."
+    if field := (yield from until(lambda: _field_with(now, host), words, _MOST_WAITS, 1)):
+        return Done(f"the browser shows “{goal.name}”: its field reads “{field}”")
+    return Done(f"I asked the browser for “{goal.name}”, and nothing tells which page it shows", verified=False)
+
+
+def _field_with(now: Now, host: str) -> str:
+    """Return the value of a field in the front window that contains the host; "" if there is none."""
+    values = [one.value or "" for one in now.scene.elements if one.value and now.scene.in_front(one)]
+    return next((value for value in values if host in value and "\n" not in value), "")
 
 
 def open_step(name: str, *, folder: bool = False, application: str = "", main: bool = False) -> Step:

@@ -42,6 +42,8 @@ _PURSUED: dict[type, Callable[[Now, Any], "choosing.OrGoal"]] = {
 def pursue(now: Now, goal: Goal) -> Pursuit:
     """Return the steps for a goal."""
     match goal:
+        case Open(kind="page"):
+            return files.open_page(now, goal)
         case Open(kind="file" | "folder"):
             return files.open_file(now, goal)
         case Open(name, "settings" | "") | Click(Target(name), "left") if dialog := _embedded(now, name):

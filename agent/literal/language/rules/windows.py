@@ -22,6 +22,11 @@ _KINDS: dict[str, Literal["folder", "file", "settings", "application"]] = {
     rf"(?-i:{_APPLICATION}) {_CALLED}(?P<name>.+)|(?P<before>.+) (?:{_APPLICATION})": "application",
 }
 _FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
+#: A web page by its address; a host alone is one where the sentence calls it a page or names the browser.
+_PAGE = re.compile(r"(?:(?:web ?)?(?:site|page|address) )?(?P<address>(?:https?://|www\.)\S+)", re.IGNORECASE)
+_HOST = re.compile(
+    r"(?P<called>(?:web ?)?(?:site|page) )?(?P<address>[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?)", re.IGNORECASE
+)
 #: A file's kind before its name: "the picture sunset.png".
 _KIND_OF_FILE = re.compile(
     r"(?:text |pdf |word |image |music |sound |log )?(?:file|picture|image|photo|photograph|screenshot|drawing|song|"
@@ -91,6 +96,12 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     if part.shown(bare).casefold() in ("it", "this", "that"):
         return Open(read_target(part, bare).name, inside=place)
     shown = part.shown(bare)
+    browsers = lexicon.programs_of_kind("browser")
+    default = place.casefold() and lexicon.programs_of_kind(place.casefold()) == browsers
+    if address := _page(shown, by_browser=default or lexicon.letters_of(place) in browsers):
+        if place and not default:
+            raise FinalRefusalError(f"I show pages in the default browser only: leave out “{place}”.")
+        return Open(address, "page")
     anew = re.match(r"(?:an? |the |me )*(?:new|another|second) ", text, re.IGNORECASE) is not None
     # "open Files" and "open Applications" name a program; "open the files" does not say which files.
     known = shown.casefold() in lexicon.programs()
@@ -108,6 +119,14 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     if part.quotation(bare) is None and _COMMAND.search(shown):
         raise FinalRefusalError(f"I do not run commands (“{shown}”): name an application, a folder or a file.")
     return Open(shown, "file" if _FILE_NAME.fullmatch(shown) else "", place, anew)
+
+
+def _page(shown: str, *, by_browser: bool) -> str:
+    """Return the address of a web page; "" if this is none."""
+    if found := _PAGE.fullmatch(shown):
+        return found["address"]
+    host = _HOST.fullmatch(shown)
+    return host["address"] if host is not None and (host["called"] or by_browser) else ""
 
 
 def _get(part: Part, match: Groups) -> list[Goal] | None:
@@ -148,6 +167,8 @@ def _go_to(part: Part, match: Groups) -> list[Goal]:
     first, *further = _PATH.split(match["what"])
     if further:
         return [*_go_to(part, {"what": first}), *(Click(read_target(part, item)) for item in further)]
+    if _page(re.sub(r"^the | (?:in|with) .+$", "", part.shown(match["what"]), flags=re.IGNORECASE), by_browser=True):
+        return _open(part, {"what": f"page {re.sub('^the (?:web ?)?(?:site|page) ', '', match['what'])}"})
     target = read_target(part, match["what"])
     if target.role in ("page tab", "menu"):
         return [Click(target)]
