@@ -1,11 +1,12 @@
 """A model's folder without its weights: chat template, processor and configuration, as the hub's models have them."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from kinds import Kind
-from vocabulary import SPECIAL, load_tokenizer, make_tokenizer
+from vocabulary import SPECIAL, add_texts, load_tokenizer, make_tokenizer
 
 CHAT_TEMPLATE = """\
 {%- for message in messages %}
@@ -36,10 +37,14 @@ def write_json(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def write_folder(folder: Path, kind: Kind, start: Path | None) -> Any:
-    """Writes everything but the weights; gives the tokenizer, which is that of the model that it starts from."""
+def write_folder(folder: Path, kind: Kind, start: Path | None, more: Sequence[str] = ()) -> Any:
+    """Writes everything but the weights; gives the tokenizer.
+
+    It is that of the model that it starts from, with a token for each text of `more` that has none yet.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = make_tokenizer(kind) if start is None else load_tokenizer(start / "tokenizer.json")
+    add_texts(tokenizer, more)
     tokenizer.save(str(folder / "tokenizer.json"))
     template = CHAT_TEMPLATE.replace("ANCHORS", "".join(kind.anchors))
     (folder / "chat_template.jinja").write_text(template, encoding="utf-8")

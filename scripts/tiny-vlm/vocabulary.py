@@ -54,6 +54,17 @@ def make_tokenizer(kind: Kind) -> Any:
     return tokenizer
 
 
+def add_texts(tokenizer: Any, texts: Sequence[str]) -> None:
+    """Gives each text a token of its own; plain words only where they stand alone."""
+    from tokenizers import AddedToken
+
+    known = tokenizer.get_vocab()
+    new = [text for text in dict.fromkeys(texts) if text not in known]
+    tokenizer.add_tokens(
+        [AddedToken(text, single_word=text.isalpha(), normalized=False, special=False) for text in new]
+    )
+
+
 class Speller:
     """Texts to ids, with what the losses need to know about the vocabulary."""
 
