@@ -18,7 +18,8 @@ from foundation.errors import EnvironmentLacksError, UsageError
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-A_NODE = {"num_cpus": 2, "memory": 2**31, "object_store_memory": 100 * 2**20}
+#: Ray replaces 127.0.0.1 by the machine's own address; any other loopback address stays.
+A_NODE = {"node_ip_address": "127.0.0.2", "num_cpus": 2, "memory": 2**31, "object_store_memory": 100 * 2**20}
 
 
 @pytest.mark.parametrize("address", ["auto", "127.0.0.1", "ray://127.0.0.1:10001", ":1"])
