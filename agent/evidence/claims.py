@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from agent.core.actions import TOUCHING, CallTool, Finish, OpenApp, VisitPage, points_of
@@ -15,6 +16,7 @@ from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint
 from agent.core.roles import role_group
 from agent.events.run_events import Acted, Event, Receipt
+from agent.literal.vocabulary.lexicon import applications, letters_of, programs_of_kind
 from agent.screen.outline import Element, Outline
 from foundation.configs import load_config
 from foundation.foreign_text import harmless
@@ -28,6 +30,8 @@ _SWITCHES = role_group("two states")
 _AMOUNTS = role_group("amounts")
 #: A change as evidence of the built-in engine names it.
 _CHANGE = re.compile(r"(?:setting|file|window|app) .*(?: -> .*|\((?:new|gone)\))$", re.DOTALL)
+#: What stands before the thing in "open up the terminal".
+_OPENED = re.compile(r"^\w+ (?:up )?(?:(?:the|a|an|my|new) )*", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“„«].*?[\"”“»]|(?<!\w)['‘].*?['’](?!\w)")
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])|\d+(?:[.,]\d+)?")
 
@@ -94,6 +98,8 @@ class Claims:
             return Verdict(stand, None, f"this is not as asked: {against[-1]}")
         if self._kind == "open" and not counting and not was_set and (lack := self._not_open(receipt, known)):
             return Verdict(stand, None, lack)
+        if self._kind == "open" and (lack := self._of_another_kind(counting, known)):
+            return Verdict(stand, None, lack)
         if (
             self._needs
             and self._kind != "open"
@@ -118,6 +124,17 @@ class Claims:
         )
         tells = receipt.watched and not receipt.remarks and known and _words(self._instruction)
         return "nothing new is open, and nothing of that name is on the screen" if tells and not seen else ""
+
+    def _of_another_kind(self, opened: Iterable[Change], known: Iterable[Element]) -> str:
+        """Return why what opened is not what the task names by its kind ("the terminal"); "" if that is not known."""
+        kind = _OPENED.sub("", next(iter(_parts(self._instruction)))).casefold()
+        programs, known_ones = programs_of_kind(kind), tuple(set(chain(*map(programs_of_kind, applications()))))
+        new = [change.what for change in opened if change.before is None]
+        if not programs or not self._is_one_part or any(_is_one(one.app, programs) for one in known):
+            return ""
+        if not new or not all(_is_one(one, known_ones) and not _is_one(one, programs) for one in new):
+            return ""
+        return f"what opened is no {kind}: {', '.join(dict.fromkeys(new))}"
 
     @property
     def _is_one_part(self) -> bool:
@@ -154,6 +171,10 @@ class Claims:
         if now.value and before.value != now.value:
             return now.role in _AMOUNTS or (now.role != "password text" and _is_given(now.value, self._instruction))
         return bool((before.states ^ now.states) & _SHOWN) and _meets(self._instruction, [now.name])
+
+
+def _is_one(app: str, programs: tuple[str, ...]) -> bool:
+    return bool(app) and letters_of(app).endswith(programs)
 
 
 def asked(instruction: str) -> tuple[str, Collection[str]]:

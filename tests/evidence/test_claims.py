@@ -209,6 +209,8 @@ def test_an_engine_that_says_nothing_is_judged_by_what_changed() -> None:
 
 
 EDITOR = Change("window", "mousepad", None, "Untitled 1 - Mousepad")
+PANEL = Change("window", "Xfce4-settings-manager", None, "Appearance")
+UNKNOWN = Change("window", "footterm", None, "~")
 NOT_THERE = "open “nothere.txt”: no file of that name"
 
 
@@ -226,6 +228,12 @@ NOT_THERE = "open “nothere.txt”: no file of that name"
         ("open Firefox", None, Receipt(watched=False), "Home", None, ""),
         ("open Firefox", None, Receipt(remarks=("Windows are not known here.",)), "Home", None, ""),
         ("click Open", NOT_THERE, Receipt(), "Home", None, ""),
+        ("open the terminal", None, Receipt((PANEL,)), "Home", None, "what opened is no terminal"),
+        ("please open a terminal", None, Receipt((PANEL,)), "Home", None, "what opened is no terminal"),
+        ("open settings", None, Receipt((PANEL,)), "Home", None, ""),
+        ("open the text editor", None, Receipt((EDITOR,)), "Home", None, ""),
+        ("open the terminal", None, Receipt((UNKNOWN,)), "Home", None, ""),  # may be one that we do not know
+        ("open the terminal and the settings", None, Receipt((PANEL,)), "Home", None, ""),
     ],
 )
 def test_what_could_not_be_opened_is_not_done(
