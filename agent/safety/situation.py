@@ -79,8 +79,6 @@ class Situation:
     focused: Place | None = None  # the window that receives typed text
     under: Place | None = None  # the window under the action's (last) point
     words: str = ""  # the words at the action's target; for keys, at the preceding click's target
-    words_at: DesktopPoint | None = None  # the middle of the words at the (last) point; they may belong to a neighbour
-    described: Element | None = None  # the element of the outline, as the model saw it, that the (last) point lies in
     #: The elements that the action would hit: at both ends for a drag; for typing, the element that receives the text.
     #: Names and words are untrusted: they can make a rule ask, but never prevent it from asking.
     elements: tuple[Element, ...] = ()
@@ -103,6 +101,8 @@ class Situation:
     claimed: frozenset[Fact] = frozenset()
     lost: frozenset[Sense] = frozenset()  # information that was available when the run began
     untold: frozenset[Sense] = frozenset()  # information that this desktop never provides
+    words_at: DesktopPoint | None = None  # the middle of the words at the (last) point; they may belong to a neighbour
+    described: Element | None = None  # the element of the outline, as the model saw it, that the (last) point lies in
 
     @property
     def missing(self) -> frozenset[Sense]:
