@@ -6,6 +6,7 @@ Command lines (help, wrong arguments, JSON), the plans of all cards, every sampl
 every sentence of the bench, and what the policy asks about the bench's actions. Nothing in it depends on the time.
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -31,7 +32,9 @@ WRONG = (
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a folder to be made for the files")
+    folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True)
     for name, lines in (
         ("commands.txt", commands()), ("plans.txt", plans()), ("answers.txt", answers()), ("goals.txt", goals()),
