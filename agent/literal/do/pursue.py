@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from agent.literal import goals
-from agent.literal.do import amounts, choosing, clicking, files, folders, keys, repeating, sums, toggling, windows
+from agent.literal.do import amounts, choosing, clicking, keys, repeating, sums, toggling, windows
 from agent.literal.do import type_text as text
-from agent.literal.do import write_document as texts
+from agent.literal.do.files import documents, folders, opening
 from agent.literal.do.known_places import known_place, page_named
 from agent.literal.do.now import Now, Pursuit
 from agent.literal.goals import Choose, Click, Goal, Open, SetValue, Target, Toggle
@@ -31,9 +31,9 @@ _PURSUED: dict[type, Callable[[Now, Any], "choosing.OrGoal"]] = {
     goals.Rename: folders.rename,
     goals.Trash: folders.trash,
     goals.Transfer: folders.transfer,
-    goals.ReplaceText: texts.replace_text,
-    goals.WriteFile: texts.write_file,
-    goals.SaveAs: texts.save_as,
+    goals.ReplaceText: documents.replace_text,
+    goals.WriteFile: documents.write_file,
+    goals.SaveAs: documents.save_as,
     goals.Calculate: sums.calculate,
     goals.Repeat: repeating.repeat,
 }
@@ -43,9 +43,9 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
     """Return the steps for a goal."""
     match goal:
         case Open(kind="page"):
-            return files.open_page(now, goal)
+            return opening.open_page(now, goal)
         case Open(kind="file" | "folder"):
-            return files.open_file(now, goal)
+            return opening.open_file(now, goal)
         case Open(name, "settings" | "") | Click(Target(name), "left") if dialog := _embedded(now, name):
             return windows.open_it(now, Open(dialog, "application"))
         case Open(name, "settings" | "") if (page := _page(now, name)) is not None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from agent.core.changes import Change
-from agent.literal.do.dialogs import (
+from agent.literal.do.files.dialogs import (
     empty,
     field_held,
     focused_entry,
@@ -19,7 +19,7 @@ from agent.literal.do.dialogs import (
     shown_or_left,
     typed_text,
 )
-from agent.literal.do.files import last_name, names_it, of_several, open_step
+from agent.literal.do.files.opening import last_name, names_it, of_several, open_step
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, press, type_in, until
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import MakeFolder, Rename, Transfer, Trash

@@ -2,8 +2,8 @@
 
 import re
 
-from agent.literal.do.dialogs import field_held, focused_entry, fresh, leave, replace_name, seen, shown_or_left
-from agent.literal.do.files import last_name
+from agent.literal.do.files.dialogs import field_held, focused_entry, fresh, leave, replace_name, seen, shown_or_left
+from agent.literal.do.files.opening import last_name
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, type_in, until, wait
 from agent.literal.goals import ReplaceText, SaveAs, WriteFile
 from agent.screen.outline import Element

@@ -1,0 +1,1 @@
+"""Goals about files: open them, write them, and make, rename, copy, move and trash them."""
