@@ -1,18 +1,22 @@
 """Asks a model for the point of each sample, and keeps each answer as it comes."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from agent.api.decision import Asker, Question, Seen, read_image
-from agent.core.geometry import Grid, Size
+from agent.core.geometry import CapturePoint, Grid, Size, Viewport
 from agent.evals.folder import AnswersFile
+from agent.evals.judging import ZOOM, first_point
 from agent.evals.samples import Sample
 from agent.model.asking import Completion
 from agent.model.refusals import ErrorKind, ModelError
+from agent.run.locate.resolve_point import crop_around
+from agent.screen.capture import Frame
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import cannot_write
 
@@ -28,10 +32,17 @@ def part_of(samples: Sequence[Sample], limit: int | None, shard: tuple[int, int]
 
 
 async def ask_all(
-    asker: Asker, samples: Sequence[Sample], kept: AnswersFile, at_once: int, tell: Callable[[str], None]
+    asker: Asker,
+    samples: Sequence[Sample],
+    kept: AnswersFile,
+    at_once: int,
+    tell: Callable[[str], None],
+    *,
+    zoom: bool = False,
 ) -> int:
     """Ask about the samples whose request was not answered, `at_once` at a time. Return how many got no answer.
 
+    With `zoom`, each is asked about once more, in an enlarged crop around the point of the first answer.
     What was answered is in the file, however this ends. Raises MaiError: the model cannot be asked.
     """
     if lost := next((sample.image for sample in samples if not sample.image.is_file()), None):
@@ -44,7 +55,7 @@ async def ask_all(
         nonlocal failed, done
         for sample in coming:
             try:
-                await _ask(asker, sample, look_up, kept)
+                await _ask(asker, sample, look_up, kept, zoom=zoom)
             except ModelError as error:
                 if error.kind not in _OF_ONE:
                     raise
@@ -64,19 +75,47 @@ async def ask_all(
     return failed
 
 
-async def _ask(asker: Asker, sample: Sample, look_up: Callable[[Path], tuple[Size, str]], kept: AnswersFile) -> None:
+async def _ask(
+    asker: Asker, sample: Sample, look_up: Callable[[Path], tuple[Size, str]], kept: AnswersFile, *, zoom: bool
+) -> None:
     screen, picture = await asyncio.to_thread(look_up, sample.image)
     digest = asker.grounding_digest(sample.instruction, screen, picture)
-    if kept.has(sample.id, digest):
+    answered = kept.has(sample.id, digest)
+    line = kept.answers[sample.id] if answered else {}
+    if answered and (ZOOM in line or not zoom):
         return
-    seen = Seen(await asyncio.to_thread(read_image, sample.image))
-    question = await asker.question(sample.instruction, seen, grounding=True)
-    completion = await question.send()
-    line = {"id": sample.id, "request": digest, **asker.named(), "screen": [screen.width, screen.height]}
+    frame = await asyncio.to_thread(read_image, sample.image)
+    if not answered:
+        told = {"id": sample.id, "request": digest, **asker.named(), "screen": [screen.width, screen.height]}
+        line = told | await _answer(asker, sample, frame)
+    if zoom:
+        line = line | {ZOOM: await _closer(asker, sample, frame, line)}
     try:
-        kept.append(line | _line(question, completion))
+        kept.append(line)
     except OSError as error:
         raise cannot_write(Path("answers.jsonl"), error) from error
+
+
+async def _closer(asker: Asker, sample: Sample, frame: Frame, line: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Ask again in a crop around the first point, enlarged to the size that was sent; None without a first point."""
+    found = first_point(line)
+    if found is None:
+        return None
+    size, (across, down) = Size(*frame.image.size), found.share
+    crop = crop_around(size, CapturePoint(across * size.width, down * size.height))
+    left, top, width, height = box = astuple(crop)
+    sent = Size(*line["sent"])
+
+    def enlarged() -> Frame:
+        part = frame.image.crop((left, top, left + width, top + height)).resize((sent.width, sent.height))
+        return Frame(part, Viewport.of_image(sent), frame.taken_at)
+
+    return {"crop": list(box), **await _answer(asker, sample, await asyncio.to_thread(enlarged))}
+
+
+async def _answer(asker: Asker, sample: Sample, frame: Frame) -> dict[str, Any]:
+    question = await asker.question(sample.instruction, Seen(frame), grounding=True)
+    return _line(question, await question.send())
 
 
 def _line(question: Question, completion: Completion) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from foundation.errors import UsageError
 Said: TypeAlias = Literal["point", "refused", "unreadable"]
 
 OFFICIAL = "official"
+#: The official rule after a closer look: where that finds a point, it counts instead of the first.
+ZOOM = "zoom"
 
 _family = cache(get_family)  # thousands of answers are of one family
 
@@ -35,6 +37,7 @@ class Verdict:
     lack: str  # why there is no point
     point: tuple[float, float] | None  # in pixels of the picture
     rules: Mapping[str, bool]
+    closer: tuple[float, float] | None = None  # the point of a closer look, in pixels of the picture
 
     @property
     def right(self) -> bool:
@@ -47,6 +50,7 @@ class Verdict:
         return {
             "id": sample.id, "right": self.right, "said": self.said, "lack": self.lack, "point": self.point,
             "shape": sample.shape, "target": sample.target, "groups": dict(sample.groups), "rules": dict(self.rules),
+            "closer": self.closer,
         }  # fmt: skip
 
 
@@ -55,6 +59,7 @@ def judge(line: Mapping[str, Any], sample: Sample) -> Verdict:
     try:
         result = _parsed(line)
         size = sample.size or Size(*line["screen"])
+        closer = closer_point(line, size)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(
             f"The answer to {sample.id} cannot be judged: {error!r}.", "Was answers.jsonl changed?"
@@ -69,8 +74,28 @@ def judge(line: Mapping[str, Any], sample: Sample) -> Verdict:
         rules = {name: rule(point, sample, size) for name, rule in RULES.items() if point_suits(name, point)}
     # GUI-Owl's evaluator reads an answer without a point as (0, 0), and (0, 0) as a refusal.
     rules["unreadable is a refusal"] = rules[OFFICIAL] or (sample.shape == "refusal" and said == "unreadable")
-    pixels = None if point is None else (point.share[0] * size.width, point.share[1] * size.height)
-    return Verdict(sample, said, lack, pixels, rules)
+    if ZOOM in line:
+        rules[ZOOM] = rules[OFFICIAL] if closer is None or not sample.target else _inclusive(closer, sample, size)
+    return Verdict(sample, said, lack, _pixels(point, size), rules, _pixels(closer, size))
+
+
+def _pixels(point: GridPoint | None, size: Size) -> tuple[float, float] | None:
+    return None if point is None else (point.share[0] * size.width, point.share[1] * size.height)
+
+
+def first_point(line: Mapping[str, Any]) -> GridPoint | None:
+    """Return the point that an answer names; None for a refusal and for what cannot be read."""
+    return _said(_parsed(line))[1]
+
+
+def closer_point(line: Mapping[str, Any], size: Size) -> GridPoint | None:
+    """Return the point of the closer look, on the grid of the whole picture; None if it found none."""
+    look = line.get(ZOOM)
+    found = None if look is None else first_point({**line, **look})
+    if look is None or found is None:
+        return None
+    (left, top, width, height), (across, down) = look["crop"], found.share
+    return GridPoint(left + across * width, top + down * height, Grid.pixels(size))
 
 
 def _parsed(line: Mapping[str, Any]) -> Decision | ParseFailure:

@@ -45,7 +45,7 @@ class Benchmark:
 
 def benchmark_names() -> list[str]:
     """Return the benchmarks that can be read."""
-    return [name for name, layout in load_config("evals.toml").items() if isinstance(layout, dict)]
+    return [name for name, entry in load_config("evals.toml").items() if isinstance(entry, dict) and "files" in entry]
 
 
 def read_benchmark(name: str, folder: Path) -> Benchmark:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent.evals.judging import RULES, Verdict
+from agent.evals.judging import OFFICIAL, RULES, ZOOM, Verdict
 from agent.evals.samples import Benchmark
 from agent.evals.statistics import Paired, wilson
 from foundation.configs import load_config
@@ -22,7 +22,7 @@ def summary(
         for name in benchmark.layout["groups"]
         for value in sorted({one.sample.groups[name] for one in verdicts})
     }
-    mean_of = benchmark.layout.get("mean_of")
+    mean_of, model = benchmark.layout.get("mean_of"), str(run.get("model", ""))
     told: dict[str, Any] = {
         "benchmark": benchmark.name,
         **{key: run.get(key) for key in ("model", "family", "words")},
@@ -35,7 +35,7 @@ def summary(
         "groups": groups,
         "unreadable": sum(one.said == "unreadable" for one in verdicts),
         "refusals": _refusals(verdicts),
-        "published": published(str(run.get("model", "")), benchmark.name),
+        "published": [_compared(entry, verdicts, mean_of) for entry in published(model, benchmark.name)],
         "baseline": None,
     }
     if baseline is not None:
@@ -46,10 +46,13 @@ def summary(
 def _share(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     right = sum(one.right for one in verdicts)
     low, high = wilson(right, len(verdicts))
-    return {"right": right, "count": len(verdicts), "share": right / max(1, len(verdicts)), "low": low, "high": high}
+    told = {"right": right, "count": len(verdicts), "share": right / max(1, len(verdicts)), "low": low, "high": high}
+    if verdicts and all(ZOOM in one.rules for one in verdicts):
+        told["zoom"] = sum(one.rules[ZOOM] for one in verdicts) / len(verdicts)
+    return told
 
 
-def _score(verdicts: Sequence[Verdict], mean_of: str | None, rule: str = "official") -> float:
+def _score(verdicts: Sequence[Verdict], mean_of: str | None, rule: str = OFFICIAL) -> float:
     """Return the share of right answers; with `mean_of`, the mean of the shares of this group's values."""
     parts: dict[str, list[bool]] = {}
     for one in verdicts:
@@ -61,7 +64,7 @@ def _rules(verdicts: Sequence[Verdict]) -> list[str]:
     """Return the rules that every verdict has, the official one first; some only where they can make a difference."""
     shapes = {one.sample.shape for one in verdicts}
     about = {"MAI-UI's polygons": "polygon", "unreadable is a refusal": "refusal"}
-    names = [*RULES, "unreadable is a refusal"]
+    names = [*RULES, "unreadable is a refusal", ZOOM]
     return [
         name for name in names
         if all(name in one.rules for one in verdicts) and about.get(name, "box") in shapes | {"box"}
@@ -79,13 +82,32 @@ def _refusals(verdicts: Sequence[Verdict]) -> dict[str, Any] | None:
 
 
 def published(model: str, benchmark: str) -> list[dict[str, Any]]:
-    """Return the published figures of a model, in percent."""
-    name = _plain(model)
+    """Return the published figures of a model, in percent, each with how its source judges."""
+    name, config = _plain(model), load_config("evals.toml")
     return [
-        {"figure": entry["figures"][benchmark], "source": entry["source"]}
-        for entry in load_config("evals.toml")["published"]
+        {
+            "figure": entry["figures"][benchmark],
+            "source": entry["source"],
+            "rule": ZOOM if entry.get("zoom") else OFFICIAL,
+            "without_refusals": False,
+        }
+        | config["sources"].get(entry["source"], {})
+        for entry in config["published"]
         if benchmark in entry["figures"] and re.search(rf"(^|-){_plain(entry['model'])}(-|$)", name)
     ]
+
+
+def _compared(entry: dict[str, Any], verdicts: Sequence[Verdict], mean_of: str | None) -> dict[str, Any]:
+    """Add our own figure by the rule of a published one; None where there is none."""
+    judged = [one for one in verdicts if not (entry["without_refusals"] and one.sample.shape == "refusal")]
+    known = judged and all(entry["rule"] in one.rules for one in judged)
+    return entry | {"ours": 100 * _score(judged, mean_of, entry["rule"]) if known else None}
+
+
+def how_judged(entry: Mapping[str, Any]) -> str:
+    """Return by which rule a published figure is judged, in words."""
+    rule = {OFFICIAL: "official rule", ZOOM: "with a zoom"}.get(entry["rule"], entry["rule"])
+    return f"{rule}, without refusals" if entry["without_refusals"] else str(rule)
 
 
 def _plain(model: str) -> str:
@@ -101,9 +123,7 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         yield f"answered: {told['answered']} of {told['samples']} samples"
     if told["mean_of"]:
         yield f"score: {_percent(told['score'])}, the mean over each {told['mean_of']}"
-    rows = {"official rule, all": told["headline"], **told["groups"]}
-    if refusals := told["refusals"]:
-        rows |= {"without refusals": refusals["without"], "refusals right": refusals["refused"]}
+    rows, refusals = rows_of(told), told["refusals"]
     width = max(map(len, rows))
     for name, row in rows.items():
         yield f"{name:<{width}}  {_row(row)}"
@@ -112,7 +132,8 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     yield f"answers without a point or a refusal: {told['unreadable']}"
     yield "by rule: " + ", ".join(f"{name} {_percent(share)}" for name, share in told["rules"].items())
     for entry in told["published"]:
-        yield f"published ({entry['source']}): {entry['figure']:.1f} %"
+        ours = "not measured" if entry["ours"] is None else f"{entry['ours']:.1f} %"
+        yield f"published ({entry['source']}, {how_judged(entry)}): {entry['figure']:.1f} %; here {ours}"
     if paired := told["baseline"]:
         yield (
             f"baseline: {paired['only_here']} right only here, {paired['only_baseline']} only there, "
@@ -120,9 +141,18 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
+def rows_of(told: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the rows of the table by their names."""
+    rows = {"official rule, all": told["headline"], **told["groups"]}
+    if refusals := told["refusals"]:
+        rows |= {"without refusals": refusals["without"], "refusals right": refusals["refused"]}
+    return rows
+
+
 def _row(row: Mapping[str, Any]) -> str:
     interval = f"{100 * row['low']:.1f} to {100 * row['high']:.1f}"
-    return f"{row['right']:>5} of {row['count']:<5} {_percent(row['share']):>8}  95 %: {interval}"
+    zoom = f"  zoom: {_percent(row['zoom'])}" if "zoom" in row else ""
+    return f"{row['right']:>5} of {row['count']:<5} {_percent(row['share']):>8}  95 %: {interval}{zoom}"
 
 
 def _percent(share: float) -> str:

@@ -76,8 +76,28 @@ def test_the_table_is_short_and_names_rules_intervals_and_published_figures(
     assert table[0] == "OSWorld-G: MAI-UI-8B (family mai-ui, words: ours)"
     assert " ".join(table[1].split()) == "official rule, all 1 of 3 33.33 % 95 %: 6.1 to 79.2"
     assert "answers without a point or a refusal: 1" in table
-    assert "published (publisher): 60.1 %" in table
+    assert "published (publisher, official rule): 60.1 %; here 33.3 %" in table
+    assert "published (ClawGUI, int() pixels, without refusals): 63.2 %; here 50.0 %" in table
     assert len(table) < 20
+
+
+def test_a_closer_look_is_asked_in_a_crop_and_counts_in_a_column_of_its_own(
+    mai: CommandLine, data: Path, out: Path
+) -> None:
+    near, middle = (f'<answer>{{"coordinate":[{place}]}}</answer>' for place in ("310,310", "300,300"))
+    with FakeEndpoint([say(near), say(REFUSED), say(REFUSED), say(middle)]) as endpoint:
+        first = evaluated(mai, endpoint, data, out)
+        told = evaluated(mai, endpoint, data, out, "--zoom")
+        again = evaluated(mai, endpoint, data, out, "--zoom")
+    assert len(endpoint.requests) == 4  # what refused has no place to look at; first answers are not asked for again
+    assert first["score"] == told["score"] == pytest.approx(1 / 3)
+    assert told["headline"]["zoom"] == told["rules"]["zoom"] == pytest.approx(2 / 3)
+    assert again == told
+    # Half of each side around 62, 31, and 0.3 of it.
+    [line] = [one for one in map(json.loads, (out / "answers.jsonl").read_text().splitlines()) if one.get("zoom")]
+    assert line["zoom"]["crop"] == [12, 6, 100, 50]
+    assert rows(out / "verdicts.jsonl")[0]["closer"] == [42, 21]
+    assert "zoom: 66.67 %" in mai("eval", "rescore", str(out)).out
 
 
 def test_an_answer_is_never_asked_for_twice(mai: CommandLine, data: Path, out: Path) -> None:

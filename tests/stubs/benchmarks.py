@@ -43,18 +43,18 @@ def _pro(folder: Path) -> None:
         picture(folder / "images" / app / "one.png")
 
 
-def osworld_rows() -> list[dict[str, Any]]:
+def osworld_rows(**more: str) -> list[dict[str, Any]]:
     """A box, a polygon (a triangle within the box's place) and a target that is not there."""
     targets = [("bbox", [20, 10, 40, 20]), ("polygon", [20, 10, 60, 10, 60, 30]), ("refusal", [-1, -1, -1, -1])]
     return [
         {"id": f"A-{number}", "image_path": "a.png", "image_size": list(SIZE), "instruction": f"the {kind}",
-         "box_type": kind, "box_coordinates": target, "GUI_types": ["Icon"]}
+         "box_type": kind, "box_coordinates": target, "GUI_types": ["Icon"], **more}
         for number, (kind, target) in enumerate(targets)
     ]  # fmt: skip
 
 
-def _osworld(folder: Path, name: str) -> None:
-    written(folder / f"{name}.json", osworld_rows())
+def _osworld(folder: Path, name: str, **more: str) -> None:
+    written(folder / f"{name}.json", osworld_rows(**more))
     picture(folder / "images" / "a.png")
 
 
@@ -106,5 +106,9 @@ MADE_UP = {
         _ui_vision,
         [f"element_grounding_{name}" for name in ("basic_0", "functional_0", "spatial_0", "spatial_1")],
         {"subset": "basic"},
+    ),
+    "deskbench": MadeUp(
+        lambda folder: _osworld(folder, "DeskBench", asks="name", language="de", theme="dark"),
+        ["A-0", "A-1", "A-2"], {"asks": "name", "language": "de", "theme": "dark"},
     ),
 }  # fmt: skip

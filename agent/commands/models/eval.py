@@ -42,16 +42,20 @@ def main(argv: Sequence[str]) -> int:
         each.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder of answers and verdicts")
     asking.add_argument("--at-once", metavar="N", type=positive, default=8, help="requests at a time (default: 8)")
     asking.add_argument("--limit", metavar="N", type=positive, help="the first N samples only")
+    asking.add_argument("--zoom", action="store_true", help="ask again in a crop around each point")
     asking.add_argument("--shard", metavar="I/N", type=_shard, default=(1, 1), help="the I-th of N parts only")
     importing.add_argument("file", metavar="FILE", type=Path, help="answers in ScreenSpot-Pro's form of results")
     importing.add_argument("--model", metavar="NAME", type=plain_text, required=True, help="the model that answered")
     importing.add_argument("--family", metavar="NAME", help="its family (default: found out from its name)")
     rescoring.add_argument("out", metavar="DIR", type=Path, help="the folder of answers")
+    for each in (importing, rescoring):
+        each.add_argument("--report", action="store_true", help="write report.html, with every miss (takes longer)")
     rescoring.add_argument("--data", metavar="DATA", type=Path, help="the folder of the benchmark, if it was moved")
     for each in (asking, importing, rescoring):
         each.add_argument("--baseline", metavar="DIR", type=Path, help="compare with the verdicts there (McNemar)")
         each.add_argument("--json", action="store_true", help="print the score as one JSON object")
     add_options(asking, "engine")
+    asking.set_defaults(report=True)
     given = parser.parse_args(argv)
     return {"grounding": _grounding, "import": _import, "rescore": _rescore}[given.kind](given)
 
@@ -102,7 +106,7 @@ async def _asked(given: argparse.Namespace, options: "RunOptions", engine: "Engi
         run = {"benchmark": benchmark.name, "data": str(given.data.resolve()), **asker.named()}
         samples = part_of(benchmark.samples, given.limit, given.shard)
         with AnswersFile(given.out, run) as kept:
-            return await ask_all(asker, samples, kept, given.at_once, remark)
+            return await ask_all(asker, samples, kept, given.at_once, remark, zoom=given.zoom)
 
 
 def _import(given: argparse.Namespace) -> int:
@@ -128,13 +132,18 @@ def _rescore(given: argparse.Namespace) -> int:
 
 
 def _put_score(given: argparse.Namespace, benchmark: Benchmark) -> None:
-    """Judge the answers in the folder, keep the verdicts, and print the score."""
+    """Judge the answers in the folder, keep the verdicts, print the score, and write the report."""
     baseline = None if given.baseline is None else read_verdicts(given.baseline)
     answers = read_answers(given.out)
     verdicts = judge_all(given.out, benchmark, answers)
     if strangers := len(answers) - len(verdicts):
         remark(f"{strangers} answers are to samples that the benchmark does not have; they are left out.")
     told = summary(benchmark, read_run(given.out), verdicts, baseline)
+    if given.report:
+        from agent.evals.report import write_report
+
+        report = write_report(given.out, benchmark, told, verdicts, answers)
+        remark(f"The misses: {report}")
     if given.json:
         put_json(told)
     else:

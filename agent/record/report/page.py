@@ -76,6 +76,7 @@ def fill_page(
     name: str,
     *,
     plain: str = "",
+    told: str = "",
     style: str = "",
     script: str = "",
     live: str = "",
@@ -87,6 +88,7 @@ def fill_page(
         title: the title of the window.
         name: the heading until the script has read the data.
         plain: what a browser without scripts shows.
+        told: more of the heading, as HTML.
         style: more style, of a page that is served.
         script: more script. It makes the page a live one, which may ask the server that it came from.
         live: the part of a live page above the steps, as HTML.
@@ -104,6 +106,7 @@ def fill_page(
         "STYLE": style,
         "PLAIN_STYLE": plain_style,
         "PLAIN": plain,
+        "TOLD": told,
         "LIVE": live,
         "SCRIPT": script,
         "DATA": _data(data),

@@ -50,13 +50,17 @@ const report = (() => {
     if (!facts.length) $("facts").hidden = true;
     $("problem").textContent = run.problem;
     $("problem").hidden = !run.problem;
+    if (run.still) { // pictures that do not follow each other: misses of an evaluation
+      $("show-before").parentElement.hidden = true;
+      $("filter").placeholder = "Filter  /";
+    }
     for (const name of ["evidence", "changes", "undone"]) {
       const lines = run[name] || [];
       $(name).hidden = !lines.length;
       $(name).querySelector("ul").replaceChildren(...lines.map((text) => el("li", { text })));
     }
     const warnings = [...run.warnings];
-    if (run.reduced) warnings.push(`${run.reduced} of ${pictures.length} screenshots were made smaller to keep this file small; the run's folder has them in full.`);
+    if (run.reduced) warnings.push(`${run.reduced} of ${pictures.length} screenshots were made smaller to keep this file small; ${run.still ? "the benchmark" : "the run's folder"} has them in full.`);
     $("warnings").hidden = !warnings.length;
     $("warnings").querySelector("summary").textContent = warnings.length === 1 ? "1 remark" : `${warnings.length} remarks`;
     $("warnings").querySelector("ul").replaceChildren(...warnings.map((text) => el("li", { text })));
@@ -101,7 +105,7 @@ const report = (() => {
     within($("list"), option, "Top", "Height");
     $("title").textContent = `${steps[index].number}. ${steps[index].title}`;
     walkable();
-    stage.show(steps[index], steps[index + 1]);
+    stage.show(steps[index], run.still ? undefined : steps[index + 1]);
     timeline.chosen(index);
     detail();
     $("detail").scrollTop = 0;
@@ -196,7 +200,8 @@ const report = (() => {
     if (!lines.length) lines.push(el("p", { class: "words", text: step.title }));
     if (step.error && !step.actions.some((one) => one.error === step.error)) lines.push(el("p", { class: "bad", text: step.error }));
     if (step.changed !== null) lines.push(el("p", { class: "soft", text: step.changed ? "The screen changed." : "The screen did not change." }));
-    return part("Action", ...lines);
+    if (step.facts) lines.push(el("table", {}, el("tbody", {}, ...step.facts.map(([name, value]) => el("tr", {}, el("th", { scope: "row", text: name }), el("td", { text: value }))))));
+    return part(run.still ? "Sample" : "Action", ...lines);
   }
 
   // What the model proposed stands with the reasons to ask about that, what the person made of it with its own.

@@ -46,7 +46,7 @@ const makeStage = ({ $, el, svg, pictures }) => {
       $("caption").textContent = "";
       return;
     }
-    const before = `Before step ${step.number}: what the model saw`;
+    const before = "wanted" in step ? "What the model saw" : `Before step ${step.number}: what the model saw`;
     const after = following ? `After step ${step.number}: what step ${following.number} saw` : "";
     const [width, height] = pictures[source].size;
     const parts = [picture(source, shown === "after" ? after : before, "shot")];
@@ -58,6 +58,10 @@ const makeStage = ({ $, el, svg, pictures }) => {
     if (shown === "difference") {
       parts.push(el("canvas", { id: "differs", role: "img", "aria-label": `What changed with step ${step.number}` }));
       words = `Step ${step.number}: what changed is bright`;
+    }
+    if (step.wanted) {
+      parts.push(overlay(step.wanted, width, height, "wanted"));
+      words += "; green: what was asked for";
     }
     if (shown !== "after" && step.marks) parts.push(overlay(step.marks, width, height));
     if (shown !== "after" && step.proposed) {
@@ -150,6 +154,10 @@ const makeStage = ({ $, el, svg, pictures }) => {
       draw("circle", { cx: x, cy: y, r: 6 * scale }, ["dot"]);
       return box;
     }
+    if (marks.kind === "polygon") {
+      draw("path", { d: `M${points.map((point) => point.join(" ")).join("L")}Z` }, ["halo", "mark"]);
+      return box;
+    }
     if (marks.kind === "field") {
       const [left, top, wide, high] = marks.box;
       draw("rect", { x: left * width, y: top * height, width: wide * width, height: high * height, rx: 3 * scale }, ["halo ring", "mark ring"]);
@@ -162,7 +170,8 @@ const makeStage = ({ $, el, svg, pictures }) => {
 
   // The surroundings of the target, a pixel of the screenshot as a pixel, so that its words can be read.
   function glass(one) {
-    const point = one.marks && one.marks.points.filter(Boolean).at(-1);
+    const aim = one.marks || one.wanted;
+    const point = aim && aim.points.filter(Boolean).at(-1);
     if (one.picture === null || !point) return null;
     const [width, height] = pictures[one.picture].size;
     const lens = el("div", { class: "glass", role: "img", "aria-label": "The target, enlarged" });
@@ -175,7 +184,10 @@ const makeStage = ({ $, el, svg, pictures }) => {
 
   // ---- larger and smaller
 
-  const target = () => (step && step.marks && mode !== "after" && step.marks.points.filter(Boolean).at(-1)) || [0.5, 0.5];
+  const target = () => {
+    const aim = step && mode !== "after" && (step.marks || step.wanted);
+    return (aim && aim.points.filter(Boolean).at(-1)) || [0.5, 0.5];
+  };
 
   // Keeps the point (shares of the picture) where it is on the stage, or brings it to the middle.
   function enlarge(wanted, point = target(), at = [stage.clientWidth / 2, stage.clientHeight / 2]) {

@@ -36,8 +36,8 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
   function draw() {
     measure();
     $("legend").replaceChildren();
-    $("time").hidden = !steps.length;
-    if (!steps.length) return;
+    $("time").hidden = !steps.length || Boolean(run.still);
+    if ($("time").hidden) return;
     const box = svg("svg", { viewBox: "0 0 1000 24", preserveAspectRatio: "none", "aria-hidden": "true" });
     box.append(svg("rect", { id: "here", class: "here", x: 0, y: 0, width: 1, height: 24 }));
     const paths = run.stages.map(() => "");

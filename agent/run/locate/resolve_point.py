@@ -126,7 +126,7 @@ class TargetFinder:
         if self._zoom == "auto" and not _may_be_off(seen, action.point):
             return decision
         guess = seen.viewport.to_capture(action.point)
-        part = _Part(seen, _around(Size(*seen.frame.image.size), guess))
+        part = _Part(seen, crop_around(Size(*seen.frame.image.size), guess))
         found = await self._find(step, self._eye, words, part, "zoom", emit)
         if isinstance(found, ParseFailure):
             return decision
@@ -201,8 +201,8 @@ def _point_in(read: Decision | ParseFailure) -> GridPoint | ParseFailure:
     return points[0] if points else ParseFailure("bad_point", "the grounder gave no point", read.thought)
 
 
-def _around(size: Size, point: CapturePoint) -> Region:
-    """Return the crop around a point, moved so that it lies inside the captured image."""
+def crop_around(size: Size, point: CapturePoint) -> Region:
+    """Return what a closer look at a point shows of a captured image: a part that lies inside it."""
     width, height = (max(1, round(side * _CROP)) for side in (size.width, size.height))
     left = min(max(0, round(point.x - width / 2)), size.width - width)
     top = min(max(0, round(point.y - height / 2)), size.height - height)

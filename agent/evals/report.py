@@ -1,0 +1,186 @@
+"""The HTML report of an evaluation: the score, and every miss with its picture, the target and the model's point.
+
+It is the page of a run's report: one file that asks the network for nothing, where a miss stands as a step.
+"""
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.evals.judging import ZOOM, Verdict
+from agent.evals.samples import Benchmark, Sample
+from agent.evals.summary import how_judged, rows_of
+from agent.record.report.page import FILE_NAME, fill_page, replace_file
+from agent.record.report.pictures import Pictures
+from foundation.foreign_text import harmless
+
+#: Characters of a text that are shown; `answers.jsonl` has the rest.
+_MOST_CHARS = 20_000
+#: Misses that a browser without scripts shows.
+_MOST_PLAIN = 200
+_STYLE = """
+body { display: block; height: auto; } #head { max-height: none; } #body { height: 92vh; }
+@media (max-width: 1080px) { #body { height: auto; } }
+#score { display: flex; flex-wrap: wrap; gap: 8px 40px; align-items: start; margin-top: 10px; }
+#score table { border-collapse: collapse; font-size: 13px; } #score caption { text-align: left; font-weight: 600; }
+#score td, #score th { padding: 1px 14px 1px 0; text-align: right; font-weight: 400; }
+#score td { font-variant-numeric: tabular-nums; } #score th { color: var(--soft); }
+#score th:first-child { text-align: left; color: var(--ink); overflow-wrap: anywhere; }
+"""
+
+
+def write_report(
+    folder: Path,
+    benchmark: Benchmark,
+    told: Mapping[str, Any],
+    verdicts: Sequence[Verdict],
+    answers: Mapping[str, Mapping[str, Any]],
+) -> Path:
+    """Write the report into the folder of an evaluation, and return its path.
+
+    `told` is the summary of the verdicts. Raises EnvironmentLacksError: the file cannot be written.
+    """
+    misses = [verdict for verdict in verdicts if not verdict.right]
+    pictures = Pictures([verdict.sample.image for verdict in misses])
+    steps = [
+        _step(number, verdict, answers[verdict.sample.id], place)
+        for number, (verdict, place) in enumerate(zip(misses, pictures.of_step, strict=True), 1)
+    ]
+    score = f"{100 * told['score']:.2f} % right"
+    name = harmless(f"{benchmark.title}: {told['model']}")
+    run = {
+        "id": "", "instruction": name, "outcome": score, "message": f"{len(misses)} misses of {len(verdicts)} answers",
+        "facts": [[key, harmless(str(told[key]))] for key in ("family", "words") if told[key]], "warnings": [],
+        "started": "", "version": "", "dry_run": False, "problem": _problem(told), "stages": ["model"],
+        "reduced": pictures.reduced, "still": True,
+    }  # fmt: skip
+    data = {"run": run, "steps": steps, "pictures": [picture.to_json() for picture in pictures.all]}
+    page = fill_page(data, f"{score}: {name}", name, plain=_plain(steps, pictures), told=_tables(told), style=_STYLE)
+    path = folder / FILE_NAME
+    replace_file(path, page.encode("utf-8", "replace"))
+    return path
+
+
+def _problem(told: Mapping[str, Any]) -> str:
+    missing = told["samples"] - told["answered"]
+    return f"{missing} of {told['samples']} samples are not answered." if missing else ""
+
+
+def _step(number: int, verdict: Verdict, line: Mapping[str, Any], picture: int | None) -> dict[str, Any]:
+    """Return a miss as the page shows a step."""
+    sample, (width, height) = verdict.sample, line["screen"]
+    point = None if verdict.point is None else [verdict.point[0] / width, verdict.point[1] / height]
+    facts = {
+        "id": sample.id, **sample.groups, "answer": f"{verdict.said} {verdict.lack}".strip(),
+        "point": _numbers(verdict.point), "point after a closer look": _numbers(verdict.closer),
+        "target": _numbers(sample.target) or "not there",
+        "right by": ", ".join(name for name, right in verdict.rules.items() if right),
+    }  # fmt: skip
+    told = [[_text(name), _text(value)] for name, value in facts.items() if value]
+    answers = [_answer(one) for one in (line, line.get(ZOOM)) if one]
+    return {
+        "number": number, "title": _text(" ".join(sample.instruction.split())), "state": _state(verdict), "at": None,
+        "kind": None, "before": [], "marks": None if point is None else {"kind": "point", "points": [point]},
+        "wanted": _wanted(sample, width, height), "proposed": None, "thought": "", "facts": told, "picture": picture,
+        "detail": " ".join(value for _, value in told), "answers": answers,
+        "call": "", "model": "", "grid": [], "screen": "", "instead": "", "actions": [], "error": "", "changed": None,
+        "note": "", "reply": "", "tokens": line.get("tokens", {}), "times": [line.get("ms") or 0],
+        "ttft": line.get("first_token_ms"),
+    }  # fmt: skip
+
+
+def _state(verdict: Verdict) -> str:
+    """Return what is wrong, in words."""
+    if verdict.said == "unreadable":
+        return "no point"
+    if verdict.sample.shape == "refusal":
+        return "not there"
+    return "refused" if verdict.said == "refused" else "elsewhere"
+
+
+def _wanted(sample: Sample, width: int, height: int) -> dict[str, Any] | None:
+    """Return the target's outline as shares of the picture's sides; None if it is not there."""
+    if sample.shape == "refusal":
+        return None
+    shares = [
+        number / side for number, side in zip(sample.target, [width, height] * (len(sample.target) // 2), strict=True)
+    ]
+    if sample.shape == "polygon":
+        return {"kind": "polygon", "points": list(zip(shares[::2], shares[1::2], strict=True))}
+    left, top, right, bottom = shares
+    middle = [(left + right) / 2, (top + bottom) / 2]
+    return {"kind": "field", "points": [middle], "box": [left, top, right - left, bottom - top]}
+
+
+def _answer(line: Mapping[str, Any]) -> dict[str, str]:
+    """Return all that the model wrote."""
+    kept = line["answer"]
+    calls = [f"{call.get('name')} {call.get('arguments')}" for call in kept.get("tool_calls", ())]
+    return {"raw": _text("\n".join(filter(None, (kept.get("reasoning"), kept["content"], *calls)))), "failure": ""}
+
+
+def _numbers(values: Sequence[float] | None) -> str:
+    return ", ".join(f"{round(value, 1):g}" for value in values or ())
+
+
+def _text(value: object) -> str:
+    """Return text from outside, cut, in which nothing hides or turns the reading round."""
+    return harmless(str(value)[:_MOST_CHARS])
+
+
+def _tables(told: Mapping[str, Any]) -> str:
+    """Return the score as HTML tables."""
+    scores = [
+        [name, f"{row['right']} of {row['count']}", _percent(row["share"]),
+         f"{100 * row['low']:.1f} to {100 * row['high']:.1f}", *([_percent(row["zoom"])] if "zoom" in row else [])]
+        for name, row in rows_of(told).items()
+    ]  # fmt: skip
+    rules = [[name, _percent(share)] for name, share in told["rules"].items()]
+    published = [
+        [entry["source"], how_judged(entry), f"{entry['figure']:.2f} %",
+         "" if entry["ours"] is None else f"{entry['ours']:.2f} %",
+         "" if entry["ours"] is None else f"{entry['ours'] - entry['figure']:+.2f}"]
+        for entry in told["published"]
+    ]  # fmt: skip
+    zoom = ["zoom"] if any(len(row) > 4 for row in scores) else []
+    tables = (
+        _table("Score", ["", "right", "share", "95 %", *zoom], scores),
+        _table("By rule", ["", "share"], rules),
+        _table("Published for this model", ["source", "judged by", "published", "here", "difference"], published),
+    )
+    return f'<div id="score">{"".join(tables)}</div>'
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
+def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    first = "".join(f'<th scope="col">{_html(head)}</th>' for head in heads)
+    body = "".join(
+        f'<tr><th scope="row">{_html(name)}</th>{"".join(f"<td>{_html(cell)}</td>" for cell in cells)}</tr>'
+        for name, *cells in rows
+    )
+    return f"<table><caption>{_html(title)}</caption><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html(text: str) -> str:
+    return html.escape(_text(text))
+
+
+def _plain(steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> str:
+    """Return the misses for a browser that runs no script."""
+    return "".join(_parts(steps, pictures))
+
+
+def _parts(steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> Iterator[str]:
+    yield '<section id="plain"><p class="notice">Without JavaScript, this is the short form of the report.</p><ol>'
+    for step in steps[:_MOST_PLAIN]:
+        place = step["picture"]
+        image = "" if place is None else f'<img alt="" src="{pictures.all[place].thumb.data_url}">'
+        facts = "".join(f"<br>{_html(name)}: {_html(value)}" for name, value in step["facts"])
+        yield f"<li><div>{image}</div><div>{step['number']}. {_html(step['title'])}{facts}</div></li>"
+    yield "</ol></section>"
