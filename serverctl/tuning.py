@@ -22,9 +22,7 @@ from serverctl.load.tune.bottleneck import enough
 from serverctl.load.tune.seen import SeenLoad, Shape, noting
 from serverctl.load.tune.trial import Verdict, bounds, judge, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
-from serverctl.process import api_key_gate as gate
 from serverctl.process import control, probe
-from serverctl.process.in_vllm.mai_gate import OURS
 from serverctl.process.load_record import read_record
 from serverctl.process.request import ServerRequest, prepare
 from serverctl.process.state import Folder, State, current_state
@@ -140,7 +138,7 @@ def _looking(root: str, key: str) -> Iterator[list[Snapshot]]:
 
 def _bench(state: State, folder: Folder, workload: Load) -> Report:
     assert state.url is not None
-    endpoint = Endpoint(state.url, folder.key(), state.model, {OURS: "1"})
+    endpoint = Endpoint(state.url, folder.key(), state.model, {probe.OURS: "1"})
     return asyncio.run(measure({"server": endpoint}, workload, max_seconds=bounds()["most_seconds"]))[0]
 
 
@@ -178,8 +176,8 @@ class Tried:
 def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> list[Tried]:
     """Try changes in turn until one is better. The server then runs with that change, otherwise as before.
 
-    Meanwhile clients' new requests get status 503 with Retry-After, so that only the trial's requests are measured and
-    none is aborted. After Ctrl-C the server is also restored, unless a change was better.
+    Meanwhile clients' new requests wait at the server's door, so that only the trial's requests are measured and none
+    is aborted. After Ctrl-C the server is also restored, unless a change was better.
 
     Raises MaiError if running requests do not end in time (then nothing changed), or if the server cannot be restored.
     """
@@ -208,7 +206,7 @@ def _wait_empty(change: Change, state: State) -> None:
     """Wait until all clients' requests are answered. Raises MaiError after a timeout."""
     if change.force:
         return
-    change.say("New requests are asked to come again. Waiting for those that run.")
+    change.say("New requests wait from now on. Waiting for those that run.")
     end = time.monotonic() + change.wait
     while (left := _requests(change, state)) > 0:
         if time.monotonic() >= end:
@@ -220,10 +218,10 @@ def _wait_empty(change: Change, state: State) -> None:
 
 
 def _requests(change: Change, state: State) -> int:
-    """Count a server's requests, preferably by its gate, which also counts requests before they reach the engine."""
+    """Count a server's requests, preferably by its door, which also counts requests before they reach the engine."""
     assert state.port is not None
     key = Folder(change.name).key()
-    if (found := gate.inside(state.port, key)) is not None:
+    if (found := probe.inside(state.port, key)) is not None:
         return found
     now = _snapshot(_root(state.port), key)
     return 0 if now is None else round(sum(now.loads.get(load, 0) for load in ("running", "waiting")))
@@ -231,13 +229,14 @@ def _requests(change: Change, state: State) -> int:
 
 def _try(change: Change, advice: Advice, before: Report, workload: Load) -> Tried:
     """Restart with one change and measure. Revert it if it is not better or anything fails."""
-    folder, kept = Folder(change.name), False
+    folder, kept, is_back = Folder(change.name), False, False
     try:
         change.say(f"Restarting with {advice.setting} = {advice.value}.")
         state = _restart(change, _changed(change.request, advice))
-        if control.as_ready(state) is None:
-            what = str(control.failure_of(state).what)
-            return Tried(advice, Verdict(False, f"it did not start: {what}", None), before)
+        is_back = state.refused is not None
+        failure = control.refusal_of(state) or (None if control.as_ready(state) else control.failure_of(state))
+        if failure is not None:
+            return Tried(advice, Verdict(False, f"it did not start: {failure.what}", None), before)
         change.say("Measuring again.")
         try:
             after = _bench(state, folder, workload)
@@ -248,8 +247,9 @@ def _try(change: Change, advice: Advice, before: Report, workload: Load) -> Trie
         return Tried(advice, verdict, before, after)
     finally:
         if not kept:
-            change.say("Going back.")
             _forget(change.request)
+        if not kept and not is_back:
+            change.say("Going back.")
             state = _restart(change, change.request)
             if control.as_ready(state) is None:
                 raise control.failure_of(state)
@@ -265,11 +265,7 @@ def _changed(request: ServerRequest, advice: Advice) -> ServerRequest:
 
 
 def _restart(change: Change, request: ServerRequest) -> State:
-    """Restart on the same port, so that clients keep the address."""
-    port = current_state(Folder(change.name)).port
-    with without_interrupt():  # Ctrl-C between the two calls would leave no server
-        control.stop(change.name)
-        control.launch(change.name, replace(request, port=port))
+    control.change(change.name, request)
     return control.wait_ready(change.name, change.update)
 
 
@@ -292,19 +288,3 @@ def ending_by_interrupt() -> Iterator[None]:
     finally:
         for number in heeded:
             signal.signal(number, before[number])
-
-
-@contextmanager
-def without_interrupt() -> Iterator[None]:
-    """Delay Ctrl-C until the block is over, and raise KeyboardInterrupt then."""
-    came: list[int] = []
-    before = {number: signal.getsignal(number) for number in _ENDINGS}
-    for number in _ENDINGS:
-        signal.signal(number, lambda number, _: came.append(number))
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if came:
-        raise KeyboardInterrupt

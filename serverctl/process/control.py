@@ -6,14 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import write_atomically
-from foundation.processes import send_signal, wait_gone
+from foundation.processes import is_alive, send_signal, wait_gone
 from serverctl.load.metrics import ServerMetrics
 from serverctl.paths import servers_root
 from serverctl.process import probe
@@ -89,6 +89,33 @@ def _launch(folder: Folder, request: "ServerRequest") -> bool:
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=folder.path,
         )  # fmt: skip
     return _has_begun(folder, process)
+
+
+def change(name: str, request: "ServerRequest", wait: float = 5.0) -> bool:
+    """Replace a server's settings while its clients wait at its door. Return once `wait_ready` tells how it goes.
+
+    If no start with them succeeds, the server goes back to what it was, and its state says why in `refused`. A server
+    that does not run is started with the request. Requests that run get `wait` seconds. Return whether it ran.
+    """
+    from serverctl.process.request import Change
+
+    folder = Folder(name)
+    owner = folder.owner()
+    if is_alive(owner) and current_state(folder).phase in LIVE:
+        try:
+            write_atomically(folder.change_file, Change(request, wait).to_json())
+        except OSError as error:
+            raise cannot_write(folder.path, error) from error
+        end = time.monotonic() + _BEGIN_SECONDS
+        while folder.change_file.exists() and is_alive(owner) and time.monotonic() < end:
+            time.sleep(_POLL)
+        if not folder.change_file.exists():
+            return True
+        folder.change_file.unlink(missing_ok=True)
+        if is_alive(owner):
+            raise MaiError(f"The server {name!r} takes no changes.", f"`mai-server down --name {name}` ends it.")
+    launch(name, request)
+    return False
 
 
 #: The supervisor may run from a checkout. Do not use PYTHONPATH for that: vLLM would inherit it and import our
@@ -278,8 +305,16 @@ def _clean_up(folder: Folder) -> int:
 
 def failure_of(state: State) -> MaiError:
     """Return the error for a server that did not become ready."""
-    found = state.failure or {}
-    title = str(found.get("title") or state.message or "The server did not start").rstrip(".")
+    return _error(state.failure or {"title": state.message})
+
+
+def refusal_of(state: State) -> MaiError | None:
+    """Return why a server went back from the last change of its settings; None if it did not."""
+    return None if state.refused is None else _error(state.refused)
+
+
+def _error(found: Mapping[str, Any]) -> MaiError:
+    title = str(found.get("title") or "The server did not start").rstrip(".")
     evidence = str(found.get("evidence") or "").strip()
     because = str(found.get("stopped_because") or "").strip()
     remedy = str(found.get("remedy") or "`mai-server logs` shows its output.")

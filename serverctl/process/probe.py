@@ -11,8 +11,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from serverctl.load.metrics import ServerMetrics, parse_metrics
-from serverctl.process.in_vllm.mai_gate import OURS
 
+#: The controller sends this header with its own requests, which a server's door lets in even while it holds others.
+OURS = "x-mai-server"
+#: A server's door tells there how many requests of clients run.
+INSIDE = "/mai-server/inside"
 #: Limit for the size of answers, bytes: another program on the port might send endless data.
 _MOST_ANSWER = 16 * 1024**2
 #: Side of the test image. 65,536 pixels is the smallest image that Qwen3-VL's processor does not enlarge.
@@ -79,6 +82,16 @@ def metrics_page(port: int, key: str = "", seconds: float = 3.0) -> str | None:
     """Return a server's /metrics page in Prometheus' text format; None if it does not answer."""
     answer = ask(port, "/metrics", key, seconds=seconds)
     return answer.body if answer.ok else None
+
+
+def inside(port: int, key: str) -> int | None:
+    """Return the number of running client requests; None if no server of ours listens there."""
+    answer = ask(port, INSIDE, key, seconds=2.0)
+    try:
+        found = json.loads(answer.body)["inside"] if answer.ok else None
+    except (ValueError, TypeError, KeyError):
+        return None
+    return found if isinstance(found, int) else None
 
 
 def ask_model(

@@ -93,11 +93,38 @@ def read_request(path: Path) -> ServerRequest:
     return replace(request, goal=replace(request.goal, overrides=overrides))
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Other settings for a running server."""
+
+    request: ServerRequest  # the whole, with what stays
+    wait: float  # for the requests that run, seconds; then they are broken off
+
+    def to_json(self) -> str:
+        """Return the change as JSON text."""
+        return _changes().dump_json(self).decode()
+
+
+def read_change(path: Path) -> Change:
+    """Read a change from its file. Raises MaiError if that fails."""
+    try:
+        return _changes().validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise MaiError(f"{path} cannot be read: {error}.", "Ask for the change again.") from error
+
+
 @cache
 def _adapter() -> "TypeAdapter[ServerRequest]":
     from pydantic import TypeAdapter
 
     return TypeAdapter(ServerRequest)
+
+
+@cache
+def _changes() -> "TypeAdapter[Change]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Change)
 
 
 @dataclass(frozen=True, slots=True)

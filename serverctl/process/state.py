@@ -77,6 +77,7 @@ class State(BaseModel):
     deaths: list[float] = []  # when it crashed while serving
     events: list[Annotated[tuple[float, str], Strict(False)]] = []  # oldest first: [time, sentence]
     failure: dict[str, Any] | None = None  # the last failure: kind, title, cause, remedy, evidence
+    refused: dict[str, Any] | None = None  # why the last change failed, if the server went back from it
     report: dict[str, int | float | str] = {}  # values that vLLM printed about itself
     download: Download | None = None  # of the model
     plan: dict[str, Any] = {}  # the plan's summary
@@ -150,10 +151,6 @@ def has_room(path: Path) -> bool:
         return True
 
 
-#: Retry-After for clients at a closed gate, seconds. It is shorter than a start, so that no client waits too long.
-_AGAIN_S = 10
-
-
 class Folder:
     """One server's folder: state, key, request and log, readable by their owner only.
 
@@ -168,17 +165,17 @@ class Folder:
         self.state_file = self.path / "state.json"
         #: The key of the API.
         self.key_file = self.path / "key"
-        #: The request of the last start.
-        self.request_file = self.path / "request.json"
+        #: The request of the last start, and one that the supervisor should change to.
+        self.request_file, self.change_file = self.path / "request.json", self.path / "change.json"
         #: Locked by the supervisor for its lifetime; contains its identity.
         self.lock_file = self.path / "lock"
         #: Locked briefly while a supervisor is launched or cleaned up.
         self.launch_file = self.path / "launch.lock"
         #: Identity of the process that restarts the server; the new start keeps the key.
         self.restart_file = self.path / "restart.json"
-        #: While it exists, clients' requests get status 503 and a Retry-After (`api_key_gate.py`).
+        #: While it exists, the door holds clients' requests (`supervisor/door.py`).
         self.gate_file = self.path / "gate"
-        #: While the first exists, the gate notes the shapes of requests in the second, for `tune`.
+        #: While the first exists, the door notes the shapes of requests in the second, for `tune`.
         self.look_file, self.seen_file = self.path / "gate.look", self.path / "gate.seen"
         #: vLLM's output.
         self.log_file = self.path / "server.log"
@@ -268,9 +265,9 @@ class Folder:
             return ""
 
     def shut_gate(self) -> None:
-        """Close the gate: clients' new requests get status 503. Never raises; on a full disk the gate stays open."""
+        """Close the gate: clients' new requests are held. Never raises; on a full disk the gate stays open."""
         with contextlib.suppress(OSError):
-            write_atomically(self.gate_file, str(_AGAIN_S))
+            self.gate_file.touch(mode=0o600)
 
     def open_gate(self) -> None:
         """Open the gate, unless a running process is restarting the server."""

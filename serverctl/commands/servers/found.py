@@ -99,7 +99,8 @@ def _check(options: argparse.Namespace, flags: Sequence[str], state: State) -> N
     if other:
         raise MaiError(
             f"The server {options.name!r} already runs, but not as asked: {'; '.join(other)}.",
-            "`mai-server down`, then the same command, starts it so; without these options `up` finds it as it is.",
+            "The same command with --restart changes settings while clients wait; `mai-server down` before it starts "
+            "anew; without these options `up` finds the server as it is.",
         )
 
 

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from foundation.command_line import Parser, duration, port_number
+from foundation.command_line import Parser, duration, port_number, positive_seconds
 from foundation.errors import ExitStatus, MaiError, StoppedError, UsageError
 from foundation.printing import ask_for, put, put_json, remark
 from foundation.processes import wait_gone
 from serverctl.commands.options import add_beside, add_goal, cards_here, processor_alone, resolve_options, split_flags
 from serverctl.commands.progress import InstallProgress, StartProgress
 from serverctl.commands.servers.found import found, report, server_json
+from serverctl.commands.servers.restart import restart
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control
@@ -27,6 +28,7 @@ _EXAMPLES = """examples:
   mai-server up --set max_model_len=16384 -- --seed 0
   mai-server up --model MAI-UI-2B --beside Qwen3-VL-8B-Instruct    a grounder and a planner
   mai-server up --foreground                 with vLLM's own output, until Ctrl-C
+  mai-server up --restart --set max_num_seqs=8      the running server with this changed; clients wait
   mai-server up --again                      the last server as it was: model, settings, port, key
 
 A second `up` finds the server of the first. A key is made at every start unless --key-file or --keep-key says
@@ -51,6 +53,10 @@ def main(arguments: list[str]) -> int:
     group("--key-file", metavar="FILE", help="take the API's key from this file (- for standard input)")
     group("--keep-key", action="store_true", help="take the key that the server with this name had before")
     group("--again", action="store_true", help="start the last server (or that of --name) as it was")
+    group("--restart", action="store_true",
+          help="change a running server to what this command names, while clients wait; the rest stays")  # fmt: skip
+    group("--wait", type=positive_seconds, default=120.0, metavar="S",
+          help="with --restart: for the requests that run, then they are broken off (120)")  # fmt: skip
     group("--foreground", action="store_true", help="stay, and show vLLM's output")
     group("--no-wait", action="store_true", help="return at once; `mai-server status` tells how it goes")
     group("--yes", action="store_true", help="install vLLM without asking when it is missing")
@@ -60,6 +66,8 @@ def main(arguments: list[str]) -> int:
     if options.again:
         return _again(options, parser, [*flags, *options.flags])
     options.name = options.name or control.DEFAULT_NAME
+    if options.restart:
+        return restart(options, [*flags, *options.flags])
     if current_state(Folder(options.name)).phase in LIVE:
         return found(options, [*flags, *options.flags])
     hardware = processor_alone() if options.cpu else cards_here(options.gpus)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from foundation.errors import ExitStatus, MaiError
-from foundation.files import is_full
+from foundation.files import is_full, write_atomically
 from foundation.processes import ProcessIdentity, identity_of
 from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
@@ -29,10 +29,11 @@ from serverctl.process import probe
 from serverctl.process.cleanup import end_left_behind
 from serverctl.process.load_record import LoadRecord
 from serverctl.process.logs import LogWriter
-from serverctl.process.request import Prepared, ServerRequest, prepare
+from serverctl.process.request import Change, Prepared, ServerRequest, prepare, read_change
 from serverctl.process.state import Download, Folder, State, cannot_write, failure_json, has_room
 from serverctl.process.supervisor.before_start import refuse_hopeless
 from serverctl.process.supervisor.child import Child, server_env
+from serverctl.process.supervisor.door import Door
 from serverctl.process.supervisor.publisher import Publisher
 from serverctl.process.supervisor.readiness import Verdict, question
 from serverctl.process.supervisor.restart import back_off, deaths_lately, grace, memory_wanted, wait_for_memory
@@ -68,13 +69,18 @@ class Owner:
         self._echo = echo
         self._timeouts = timeouts()
         self._goal = request.goal
-        self._stop = asyncio.Event()
+        self._turn = asyncio.Event()  # set to end or to change the server: everything that waits goes on
+        self._stopping = False
+        self._change: Change | None = None
+        self._fallback: ServerRequest | None = None  # what served before the last change, until that serves
         self._earlier: tuple[Kind, ...] = ()
         self._dropped: tuple[str, ...] = ()
         self._first_plan: Plan | None = None
         self._log = LogWriter(folder.log_file)
         self._farewell = "Stopped."
         self._key = ""
+        self._door = Door(folder, self._timeouts.hold)
+        self._engine_port = 0
         me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), f"{time.time():.2f}")
         self.state = State(
             phase="planning", name=folder.name, supervisor=me, started=time.time(), log=str(folder.log_file)
@@ -89,48 +95,115 @@ class Owner:
 
     def stop(self) -> None:
         """Request the end. Safe to call from the event loop's signal handlers."""
-        self._stop.set()
+        self._stopping = True
+        self._turn.set()
 
     async def run(self) -> ExitStatus:
         """Run until stopped, or until no repair is left to try."""
         left = await asyncio.to_thread(end_left_behind, self._before, self.state.run)
         if left:
             self.state.note(time.time(), f"Ended {len(left)} processes that an earlier server had left behind.")
+        self._folder.change_file.unlink(missing_ok=True)  # of a client that was killed
+        changes = asyncio.create_task(self._look_for_changes())
         try:
             status = await self._run()
             if status == ExitStatus.DONE:
                 self._set("stopped", self._farewell)
             return status
         finally:
+            changes.cancel()
+            await self._door.close()
             self._log.close()
 
     async def _run(self) -> ExitStatus:
-        while not self._stop.is_set():
-            try:
-                prepared = await asyncio.to_thread(self._prepare)
-                command = self._command(prepared)
-                self._key = self._key or self._start_key()  # unchanged after a restart, so that clients continue
-            except MaiError as error:
-                kind = error.kind if isinstance(error, NoStartError) else "CANNOT_PLAN"
-                return self._fail(failure_json(kind, error.what), error.remedy)
-            except OSError as error:
-                told_so = cannot_write(self._folder.path, error)
-                why = Kind.DISK if is_full(error) else Kind.PERMISSION
-                return self._fail(failure_json(why.name, told_so.what), told_so.remedy)
-            if self._stop.is_set():
-                break
-            failure = await self._life(prepared, command)
-            if failure is None:
-                break
-            step = self._decide(failure, prepared.plan)
-            self.state.failure = failure.to_json()
-            if step.action == "stop":
-                return self._fail(failure.summary(), step.because)
-            self._apply(step)
-            await self._pause(step, failure, prepared.plan)
-            if not self._stop.is_set():
-                self._set("planning", "Looking at the hardware and planning.")
+        while not self._stopping:
+            self._take_change()
+            given_up = await self._attempt()
+            if given_up is not None and not self._go_back(*given_up):
+                return self._fail(*given_up)
         return ExitStatus.DONE
+
+    async def _attempt(self) -> tuple[dict[str, Any], str] | None:
+        """Run one start to its end. Return the failure, and why it is not repaired; None to go on, or to end."""
+        try:
+            prepared = await asyncio.to_thread(self._prepare)
+            self._key = self._key or self._start_key()  # unchanged after a restart, so that clients continue
+            taken = None if self._door.is_listening else await self._listen()
+            command = self._command(prepared)
+        except MaiError as error:
+            kind = error.kind if isinstance(error, NoStartError) else "CANNOT_PLAN"
+            return failure_json(kind, error.what), error.remedy
+        except OSError as error:
+            told_so = cannot_write(self._folder.path, error)
+            why = Kind.DISK if is_full(error) else Kind.PERMISSION
+            return failure_json(why.name, told_so.what), told_so.remedy
+        if self._turn.is_set():
+            return None
+        failure = taken or await self._life(prepared, command)
+        if failure is None:
+            return None
+        step = self._decide(failure, prepared.plan)
+        self.state.failure = failure.to_json()
+        if step.action == "stop":
+            return failure.summary(), step.because
+        self._apply(step)
+        await self._pause(step, failure, prepared.plan)
+        if not self._turn.is_set():
+            self._set("planning", "Looking at the hardware and planning.")
+        return None
+
+    async def _look_for_changes(self) -> None:
+        """Notice requests for other settings, and tell so before the file goes, which the client waits for."""
+        while True:
+            await asyncio.sleep(_TICK)
+            self._door.look()
+            if self._folder.change_file.exists() and not self._stopping:
+                with contextlib.suppress(MaiError, OSError):
+                    self._change = read_change(self._folder.change_file)
+                    self._turn.set()
+                    self._set("restarting", "Other settings are wanted: waiting for the requests that run.")
+                self._folder.change_file.unlink(missing_ok=True)
+
+    def _take_change(self) -> None:
+        change, self._change = self._change, None
+        if change is None:
+            return
+        if self.state.ready_at is not None:
+            self._fallback = self._request
+        self.state.refused = None
+        self._use(change.request)
+        self._set("restarting", "Restarting with other settings.")
+
+    def _go_back(self, failure: dict[str, Any], because: str) -> bool:
+        """Return to what served before the last change, if that failed. Return whether there is anything."""
+        if self._fallback is None or self._turn.is_set():
+            return self._turn.is_set()
+        before, self._fallback = self._fallback, None
+        self.state.refused = {**failure, "remedy": failure["remedy"] or because, "stopped_because": because}
+        self._use(before)
+        self._set("restarting", f"{failure['title'].rstrip('.')}. Going back to the settings before.")
+        return True
+
+    def _use(self, request: ServerRequest) -> None:
+        """Start with another request from now on."""
+        self._request, self._goal = request, request.goal
+        self._first_plan, self._dropped, self._earlier, self.state.deaths = None, (), (), []
+        with contextlib.suppress(OSError):  # a full disk
+            write_atomically(self._folder.request_file, request.to_json())
+        if not self._stopping:
+            self._turn.clear()
+
+    async def _listen(self) -> Failure | None:
+        """Open the door on the requested port; else on the earlier one, which clients may know, or on any."""
+        reason = ""
+        for port in [self._request.port] if self._request.port else [self._earlier_port, None]:
+            try:
+                self.state.port = await self._door.listen(port, self._key)
+                return None
+            except OSError as error:
+                reason = error.strerror or str(error)
+        kind = Kind.PORT if self._request.port else Kind.LOOPBACK
+        return Failure(kind, Stage.LAUNCHED, f"port {self._request.port} is in use: {reason}", {})
 
     def _start_key(self) -> str:
         return self._folder.new_key(self._request.key, self._request.keep_key)
@@ -160,14 +233,11 @@ class Owner:
         return replace(prepared, offline=offline)
 
     def _command(self, prepared: Prepared) -> Command:
-        if self.state.port is None:
-            earlier, self._earlier_port = self._earlier_port, None  # tried once: clients may know the address
-            free = earlier if earlier is not None and probe.port_is_free(earlier) else None
-            self.state.port = self._request.port or free or probe.free_port()
-        command = render(prepared.plan, prepared.capabilities, self.state.port, self._request.served_name)
+        self._engine_port = probe.free_port()
+        command = render(prepared.plan, prepared.capabilities, self._engine_port, self._request.served_name)
         lines = tuple(line for line in command.lines if line.flag not in self._dropped)
         env = {**command.env, **({"HF_HUB_OFFLINE": "1"} if prepared.offline else {})}
-        return gate.with_folders_gate(replace(command, lines=lines, env=env), self._folder, prepared.capabilities)
+        return gate.with_own_gate(replace(command, lines=lines, env=env), prepared.capabilities)
 
     async def _life(self, prepared: Prepared, command: Command) -> Failure | None:
         """Run one start until its end. Return None if it was stopped, the failure otherwise."""
@@ -181,8 +251,6 @@ class Owner:
         state.stage_at, state.report, state.download, state.stage, state.percent = {}, {}, None, "", None
         state.heartbeat = None
         self._set("starting", f"Starting {state.model} (start {state.attempt}).")
-        if self._request.port is not None and not probe.port_is_free(self._request.port):
-            return Failure(Kind.PORT, Stage.LAUNCHED, f"port {self._request.port} is in use", {})
         self._log.write(f"mai-server: start {state.attempt}: {' '.join(command.argv())}")
         self._folder.open_gate()
         child = Child(self._log, self._on_line, self._echo)
@@ -194,6 +262,7 @@ class Owner:
         try:
             return await self._watch(child, prepared)
         finally:
+            self._door.disconnect()
             self._set_process(None)
             await child.end(0.1)
 
@@ -204,22 +273,32 @@ class Owner:
             asyncio.create_task(watcher)
             for watcher in (self._serve(child, prepared), self._look_around(child, prepared.plan))
         ]
-        ends = [asyncio.create_task(event.wait()) for event in (self._stop, child.exited)]
+        ends = [asyncio.create_task(event.wait()) for event in (self._turn, child.exited)]
         try:
             await asyncio.wait((*watchers, *ends), return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in (*watchers, *ends):
                 task.cancel()
-        if self._stop.is_set():
-            self._set("stopping", "Stopping.")
-            if self.state.ready_at is not None and self.state.port is not None:
-                await gate.emptied(self._folder, self.state.port, self._key, _FINISH)
-            await child.end(await asyncio.to_thread(grace, self.state))
+        if self._turn.is_set():
+            await self._drain()
+            is_ready = self.state.ready_at is not None
+            await child.end(await asyncio.to_thread(grace, self._engine_port if is_ready else None))
             return None
         if child.exited.is_set():
             await child.close()
             return self._ended(child)
         return next(watcher for watcher in watchers if watcher.done()).result()
+
+    async def _drain(self) -> None:
+        """Wait for the requests that run. While the server stays, new ones are held."""
+        if not self._stopping and self._change is not None:
+            draining = asyncio.create_task(self._door.drain(self._change.wait))
+            while not draining.done() and not self._stopping:
+                await asyncio.sleep(_TICK)
+            draining.cancel()
+        if self._stopping:
+            self._set("stopping", "Stopping.")
+            await self._door.drain(_FINISH, leaving=True)
 
     async def _serve(self, child: Child, prepared: Prepared) -> Failure:
         """Wait until the server is ready, then watch it. Return the failure when it answers wrong or not at all."""
@@ -258,8 +337,7 @@ class Owner:
 
     async def _become_ready(self, child: Child, prepared: Prepared) -> Verdict:
         """Wait for /health, then check that the server answers requests correctly."""
-        port, model, key = self.state.port, self.state.model, self._key
-        assert port is not None
+        port, model, key = self._engine_port, self.state.model, self._key
         # Another program may answer on this port before our server binds it, so also wait for the engine in the log.
         while child.report.stage < Stage.ENGINE or not await asyncio.to_thread(probe.is_healthy, port):
             await asyncio.sleep(_POLL_STARTING)
@@ -281,6 +359,10 @@ class Owner:
         took = state.ready_at - (state.stage_at.get("LAUNCHED") or state.ready_at)
         state.report = child.report.to_json()
         state.stage, state.percent, state.download = "serving", None, None
+        self._fallback = None
+        if self._turn.is_set():
+            return
+        self._door.connect(self._engine_port)
         self._set("ready", f"{state.model} answers on port {state.port}, {took:.0f} s after its start.")
         assert self._first_plan is not None
         keep_adjustments(self._first_plan, self._goal, prepared.capabilities.version)
@@ -288,8 +370,7 @@ class Owner:
 
     async def _watch_over(self, slow: float, on_processor: bool) -> str:
         """Watch a ready server until it hangs, and return the reason. Report temporary problems in the state."""
-        port, state = self.state.port, self.state
-        assert port is not None
+        port, state = self._engine_port, self.state
         pulse = Pulse(port, self._key, state.model, state.server_pid, self._timeouts, slow, on_processor)
         watchdog = Watchdog(port, pulse, self._timeouts)
         record, idle, used = LoadRecord(self._folder), self._request.idle_seconds, time.monotonic()
@@ -320,7 +401,7 @@ class Owner:
             self._earlier = ()
             if len(state.deaths) >= 2:
                 return Step("stop", "It died twice within ten minutes, so it is not started again by itself.")
-        if failure.kind is Kind.PORT and self._request.port is not None:
+        if failure.kind is Kind.PORT and not self._door.is_listening:
             text = f"Port {self._request.port} is your own choice, so no other one is taken."
             return Step("stop", text)
         if state.ready_at is None and failure.serving:  # the first question crashed it, and would do so again
@@ -332,8 +413,6 @@ class Owner:
     def _apply(self, step: Step) -> None:
         if step.changes:
             self._goal = self._goal.adjusted(step.changes, dict.fromkeys(step.changes, step.because))
-        if step.new_port and self._request.port is None:
-            self.state.port = None
         self._dropped += step.drop_flags
         failure = self.state.failure or {}
         self.state.note(time.time(), f"{failure.get('title', 'It failed')}: {step.because}.")
@@ -347,10 +426,10 @@ class Owner:
             await wait_for_memory(wanted, self._request.hardware, self._sleep, self._timeouts.memory)
 
     async def _sleep(self, seconds: float) -> bool:
-        """Sleep, but wake up when a stop is requested. Return whether it is."""
+        """Sleep, but wake up when a stop or a change is requested. Return whether it is."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stop.wait(), seconds)
-        return self._stop.is_set()
+            await asyncio.wait_for(self._turn.wait(), seconds)
+        return self._turn.is_set()
 
     def _progress(self, child: Child, plan: Plan) -> tuple[object, ...]:
         """Return values that change while a start makes progress: output lines, downloaded bytes."""

@@ -12,7 +12,6 @@ from serverctl.diagnose.ladder import Step
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.goal import Plan
 from serverctl.process import probe
-from serverctl.process.state import State
 
 #: Share of the memory that was free at the last plan that must be free again before the next start.
 _SHARE = 0.75
@@ -30,11 +29,14 @@ _GRACE_SERVING, _GRACE_IDLE, _GRACE_STARTING = 9.0, 2.0, 2.0
 Sleep = Callable[[float], Awaitable[bool]]
 
 
-def grace(state: State) -> float:
-    """Return the seconds to wait between SIGTERM and SIGKILL: more if requests are running. Blocking."""
-    if state.ready_at is None or state.port is None:
+def grace(port: int | None) -> float:
+    """Return the seconds to wait between SIGTERM and SIGKILL: more if requests are running. Blocking.
+
+    `port` is the engine's; None during its start.
+    """
+    if port is None:
         return _GRACE_STARTING
-    metrics = probe.read_metrics(state.port, "", 1.0)
+    metrics = probe.read_metrics(port, "", 1.0)
     return _GRACE_SERVING if metrics is not None and metrics.running else _GRACE_IDLE
 
 

@@ -41,6 +41,7 @@ class Timeouts:
     # a row it counts as hanging.
     beat: float = 10.0
     beat_answer: float = 8.0
+    hold: float = 300.0  # for a request that comes while the engine is away
     memory: float = 30.0  # for a card's memory to become free after a process ended
     # After an unanswered readiness question: an engine that crashed takes its API server down within three seconds, and
     # its last output has the cause.

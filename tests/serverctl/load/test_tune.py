@@ -1,6 +1,7 @@
 """What holds a server up, by recorded and made-up loads; what would help; and what a trial makes of it."""
 
 import base64
+import io
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from foundation.errors import MaiError
 from serverctl import tuning
@@ -29,11 +31,9 @@ from serverctl.load.tune.trial import judge, workload_like
 from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
 from serverctl.models.find import find_model
 from serverctl.plan.goal import Goal
-from serverctl.process.in_vllm.mai_gate import picture_size
 from serverctl.process.load_record import LoadRecord, read_record
 from serverctl.process.request import ServerRequest
 from serverctl.process.state import Folder
-from serverctl.tuning import without_interrupt
 
 pytestmark = pytest.mark.slow
 
@@ -92,7 +92,7 @@ def test_a_trial_sends_what_was_seen_with_the_clients_own_sizes_and_repetitions(
     assert again != first, "a repetition is new to the server"
     assert seen.messages(setting, 0, "another run") != first
     url = second[2]["content"][0]["image_url"]["url"]
-    assert picture_size(base64.b64decode(url.partition(",")[2])) == (640, 480)
+    assert Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).size == (640, 480)
     assert len(seen.groups) == 5
     assert json.dumps(seen.to_json())
 
@@ -561,6 +561,7 @@ class Restarts:
         self.said: list[str] = []
         self._times = times
         self._now: Any = 1
+        self.refuses = False  # the server does not start with the change, and goes back by itself
         state = SimpleNamespace(port=1, url="http://127.0.0.1:1/v1", model="m")
         monkeypatch.setenv("MAI_SERVER_STATE", tempfile.mkdtemp())
         Folder("default").make()
@@ -569,7 +570,7 @@ class Restarts:
         monkeypatch.setattr(tuning, "_bench", lambda *_: report(list(self._times[self._now])))
         monkeypatch.setattr(tuning, "_forget", lambda _: self.said.append("forgotten"))
         self.inside: list[int] = [2, 1, 0]  # requests of clients, look after look
-        monkeypatch.setattr(tuning.gate, "inside", lambda _port, _key: self._look())
+        monkeypatch.setattr(tuning.probe, "inside", lambda _port, _key: self._look())
         monkeypatch.setattr(tuning.time, "sleep", lambda _: None)
         monkeypatch.setattr(tuning.control, "as_ready", lambda state: state)
         model = find_model("MAI-UI-8B", allow_network=False)
@@ -584,7 +585,8 @@ class Restarts:
         self.started.append(wanted)
         assert Folder(change.name).is_restarting, "clients are to wait, however this change ends"
         self._now = wanted.get("max_num_seqs", 1)
-        return SimpleNamespace(port=1, url="http://127.0.0.1:1/v1", model="m")
+        refused = {"title": "Too little memory"} if self.refuses and len(self.started) == 1 else None
+        return SimpleNamespace(port=1, url="http://127.0.0.1:1/v1", model="m", refused=refused, failure=None)
 
     def try_slots(self, own: bool = False, force: bool = False) -> list[tuning.Tried]:
         request = ServerRequest(Goal(overrides={"max_num_seqs": 1} if own else {}), "python")
@@ -644,6 +646,14 @@ def test_a_trial_begins_when_the_last_request_has_gone_and_nothing_is_changed_wh
     assert restarts.try_slots(force=True)
 
 
+def test_a_server_that_went_back_by_itself_is_not_restarted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    restarts = Restarts(monkeypatch, {1: SLOW, 8: SLOW})
+    restarts.refuses = True
+    (tried,) = restarts.try_slots()
+    assert "it did not start: Too little memory" in tried.verdict.because
+    assert restarts.started == [{"max_num_seqs": 8}]
+
+
 def test_a_server_that_does_not_come_back_as_it_was_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     restarts = Restarts(monkeypatch, {1: SLOW, 8: SLOW})
     monkeypatch.setattr(tuning.control, "as_ready", lambda state: None)
@@ -682,15 +692,3 @@ def test_ctrl_c_leaves_the_server_as_it_was_and_open(monkeypatch: pytest.MonkeyP
     assert restarts.started in ([], [{}], [{"max_num_seqs": 8}, {}])
     assert not Folder("default").gate_file.exists()
     assert not Folder("default").is_restarting
-
-
-def test_a_ctrl_c_between_the_end_of_a_server_and_its_start_waits_for_the_start() -> None:
-    done: list[str] = []
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), without_interrupt():
-        os.kill(os.getpid(), signal.SIGINT)
-        done.append("started")
-    assert done == ["started"]
-    with without_interrupt():
-        done.append("nobody interrupts")
-    assert signal.getsignal(signal.SIGINT) is before

@@ -77,12 +77,12 @@ def test_a_server_listens_on_loopback_only(machine: Machine) -> None:
     state = machine.up()
     assert machine.flags()["--host"] == "127.0.0.1"
     listening = {
-        connection.laddr.ip
-        for process in machine.marked()
+        (connection.laddr.ip, connection.laddr.port)
+        for process in machine.processes()
         for connection in process.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == state.port
+        if connection.status == psutil.CONN_LISTEN
     }
-    assert listening == {"127.0.0.1"}
+    assert listening == {("127.0.0.1", state.port), ("127.0.0.1", int(machine.flags()["--port"]))}
 
 
 def test_a_server_that_never_answers_the_question_is_not_ready(

@@ -334,6 +334,30 @@ def test_a_server_that_is_ended_finishes_what_it_has_and_asks_others_to_come_aga
     assert 503 in came
 
 
+def test_no_client_of_a_real_server_notices_other_settings(machine: Machine) -> None:
+    assert machine.up("--set", "max_num_seqs=2").returncode == 0
+    status = machine.status()
+    port, key = int(status["endpoint"].split(":")[2].split("/")[0]), status["api_key"]
+    asked = {"model": status["model"], "messages": [{"role": "user", "content": "Count."}], "max_tokens": 4}
+    with ThreadPoolExecutor(4) as pool:
+        changing = pool.submit(machine.run, "up", "--restart", "--set", "max_num_seqs=4", "--json")
+
+        def go_on() -> list[int | None]:
+            came = []
+            while not changing.done():
+                came.append(status_of(port, key, asked))
+            return came
+
+        clients = [pool.submit(go_on) for _ in range(3)]
+        assert changing.result().returncode == 0, changing.result().stderr
+        for client in clients:
+            assert set(client.result()) == {200}
+            assert len(client.result()) > 2
+    after = machine.status()
+    assert (after["endpoint"], after["api_key"], after["attempt"]) == (status["endpoint"], key, 2)
+    assert after["plan"]["settings"]["max_num_seqs"] == 4
+
+
 def test_a_killed_controller_takes_the_server_with_it(machine: Machine) -> None:
     assert machine.up().returncode == 0
     status = machine.status()

@@ -1,0 +1,282 @@
+"""The address of a server: passes each request to its engine, and holds requests while the engine is away.
+
+vLLM listens on another port, which changes with every start. The door keeps the clients' port open from the first start
+to the last, so that a restart refuses nobody. A connection carries one request: the next one may need another engine.
+"""
+
+import asyncio
+import contextlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import h11
+
+from serverctl.process.in_vllm.mai_gate import OPEN, Headers, has_key, header, not_authorized
+from serverctl.process.probe import INSIDE, OURS
+from serverctl.process.state import Folder
+from serverctl.process.supervisor.shapes import ShapeNotes
+
+#: Requests that wait at once at most; further ones are asked to come again.
+MOST_HELD = 256
+#: Retry-After of a refused request, seconds.
+AGAIN_S = 10
+#: A client must send the head of its request within this time, seconds, and may make it this large, bytes.
+_HEAD_S, _HEAD_BYTES = 30.0, 256 * 1024
+#: Size of one read, bytes.
+_CHUNK = 65_536
+#: A refused client may still be sending pictures: read them for this long, seconds, so that it sees the answer.
+_LINGER_S = 5.0
+#: Seconds before an engine that does not listen any more is tried again. Its end is noticed in the meantime.
+_GONE_S = 0.2
+#: Headers about the client's connection, which the engine's connection does not share.
+_OF_A_CONNECTION = (b"connection", b"keep-alive", b"proxy-connection")
+#: Headers about how the client sends a body, which the door has read.
+_OF_A_BODY = (b"content-length", b"transfer-encoding", b"expect")
+#: Largest body that is read: vLLM takes 32 MiB.
+_MOST_BODY = 64 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A request, with its body if that was read already."""
+
+    request: h11.Request
+    connection: h11.Connection  # which reads its body, where that is looked at
+    body: bytes | None = None  # None while the client's connection still has it
+
+    @property
+    def headers(self) -> Headers:
+        return list(self.request.headers)
+
+    @property
+    def path(self) -> str:
+        return self.request.target.decode("ascii", "replace").partition("?")[0]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is a probe, which needs no key and is never held."""
+        return self.request.method in (b"GET", b"HEAD") and self.path in OPEN
+
+    @property
+    def is_ours(self) -> bool:
+        return bool(header(self.headers, OURS))
+
+    def to_bytes(self) -> bytes:
+        """Return what the engine gets: the same request on a connection of its own."""
+        upgrades = bool(header(self.headers, "upgrade"))
+        other = () if upgrades else _OF_A_CONNECTION if self.body is None else (*_OF_A_CONNECTION, *_OF_A_BODY)
+        lines = [b"%s %s HTTP/%s" % (self.request.method, self.request.target, self.request.http_version)]
+        for name, value in self.request.headers.raw_items():
+            if name.lower() not in other:
+                lines.append(b"%s: %s" % (name, value))
+        if not upgrades:
+            lines.append(b"connection: close")
+        if self.body is not None:
+            lines.append(b"content-length: %d" % len(self.body))
+        return b"\r\n".join(lines) + b"\r\n\r\n" + (self.body or b"")
+
+
+class Door:
+    """Listens for clients from `listen` to `close`. Requests wait at most `hold` seconds for an engine."""
+
+    def __init__(self, folder: Folder, hold: float) -> None:
+        self._folder = folder
+        self._hold = hold
+        self._shapes = ShapeNotes(folder)
+        self._key = b""
+        self._engine: int | None = None  # the port of the engine that serves
+        self._draining = self._leaving = False
+        self._open = asyncio.Event()
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self.inside = 0  # clients' requests that run
+        self._held = 0
+
+    async def listen(self, port: int | None, key: str) -> int:
+        """Listen on a port of loopback (None for any free one), and return it. Raises OSError if it is taken."""
+        self._key = key.encode()
+        # SO_REUSEPORT stays off: vLLM of an earlier release may share a port that has it.
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port or 0, limit=_HEAD_BYTES)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def is_listening(self) -> bool:
+        """True between `listen` and `close`."""
+        return self._server is not None
+
+    def connect(self, engine: int) -> None:
+        """Pass requests to the engine on this port from now on, first those that wait."""
+        self._engine, self._draining = engine, False
+        self.look()
+
+    def disconnect(self) -> None:
+        """Hold requests: the engine is away."""
+        self._engine = None
+        self.look()
+
+    async def drain(self, seconds: float, leaving: bool = False) -> None:
+        """Hold new requests, and wait at most `seconds` for those that run. `leaving` refuses new ones instead."""
+        self._draining, self._leaving = True, leaving
+        self.look()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.inside:
+                    await asyncio.sleep(0.05)
+
+    def look(self) -> None:
+        """Let requests in or hold them, also by the gate's file, with which `tune` closes the gate."""
+        if self._leaving or (self._engine is not None and not self._draining and not self._folder.gate_file.exists()):
+            self._open.set()
+        else:
+            self._open.clear()
+
+    async def close(self) -> None:
+        """Stop listening, and end all connections."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for task in self._connections:
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=1.0)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            try:
+                await self._serve(reader, writer)
+            except h11.RemoteProtocolError as error:
+                await _answer(reader, writer, error.error_status_hint, {"error": {"message": str(error)}})
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # the client went, or never said what it wants
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(_HEAD_S):
+            head = await _read_head(reader)
+        if not head.is_open and not has_key(head.headers, self._key):
+            status, document, headers = not_authorized()
+            return await _answer(reader, writer, status, document, headers)
+        if head.path == INSIDE:
+            self.look()
+            return await _answer(reader, writer, 200, {"inside": self.inside, "held": self._held})
+        while (engine := await self._admit(head)) is not None:
+            counts = head.request.method == b"POST" and not head.is_ours
+            self.inside += counts
+            try:
+                if counts and head.path.endswith("/chat/completions") and self._shapes.are_wanted:
+                    head = head if head.body is not None else await _with_body(head, reader, writer)
+                    self._shapes.take(head.body or b"")
+                if await self._relay(engine, head, reader, writer):
+                    return None
+            finally:
+                self.inside -= counts
+            await asyncio.sleep(_GONE_S)
+        return await _refuse(reader, writer)
+
+    async def _admit(self, head: _Head) -> int | None:
+        """Return the engine for a request as soon as it may go there; None if it has to come again."""
+        if head.is_open or head.is_ours:
+            return self._engine
+        self.look()
+        if head.request.method != b"POST" and self._engine is not None:
+            return self._engine  # questions about the server: /v1/models
+        if not self._open.is_set() and self._held < MOST_HELD:
+            self._held += 1
+            try:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._hold):
+                        await self._open.wait()
+            finally:
+                self._held -= 1
+        return self._engine if self._open.is_set() and not self._leaving else None
+
+    async def _relay(
+        self, engine: int, head: _Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Pass a request to the engine and its answer back. Return False if the engine does not listen any more."""
+        try:
+            answer, request = await asyncio.open_connection("127.0.0.1", engine, limit=_CHUNK)
+        except OSError:
+            return False
+        request.write(head.to_bytes())
+        asked = asyncio.create_task(_pass_on(reader, request))
+        answered = asyncio.create_task(_pass_on(answer, writer))
+        try:
+            await asyncio.wait((asked, answered), return_when=asyncio.FIRST_COMPLETED)
+            if not answered.done() and not reader.at_eof() and reader.exception() is None:
+                await asyncio.wait((answered,))  # the engine answered before it had read everything
+            is_silent = answered.done() and not answered.result()
+        finally:
+            request.close()  # vLLM stops computing an answer that nobody reads
+            for task in (asked, answered):
+                task.cancel()
+            await asyncio.wait((asked, answered))
+        if is_silent:  # the engine died
+            await _refuse(reader, writer)
+        return True
+
+
+async def _read_head(reader: asyncio.StreamReader) -> _Head:
+    """Read the head of a request. Raises RemoteProtocolError if it is none."""
+    connection = h11.Connection(h11.SERVER)
+    connection.receive_data(await reader.readuntil(b"\r\n\r\n"))
+    request = connection.next_event()
+    if not isinstance(request, h11.Request):
+        raise h11.RemoteProtocolError("no request")
+    return _Head(request, connection)
+
+
+async def _with_body(head: _Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Head:
+    """Read the body of a request. Raises RemoteProtocolError if it is too large or breaks off."""
+    connection, body = head.connection, bytearray()
+    if connection.they_are_waiting_for_100_continue:
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    while not isinstance(event := connection.next_event(), h11.EndOfMessage):
+        if event is h11.NEED_DATA:
+            connection.receive_data(await reader.read(_CHUNK))
+        elif isinstance(event, h11.Data):
+            body += event.data
+        if len(body) > _MOST_BODY:
+            raise h11.RemoteProtocolError("the request is too large", 413)
+    return replace(head, body=bytes(body))
+
+
+async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> int:
+    """Copy bytes until the source ends or the sink breaks. Return their number."""
+    passed = 0
+    with contextlib.suppress(OSError):
+        while data := await source.read(_CHUNK):
+            sink.write(data)
+            passed += len(data)
+            await sink.drain()
+    return passed
+
+
+async def _refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Ask a client to come again."""
+    message = f"The server is away for a while: try again in {AGAIN_S} s."
+    document = {"error": {"message": message, "type": "ServiceUnavailable", "code": 503}}
+    await _answer(reader, writer, 503, document, [(b"retry-after", str(AGAIN_S).encode())])
+
+
+async def _answer(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, status: int, document: Any, headers: Headers = ()
+) -> None:
+    """Answer a request by ourselves, then read what the client still sends."""
+    body = json.dumps(document).encode()
+    about = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
+    lines = [b"HTTP/1.1 %d " % status, *(b"%s: %s" % each for each in (*about, *headers))]
+    writer.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
+    await writer.drain()
+    if writer.can_write_eof():
+        writer.write_eof()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_S):
+            while await reader.read(_CHUNK):
+                pass
