@@ -5,9 +5,9 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import NAMES
+from machines import NAMES, look
 
-from foundation.errors import UsageError
+from foundation.errors import MaiError, UsageError
 from serverctl.hardware.catalogue import Described, card_names, imagine
 from serverctl.hardware.facts import GIB, Gpu
 from serverctl.planning import limit_table
@@ -30,6 +30,8 @@ def test_every_card_is_known_by_its_own_name_and_once_only() -> None:
     for name in names:
         [gpu] = imagine(name).gpus
         assert [g.name for g in imagine(gpu.name).gpus] == [gpu.name], "its driver's name leads back to it"
+        assert gpu.bandwidth_gb_s is not None
+        assert 100 < gpu.bandwidth_gb_s < 10_000
 
 
 @pytest.mark.parametrize(("name", "hint"), [("rtx 409", "rtx-4090"), ("H100 40GB", "h100"), ("T40", "t4")])
@@ -38,6 +40,42 @@ def test_an_unknown_card_is_refused_with_near_names(name: str, hint: str) -> Non
         imagine(name)
     assert name in refusal.value.what
     assert hint in refusal.value.remedy
+
+
+@pytest.mark.parametrize("count", [0, -1, 65, 10**9])
+def test_a_number_of_cards_that_no_machine_has_is_refused(count: int) -> None:
+    assert len(imagine("t4", 64).gpus) == 64
+    with pytest.raises(UsageError, match="cannot have"):
+        imagine("t4", count)
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "link", "bandwidth"),
+    [
+        ("H100 PCIe", "x86_64", "pcie", 2000),
+        ("H100 SXM", "x86_64", "nvlink", 3350),
+        ("H100 NVL", "x86_64", "nvlink", 3900),
+        ("gh200", "aarch64", "nvlink", 4000),
+        ("4090", "x86_64", "pcie", 1008),
+    ],
+)
+def test_a_card_has_its_own_processor_links_and_bandwidth(name: str, host: str, link: str, bandwidth: int) -> None:
+    found = imagine(name, 2)
+    assert (found.cpu.architecture, found.link(0, 1), found.gpus[0].bandwidth_gb_s) == (host, link, bandwidth)
+
+
+@pytest.mark.parametrize("name", ["cpu", "none"])
+def test_no_card_can_be_named_too(name: str) -> None:
+    found = imagine(name)
+    assert (found.gpus, found.vendor, found.imagined) == ((), "cpu", True)
+
+
+@given(name=st.text(max_size=30))
+def test_any_name_gives_a_machine_or_a_refusal_for_a_person(name: str) -> None:
+    try:
+        assert imagine(name).imagined
+    except MaiError as refusal:
+        assert refusal.remedy
 
 
 def test_cards_that_a_bridge_joins_have_nvlink_in_pairs() -> None:
@@ -50,6 +88,8 @@ def test_a_card_nobody_listed_can_be_described() -> None:
     [gpu] = imagine("RTX 9999", 1, Described(47.5, (13, 0), 2200)).gpus
     assert (gpu.name, gpu.sm, gpu.bandwidth_gb_s, gpu.vendor) == ("RTX 9999", 130, 2200, "nvidia")
     assert gpu.total_gib == pytest.approx(47.5)
+    [known] = imagine("5060 Ti", 1, Described(7.6)).gpus
+    assert (known.total_gib, known.sm) == (pytest.approx(7.6), 120), "the person's word wins over the list's"
 
 
 @pytest.mark.parametrize("described", [None, Described(47.5), Described(None, (13, 0)), Described(bandwidth_gb_s=1)])
@@ -86,3 +126,10 @@ def test_larger_cards_are_never_given_less() -> None:
         assert small.max_model_len <= large.max_model_len
         assert small.max_num_seqs <= large.max_num_seqs
         assert small.max_num_batched_tokens <= large.max_num_batched_tokens
+
+
+def test_a_card_with_limits_of_its_own_has_them_whether_it_is_here_or_not() -> None:
+    here, there = limit_table().limits_for(look("t4").gpus[0]), limit_table().limits_for(imagine("t4").gpus[0])
+    assert here == there
+    assert (here.gpu_memory_utilization, here.max_model_len, here.max_num_batched_tokens) == (0.90, 12_288, 2048)
+    assert here.source == "configs/gpus/cards.toml, t4"

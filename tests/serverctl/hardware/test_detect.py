@@ -1,5 +1,6 @@
 """What is in a machine is found from its tools' outputs; what cannot be found out is said, never guessed."""
 
+import os
 import stat
 import sys
 import time
@@ -86,6 +87,41 @@ def test_a_driver_that_does_not_know_some_fields_is_asked_without_them(
     assert len(queries) == 4
     assert "compute_cap" in queries[0]
     assert "compute_cap" not in queries[-1]
+    assert ("nvidia-smi", "topo", "-m") not in replay.asked, "one card has no topology"
+
+
+def test_an_endless_complaint_about_a_field_ends() -> None:
+    def complain(command: Any) -> tuple[int, str] | None:
+        return (2, 'Field "compute_cap" is not a valid field to query.') if command[0] == "nvidia-smi" else None
+
+    found = detect(complain, lambda: None)
+    assert found.gpus == ()
+    assert "compute_cap" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("output", "told"), [("\n\n", "exit status 139"), ("Segmentation fault\n", "Segmentation fault")]
+)
+def test_a_tool_that_fails_with_words_nobody_knows_is_quoted(output: str, told: str) -> None:
+    [problem] = detect(lambda command: (139, output) if command[0] == "nvidia-smi" else None, lambda: None).problems
+    assert told in problem
+
+
+def test_an_answer_that_is_no_text_of_a_card_is_left_out_of_a_longer_one() -> None:
+    replay = Replay("l40s-2")
+    noise = "\x00\x01, WARNING: infoROM is corrupted at gpu 0000:81:00.0\r\n\r0,1\n²,a,b,c,d,e,f,g,h,i\n"
+
+    def run(command: Any) -> tuple[int, str] | None:
+        answer = replay(command)
+        return (answer[0], noise + answer[1] + noise) if answer else None
+
+    assert len(detect(run, lambda: None).gpus) == 2
+
+
+def test_the_driver_is_known_with_the_cuda_it_serves() -> None:
+    driver = look("rtx-3060-desktop").driver
+    assert driver is not None
+    assert (driver.version, driver.major, driver.cuda) == ("570.172.08", 570, (12, 8))
 
 
 def test_cells_without_a_value_are_not_taken_for_one() -> None:
@@ -220,11 +256,19 @@ class TestVisibleDevices:
     def test_by_number(self, monkeypatch: pytest.MonkeyPatch, wish: str, seen: list[str]) -> None:
         assert self.names(monkeypatch, wish) == seen
 
+    def test_what_it_hides_is_said_and_other_makers_cards_do_not_heed_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+        assert look("mixed-4090-3060").problems == ("CUDA_VISIBLE_DEVICES=1 hides 1 of 2 cards.",)
+        assert len(look("gaudi-2").gpus) == 8
+
     def test_by_uuid_whole_or_its_beginning(self, monkeypatch: pytest.MonkeyPatch) -> None:
         uuid = look("mixed-4090-3060").gpus[1].uuid
         assert self.names(monkeypatch, uuid) == ["4090"]
         assert self.names(monkeypatch, uuid[:12]) == ["4090"]
         assert self.names(monkeypatch, "GPU-00000000-0000-0000-0000-000000000000") == []
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+        instance = look("a100-mig").gpus[1].uuid
+        assert self.names(monkeypatch, instance, "a100-mig") == ["NVIDIA A100-SXM4-80GB MIG 2g.20gb"]
 
 
 CARD: dict[str, Any] = {
@@ -278,6 +322,17 @@ class TestNvml:
         assert [gpu.name for gpu in detect(Replay("l4")).gpus] == ["NVIDIA L4"]
         assert "not loaded" in detect(Replay("driver-not-loaded")).problems[0]
 
+    def test_one_that_fails_half_way_is_shut_and_not_believed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        nvml = Nvml(CARD | {"name": UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad")}).install(monkeypatch)
+        assert ask_nvml() is None
+        assert nvml.shut == 1
+
+    def test_a_split_card_is_looked_up_by_the_tool(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        Nvml(CARD | {"name": "NVIDIA A100-SXM4-80GB", "mig": [1, 1]}).install(monkeypatch)
+        gpus = detect(Replay("a100-mig")).gpus
+        assert [gpu.name.rsplit(" ", 1)[1] for gpu in gpus] == ["3g.40gb", "2g.20gb"]
+        assert gpus[0].sm == 90, "NVML's word"
+
 
 def script(folder: Path, name: str, text: str) -> None:
     path = folder / name
@@ -287,6 +342,14 @@ def script(folder: Path, name: str, text: str) -> None:
 
 class TestRunTool:
     """Real programs are run with a limit, and nothing they do reaches the caller as an exception."""
+
+    def test_output_and_errors_come_together_and_a_missing_one_is_none(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        script(tmp_path, "tool", "import sys; print('a'); sys.stderr.write('b\\n'); sys.exit(3)")
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert run_tool(["tool", "-x"]) == (3, "a\nb\n")
+        assert run_tool(["nvidia-smi"]) is None
 
     def test_one_that_cannot_be_run_says_why(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "tool").write_bytes(b"\x00\x01 no program")
@@ -350,6 +413,7 @@ class TestProcessor:
                 "Intel(R) Xeon(R) Platinum 8480+",
                 ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16"),
             ),
+            ("graviton.txt", "", ("asimd", "bf16", "sve")),
             ("old.txt", "Intel(R) Core(TM) i7-2600 CPU @ 3.40GHz", ()),
         ],
     )
@@ -364,6 +428,19 @@ class TestProcessor:
             self.root(tmp_path, "xeon.txt", memory_dot_max=f"{256 * MIB}\n", memory_dot_current=f"{56 * MIB}\n")
         )
         assert (found.memory_bytes, found.free_bytes) == (256 * MIB, 200 * MIB)
+
+    def test_an_old_containers_limit_too(self, tmp_path: Path) -> None:
+        found = detect_cpu(self.root(tmp_path, "xeon.txt", memory__memory_dot_limit_in_bytes=str(256 * MIB)))
+        assert found.memory_bytes == 256 * MIB
+
+    @pytest.mark.parametrize("limit", ["max\n", "9223372036854771712", "", "what", "-1"])
+    def test_no_limit_is_no_limit_and_without_these_files_there_is_still_a_processor(
+        self, tmp_path: Path, limit: str
+    ) -> None:
+        bare = detect_cpu(tmp_path)
+        assert bare.cores == len(os.sched_getaffinity(0))
+        assert bare.memory_bytes > MIB
+        assert detect_cpu(self.root(tmp_path, "xeon.txt", memory_dot_max=limit)).memory_bytes == bare.memory_bytes
 
 
 @given(answers=st.dictionaries(st.sampled_from(["nvidia-smi", "hl-smi", "rocm-smi", "sysctl"]), st.text(max_size=400)))

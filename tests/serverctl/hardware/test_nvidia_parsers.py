@@ -1,12 +1,14 @@
 """The parsers of the tools' outputs are total: any text gives cards or none, never an exception or a guess."""
 
+import json
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from machines import NAMES
 
 from serverctl.hardware import nvidia, other_vendors
-from serverctl.hardware.facts import Gpu
+from serverctl.hardware.facts import Driver, Gpu
 
 #: Text made of what the tools write, so that it comes close to being right.
 PIECES = st.sampled_from(
@@ -20,6 +22,7 @@ PIECES = st.sampled_from(
 TEXTS = st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join))
 
 
+@example('{"card0":' + "[" * 100_000 + "}")
 @given(text=TEXTS)
 def test_any_text_into_any_parser_gives_an_answer(text: str) -> None:
     gpus, driver = nvidia.parse_query(text)
@@ -71,7 +74,8 @@ def test_instances_are_read_in_the_old_and_the_new_way_of_naming_them() -> None:
     assert [instance.uuid.count("/") for instance in found[0]] == [2]
     assert [(instance.number, instance.profile) for instance in found[1]] == [(0, "1c.3g.20gb"), (1, "1g.5gb+me")]
     card = Gpu(1, "A100-SXM4-40GB", "nvidia", 40 * 1024**3)
-    assert [gpu.total_bytes for gpu in nvidia.mig_gpus(card, found[1], {})] == [19_000_000_000, 4_750_000_000]
+    parts = nvidia.mig_gpus(card, found[1], {})
+    assert [(gpu.total_bytes, gpu.free_bytes) for gpu in parts] == [(19_000_000_000, None), (4_750_000_000, None)]
 
 
 @pytest.mark.parametrize(
@@ -86,3 +90,36 @@ def test_instances_are_read_in_the_old_and_the_new_way_of_naming_them() -> None:
 )
 def test_a_product_number_is_told_by_the_name_it_is_sold_under(product: str, name: str) -> None:
     assert other_vendors.gaudi_name(product) == name
+
+
+@pytest.mark.parametrize(
+    ("banner", "cuda"),
+    [
+        ("| NVIDIA-SMI 418.87.00    Driver Version: 418.87.00    CUDA Version: 10.1     |", (10, 1)),
+        ("| NVIDIA-SMI 590.44.01   KMD Version: 590.44.01   CUDA UMD Version: 13.1 |", (13, 1)),
+        ("| NVIDIA-SMI 390.116    Driver Version: 390.116                   |", None),
+        ("| CUDA Version: N/A |", None),
+    ],
+)
+def test_the_banner_tells_the_newest_cuda(banner: str, cuda: tuple[int, int] | None) -> None:
+    assert nvidia.parse_cuda(banner) == cuda
+
+
+@pytest.mark.parametrize(("version", "major"), [("580.95.05", 580), ("1.20.1-366eb9c", 1), ("unknown", None)])
+def test_a_drivers_major_number_is_a_number_or_nothing(version: str, major: int | None) -> None:
+    assert Driver(version).major == major
+
+
+def test_amd_memory_in_use_beyond_the_whole_leaves_nothing_free() -> None:
+    card = {"VRAM Total Memory (B)": "100", "VRAM Total Used Memory (B)": "200"}
+    [gpu] = other_vendors.parse_rocm(json.dumps({"card0": card, "card1": {"VRAM Total Memory (B)": "0"}, "cardx": 3}))
+    assert (gpu.free_bytes, gpu.name) == (0, "AMD GPU")
+
+
+@pytest.mark.parametrize(
+    ("brand", "there"), [("Apple M2 Max", True), ("Intel(R) Core(TM) i9-9980HK CPU @ 2.40GHz", False), ("", False)]
+)
+def test_only_apples_own_chips_are_graphics_cards(brand: str, there: bool) -> None:
+    found = other_vendors.apple_gpu(brand, 64 << 30)
+    assert (found is not None) is there
+    assert found is None or (found.vendor, found.total_bytes) == ("apple", 64 << 30)
