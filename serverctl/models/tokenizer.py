@@ -66,12 +66,19 @@ def _look_at(place: Place, file: str, config: Mapping[str, Any], vocabulary: int
             raise _MisfitError(f"config.json says that {name} is {number:,}, and {file} has no such token")
 
 
-def _in_order(words: Mapping[str, int], merges: object) -> bool:
+def _in_order(words: Mapping[str, Any], merges: object) -> bool:
     """Return whether token ids follow the order of the merges, as in all of Qwen's byte-level vocabularies."""
-    pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in (merges or ()))  # type: ignore[attr-defined]
-    joined = (pair[0] + pair[1] for pair in pairs if isinstance(pair, list) and len(pair) == 2)
-    numbers = [words[word] for word in joined if word in words]
+    pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in _listed(merges))
+    joined = (
+        "".join(pair) for pair in pairs if len(_listed(pair)) == 2 and all(isinstance(part, str) for part in pair)
+    )
+    numbers = [number for word in joined if isinstance(number := words.get(word), int)]
     return all(one <= other for one, other in pairwise(numbers))
+
+
+def _listed(value: object) -> list[Any]:
+    """Return a list; an empty one for anything else."""
+    return value if isinstance(value, list) else []
 
 
 def _is_special(words: Mapping[str, int] | list[Any], number: int) -> bool:
@@ -93,9 +100,8 @@ def _ids(words: Mapping[str, int] | list[Any]) -> Iterator[int]:
 
 
 def _added(found: Mapping[str, Any]) -> set[int]:
-    tokens = found.get("added_tokens")
     return {
         token["id"]
-        for token in (tokens if isinstance(tokens, list) else ())
+        for token in _listed(found.get("added_tokens"))
         if isinstance(token, Mapping) and isinstance(token.get("id"), int)
     }

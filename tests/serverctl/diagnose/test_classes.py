@@ -136,6 +136,9 @@ def test_numbers_of_the_evidence_are_read() -> None:
     assert by_kind["FLAG"] == {"flags": ["--swap-space"]}, "a flag's value is no flag"
     assert by_kind["FLAG_VALUE"] == {"flag": "--dtype"}
     assert by_kind["TRITON_SMEM"] == {"needed_bytes": 98304, "has_bytes": 65536}
+    refused = next(excerpt for excerpt in EXCERPTS if "gpu_memory_utilization" in excerpt.lines)
+    told = "CacheConfig gpu_memory_utilization Input should be less than or equal to 1"
+    assert told in named(refused, log(refused)).evidence
     assert by_kind["IMPORT"] == {}
     assert by_kind["ARCH"] == {"architecture": "Qwen9VLForConditionalGeneration"}
 

@@ -1,6 +1,8 @@
 """`mai-server diagnose` from end to end: a file, standard input, the server's own log, and what cannot be read."""
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,12 @@ def test_the_explanation_for_a_person_says_why_and_what_to_do(capsys: pytest.Cap
     assert "[KV_SHORT, while setting up the KV cache]" in text
     assert "what to do" in text
     assert "32640" in text
+
+
+def test_standard_input_is_read(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = (LOGS / "port-in-use.log").read_bytes() + b"\xff\xfe not utf-8\r\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8"))
+    assert diagnosis(capsys, "-")["kind"] == "PORT"
 
 
 def test_an_exit_status_helps_where_the_log_says_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -78,6 +78,14 @@ def test_a_recorded_failure_is_explained(name: str) -> None:
     assert found.words.remedy
 
 
+def test_a_small_cache_is_told_in_tokens_and_never_as_nothing() -> None:
+    found = classify_log(recorded("kv-of-one-mib"))
+    assert found.numbers == {"max_model_len": 8192, "needed_gib": 0.02, "fits": 384}
+    assert "8,192 tokens" in found.words.cause
+    assert "room for 384" in found.words.cause
+    assert "max_model_len=384" in found.words.remedy
+
+
 @pytest.mark.parametrize("name", GOOD)
 def test_a_good_start_gives_its_numbers(name: str) -> None:
     found = classify_log(recorded(name))
@@ -109,6 +117,7 @@ def test_a_recorded_good_start_is_none_wherever_it_is_cut_off() -> None:
 def test_the_numbers_of_a_start_on_a_card_are_read() -> None:
     lines = [
         *until("profiling"),
+        "node:1:1 [0] NCCL INFO NCCL version 2.27.5+cuda12.9",
         "INFO 11-21 00:25:29 [cuda.py:480] Using FLASH_ATTN attention backend out of potential backends: ['X']",
         "INFO 11-21 00:25:30 [gpu_worker.py:1044] Free memory on device (22.2/23.6 GiB) on startup. Desired GPU memory"
         " utilization is (0.92, 21.7 GiB). Actual usage is 17.2 GiB for consumed memory, 1.31 GiB for peak activation,"
@@ -124,7 +133,7 @@ def test_the_numbers_of_a_start_on_a_card_are_read() -> None:
     assert (report.kv_tokens, report.max_model_len, report.concurrency) == (26_288, 8192, 3.21)
     assert (report.free_at_start, report.consumed) == (round(22.2 * GIB), round(17.2 * GIB))
     assert (report.activations, report.graphs) == (round(1.31 * GIB), round(0.42 * GIB))
-    assert report.attention == "FLASH_ATTN"
+    assert (report.attention, report.version) == ("FLASH_ATTN", "0.33.0"), "NCCL's version is not vLLM's"
 
 
 def test_a_ready_line_under_the_name_of_its_process_counts() -> None:
@@ -184,6 +193,9 @@ def test_an_engine_that_vanishes_while_serving_died() -> None:
     found = classify_log([*until("serving"), *DEATH])
     assert (found.kind, found.serving) == (Kind.ENGINE_DIED, True)
     assert found.evidence.startswith("vllm.v1.engine.exceptions.EngineDeadError")
+    early = core("ModuleNotFoundError: No module named 'flash_attn'", "RuntimeError: CUDA error: early and harmless")
+    late = [*until("engine"), *early, *until("serving")[3:], *DEATH]
+    assert classify_log(late).kind is Kind.ENGINE_DIED, "an error before the server was ready does not explain it"
 
 
 def test_the_noise_of_an_end_that_was_asked_for_is_no_failure() -> None:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
-from serverctl.models.find import cache_folder, cached_snapshot, downloaded_bytes, find_model, whole_name
+from serverctl.models.find import cache_folder, cached_snapshot, downloaded_bytes, find_model, known_models, whole_name
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = json.loads((ROOT / "configs/models/shapes/qwen3-vl-2b.json").read_text(encoding="utf-8"))
@@ -72,6 +72,17 @@ class TestKnownNames:
         assert near in refusal.value.remedy
         assert "org/name" in refusal.value.remedy
 
+    @pytest.mark.parametrize("name", [entry.name for entry in known_models()])
+    def test_all_of_them_are_found_without_network_and_disk(self, name: str) -> None:
+        model = find_model(name, allow_network=False)
+        assert (model.name, model.source.count("/"), model.own_precision) == (name, 1, "16-bit")
+
+    @pytest.mark.parametrize(("name", "told"), [("zzzzzz", "MAI-UI-8B"), (" \t", "a repository or a folder")])
+    def test_a_name_unlike_any_is_answered_with_all_of_them_and_none_is_no_model(self, name: str, told: str) -> None:
+        with pytest.raises(UsageError) as refusal:
+            find_model(name)
+        assert told in refusal.value.remedy
+
     def test_an_unknown_repository_is_not_looked_up_where_the_network_is_not_allowed(self) -> None:
         with pytest.raises(EnvironmentLacksError, match="not on this disk"):
             find_model("somebody/something", allow_network=False)
@@ -98,6 +109,21 @@ class TestFolders:
     def test_one_that_only_has_a_known_models_name_does_not_hide_the_model(self, tmp_path: Path) -> None:
         (tmp_path / "MAI-UI-8B").mkdir()
         assert find_model("MAI-UI-8B").source == "Tongyi-MAI/MAI-UI-8B"
+
+    def test_one_without_a_config_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "empty").mkdir()
+        for name in ("empty", "./empty", str(tmp_path / "empty")):
+            with pytest.raises(UsageError, match=r"has no config\.json"):
+                find_model(name)
+
+    def test_a_config_with_a_mark_at_its_beginning_is_read(self, tmp_path: Path) -> None:
+        folder = write(tmp_path / "m", config__json="\ufeff" + json.dumps(CONFIG))
+        assert find_model(str(folder)).shape.parameters == 2_127_532_032
+
+    @pytest.mark.parametrize("metadata", [None, [], {}, {"total_size": None}, {"total_size": "x"}, {"total_size": -5}])
+    def test_an_index_that_does_not_say_its_size_costs_only_that(self, tmp_path: Path, metadata: Any) -> None:
+        folder = write(tmp_path / "m", config__json=CONFIG, model__safetensors__index__json={"metadata": metadata})
+        assert find_model(str(folder)).checkpoint_bytes is None
 
     def test_one_that_may_not_be_read_is_told_as_that(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         folder = write(tmp_path / "closed", config__json=CONFIG)
@@ -155,6 +181,28 @@ class TestTheHubsCache:
         assert (model.name, model.family, model.source) == ("MAI-UI-2B", "mai-ui", "Tongyi-MAI/MAI-UI-2B")
         assert model.local is None, "no weights are there yet"
         assert cached_snapshot("Tongyi-MAI/MAI-UI-2B") == folder
+
+    def test_a_repository_nobody_listed_is_found_there_without_network_by_its_newest_revision(
+        self, hub_cache: Path
+    ) -> None:
+        cache(hub_cache, "o/m", "old", config__json={**CONFIG, "tie_word_embeddings": False})
+        names = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+        new = cache(
+            hub_cache, "o/m", "new", config__json=CONFIG, model__safetensors__index__json=index(4_255_140_312, *names)
+        )
+        model = find_model("o/m", allow_network=False)
+        assert (model.name, model.source, model.family) == ("m", "o/m", None)
+        assert (model.checkpoint_bytes, cached_snapshot("o/m")) == (4_255_140_312, new)
+
+    def test_a_link_to_a_file_that_is_gone_is_no_weight(self, hub_cache: Path) -> None:
+        folder = cache(hub_cache, "Tongyi-MAI/MAI-UI-2B", config__json=CONFIG)
+        (folder / "model.safetensors").symlink_to(folder / "gone")
+        assert find_model("MAI-UI-2B").local is None
+
+    def test_a_download_that_has_not_come_as_far_as_the_config_is_not_there(self, hub_cache: Path) -> None:
+        cache(hub_cache, "Tongyi-MAI/MAI-UI-2B")
+        assert cached_snapshot("Tongyi-MAI/MAI-UI-2B") is None
+        assert find_model("MAI-UI-2B").origin.startswith("configs/")
 
     def test_a_checkpoint_found_there_keeps_its_own_name_and_its_models_family(self, hub_cache: Path) -> None:
         quantised = {**CONFIG, "quantization_config": {"quant_method": "awq", "bits": 4}}
@@ -261,6 +309,15 @@ class TestTheHub:
         assert model.shape.parameters == 2_127_532_032
         assert model.checkpoint_bytes == 4_255_140_312
         assert (model.local, model.family) == (None, None)
+
+    def test_a_repository_without_a_config_or_with_a_broken_one_is_named(self, answers: dict[str, Any]) -> None:
+        with pytest.raises(UsageError, match=r"has no config\.json"):
+            find_model("somebody/data-set")
+        answers["config.json"] = "{"
+        with pytest.raises(EnvironmentLacksError, match=r"config\.json cannot be read"):
+            find_model("somebody/something")
+        answers["*"] = RuntimeError("must not be asked")
+        assert find_model("MAI-UI-32B").shape.parameters == 33_357_390_064, "known models are not asked for"
 
     @pytest.mark.parametrize(
         ("error", "kind", "said"),

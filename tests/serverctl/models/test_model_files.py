@@ -109,6 +109,12 @@ def shuffle(path: Path) -> None:
     edit(path, model__merges=merges, model__vocab={"a": 0, "b": 1, "c": 2, "d": 3, "ab": 5, "bc": 4, "cd": 6})
 
 
+def odd_merges(path: Path) -> None:
+    odd: list[Any] = [[], None, 7, [["a"], ["b"]], {"a": 1}, ["a"], "ab", [1, 2]]
+    vocabulary = {"a": 0, "b": 1, "c": 2, "ab": 4, "ba": "x", "bc": 3}
+    edit(path, model__merges=[*odd, ["a", "b"], ["b", "a"], ["b", "c"]], model__vocab=vocabulary)
+
+
 #: What is done to the folder, and words of the only finding.
 BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "lfs pointer": (lambda f: (f / SHARDS[0]).write_text(POINTER), (SHARDS[0], "LFS pointer", "4.6 GiB", "lfs pull")),
@@ -202,6 +208,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     ),
     "endless answers": (lambda f: (f / "generation_config.json").write_text('{"max_new_tokens": -4}'), ("-4",)),
     "links in a circle": (lambda f: circle(f / SHARDS[0]), (SHARDS[0], "a link that leads nowhere")),
+    "merges that are none": (lambda f: odd_merges(f / "tokenizer.json"), ("tokenizer.json", "order", "merged")),
     "config without sizes": (lambda f: (f / "config.json").write_text("{}"), ("config.json", "cannot be computed")),
 }  # fmt: skip
 
@@ -209,6 +216,23 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
 def test_a_whole_model_has_no_defect(folder: Path, tmp_path: Path) -> None:
     assert check_files(Place(folder)) == []
     assert check_files(Place(tiny_model(tmp_path / "single"))) == []
+    edit(folder / "config.json", tie_word_embeddings=[])
+    check_files(Place(folder))  # no truth value, and no traceback
+
+
+def test_of_large_files_only_headers_and_a_few_pieces_are_read(folder: Path) -> None:
+    shapes = {f"model.language_model.layers.{number}.mlp.up_proj.weight": (30_000, 30_000) for number in range(2)}
+    write_weights(folder / SHARDS[1], shapes)  # 3.6 GB that a read would show: a hole on the disk
+    (folder / INDEX).unlink()
+    (found,) = check_files(Place(folder))
+    assert "holds nothing but zeros in model.language_model.layers." in str(found)
+
+
+def test_a_numbered_set_without_an_index_is_counted(folder: Path) -> None:
+    (folder / INDEX).unlink()
+    (folder / SHARDS[0]).unlink()
+    (found,) = check_files(Place(folder))
+    assert f"{SHARDS[0]} is missing" in str(found)
 
 
 @pytest.mark.parametrize("name", BROKEN)
