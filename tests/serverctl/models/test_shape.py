@@ -45,6 +45,7 @@ QWEN2_VL: dict[str, dict[str, Any]] = {
     "7b": {"hidden_size": 3584, "num_attention_heads": 28, "num_key_value_heads": 4, "intermediate_size": 18_944,
            "vocab_size": 152_064, "tie_word_embeddings": False},
 }  # fmt: skip
+QWEN2_VL_COUNTED = {"2b": (2_208_985_600, 665_271_296), "7b": (8_291_375_616, 675_759_104)}
 
 
 def shape_of(name: str) -> dict[str, Any]:
@@ -75,6 +76,11 @@ def counted(shape: Shape) -> tuple[int, int]:
 @pytest.mark.parametrize("name", COUNTED)
 def test_the_count_of_parameters_is_the_models_own(name: str) -> None:
     assert counted(read_shape(shape_of(name), name)) == COUNTED[name]
+
+
+@pytest.mark.parametrize("size", QWEN2_VL)
+def test_the_count_is_right_for_the_older_way_of_writing_a_config(size: str) -> None:
+    assert counted(read_shape(qwen2_vl(size), size)) == QWEN2_VL_COUNTED[size]
 
 
 # Sizes in GiB at 16 bits, of the vision tower, at 8 and at 4 bits, and KiB of KV cache a token (facts of vLLM 0.33).
@@ -168,12 +174,13 @@ QUANTISED = [
     ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "bitsandbytes", 8, "fp8"),
     ({"quant_method": "of-the-future"}, "of-the-future", None, "fp8"),
     ({"bits": 16}, "unknown", 16, "16-bit"),
+    ({}, None, None, "16-bit"),
 ]
 
 
 @pytest.mark.parametrize(("entry", "method", "bits", "precision"), QUANTISED)
 def test_a_quantised_checkpoint_is_recognised_by_its_config(
-    entry: dict[str, Any], method: str, bits: int | None, precision: str
+    entry: dict[str, Any], method: str | None, bits: int | None, precision: str
 ) -> None:
     shape = read_shape(config(quantization_config=entry), "config.json")
     assert (shape.quantization, shape.quantization_bits) == (method, bits)
@@ -192,6 +199,22 @@ def test_a_method_that_does_not_say_its_bits_is_told_by_its_weights(gib: float, 
     assert model.weight_bytes(precision) == round(gib * GIB), "what is published is believed over arithmetic"
 
 
+def test_a_checkpoint_in_32_bits_is_loaded_as_16() -> None:
+    shape = read_shape(config(), "config.json")
+    assert plain(shape, shape.parameters * 4).weight_bytes("16-bit") == shape.parameters * 2
+
+
+def test_a_token_of_kv_cache_is_split_over_cards_but_never_below_one_head() -> None:
+    text = find_model("MAI-UI-8B").shape.text
+    assert [text.kv_bytes_per_token(size) // 1024 for size in (1, 2, 4, 8, 16)] == [144, 72, 36, 18, 18]
+
+
+def test_a_model_without_eyes_has_a_size_too() -> None:
+    shape = read_shape(config(vision_config=None), "config.json")
+    whole, tower = COUNTED["qwen3-vl-2b"]
+    assert (shape.vision, shape.parameters) == (None, whole - tower)
+
+
 def test_a_mixture_of_experts_counts_all_its_experts() -> None:
     text = read_shape(shape_of("qwen3-vl-30b-a3b"), "config.json").text
     assert (text.experts, text.experts_used, text.expert_intermediate) == (128, 8, 768)
@@ -199,11 +222,16 @@ def test_a_mixture_of_experts_counts_all_its_experts() -> None:
 
 
 @pytest.mark.parametrize(
-    "entry", ["hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"]
+    ("part", "entry"),
+    [
+        *(("text_config", name) for name in ("hidden_size", "num_hidden_layers", "num_attention_heads")),
+        *(("text_config", name) for name in ("intermediate_size", "vocab_size")),
+        *(("vision_config", name) for name in ("depth", "hidden_size")),
+    ],
 )
-def test_a_missing_entry_is_named(entry: str) -> None:
+def test_a_missing_entry_is_named(part: str, entry: str) -> None:
     document = config()
-    del document["text_config"][entry]
+    del document[part][entry]
     with pytest.raises(UsageError, match=entry) as refusal:
         read_shape(document, "/models/x/config.json")
     assert "/models/x/config.json" in refusal.value.what
@@ -253,6 +281,7 @@ def test_a_known_model_is_served_for_the_family_that_its_name_tells_and_for_its_
 
 def test_every_known_model_has_a_shape_and_sane_numbers() -> None:
     entries = known_models()
+    assert {path.stem for path in SHAPES.glob("*.json")} == set(COUNTED)
     assert len({entry.name for entry in entries}) == len(entries)
     assert len({entry.repo for entry in entries}) == len(entries)
     for entry in entries:
