@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 from planning import GIB, PRESETS, plan
 
+from serverctl.plan.speed import speed_of
+from serverctl.planning import speed_table
+
 
 class TestThoughts:
     """The room for an answer is data of the model and part of every preset."""
@@ -42,6 +45,16 @@ class TestThoughts:
         tight = plan("t4", "Qwen3-VL-8B-Thinking")
         assert any("10,000 to 32,768 tokens an answer" in text for text in tight.warnings)
 
+    def test_a_longer_usual_answer_makes_a_longer_step(self) -> None:
+        thinks, not_ = (
+            speed_of(plan("l40s", f"Qwen3-VL-2B-{kind}"), speed_table(), (1920, 1080))
+            for kind in ("Thinking", "Instruct")
+        )
+        assert (thinks.request_tokens - not_.request_tokens, thinks.answer_tokens) == (10_000 - 128, 10_000)
+        assert thinks.step_s is not None
+        assert not_.step_s is not None
+        assert thinks.step_s.low > 20 * not_.step_s.low
+
 
 class TestSlots:
     """The user's slots are held against the KV cache, and CUDA graphs follow them."""
@@ -61,6 +74,11 @@ class TestSlots:
         assert made.settings.max_num_seqs == slots
         told = [text for text in made.warnings if f"{slots} slots are more than the KV cache holds" in text]
         assert f"{made.max_concurrency:.2f} requests of the whole" in told[0]
+
+    @pytest.mark.parametrize("slots", [1, 6])
+    def test_as_many_as_it_holds_are_not_remarked(self, slots: int) -> None:
+        made = plan("l40s", "MAI-UI-8B", overrides={"max_num_seqs": slots})
+        assert not any("slots" in text for text in made.warnings)
 
     def test_8_49_requests_of_40_960_tokens(self) -> None:
         """The presets guide's sample: 37.15 GiB / (40,960 x 112 KiB) = 8.49."""

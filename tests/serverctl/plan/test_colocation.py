@@ -28,6 +28,7 @@ def share(part: Part) -> float:
         ("l4", ("MAI-UI-2B", "MAI-UI-8B"), 0.92),
         ("a100-80", ("MAI-UI-8B", "Qwen3.5-27B"), 0.92),
         ("h200", ("MAI-UI-8B", "MAI-UI-2B", "Qwen3.5-9B"), 0.92),
+        ("h200", ("MAI-UI-8B", *["MAI-UI-2B"] * 4), 0.92),
     ],
 )
 def test_models_divide_the_memory_of_one_card(gpu: str, models: tuple[str, ...], most: float) -> None:
@@ -39,6 +40,12 @@ def test_models_divide_the_memory_of_one_card(gpu: str, models: tuple[str, ...],
         assert budget.used + budget.kv <= budget.requested
         assert part.plan.max_concurrency >= 1
         assert (part.plan.settings.images or 0) >= min(part.plan.model.history_images, 3)
+
+
+def test_a_persons_own_share_is_kept() -> None:
+    goals = [Goal(model="MAI-UI-2B", overrides={"gpu_memory_utilization": 0.36}), Goal(model="MAI-UI-8B")]
+    first, second = plans_for(imagine("l4", 1), goals, NEW)
+    assert (share(first), share(second) <= 0.56) == (0.36, True)
 
 
 def test_models_get_cards_of_their_own_where_there_are_enough() -> None:

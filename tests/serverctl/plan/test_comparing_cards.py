@@ -57,6 +57,9 @@ def test_a_card_is_given_by_figures_and_planned_as_one_that_is_described(capsys:
     assert row["limits"] == described["limits"]
     assert row["kv_tokens"] == described["expected"]["kv_tokens"]
     assert row["speed"]["one"] is not None
+    [hybrid] = rows(capsys, "--compare", "L4", "--model", " Qwen3.5-9B, Qwen3.5-9B")
+    main(["--gpu", "L4", "--model", "Qwen3.5-9B", "--json"])
+    assert hybrid["kv_tokens"] == json.loads(capsys.readouterr().out)["expected"]["kv_tokens"]
 
 
 def test_a_token_takes_its_bytes_and_besides_something_for_each_layer() -> None:
@@ -71,6 +74,42 @@ def test_a_token_takes_its_bytes_and_besides_something_for_each_layer() -> None:
     assert speed.one is not None
     assert speed.one.high == pytest.approx(1 / (seconds + 28 * table.least_seconds_a_layer))
     assert speed.one.low == pytest.approx(1 / (seconds + 28 * table.seconds_a_layer))
+
+
+@pytest.mark.parametrize(
+    ("end", "layers", "read", "gb_s", "milliseconds"),
+    [
+        # arXiv 2605.30571: Qwen2.5-7B, 7.6 billion parameters, 2,048 tokens in the cache, with CUDA graphs: on an L4,
+        # and on an H100 at 27 % of its bandwidth.
+        ("seconds_a_layer", 28, 7.62e9 * 2 + 2048 * 56 * 1024, 300, 62.32 / 1.028),
+        ("seconds_a_layer", 28, 7.62e9 * 2 + 2048 * 56 * 1024, 3350, 15.357e9 / 3350e9 / 0.27 / 1.259 * 1000),
+        # Qwen's speed benchmark: Qwen3-0.6B, 0.44 billion parameters in layers and 0.16 in the head, 1,024 tokens in
+        # the cache half-way (28 layers, 8 KV heads of 128), one request on an H20, SGLang.
+        ("least_seconds_a_layer", 28, 0.596e9 * 2 + 1024 * 112 * 1024, 4000, 1000 / 414.17),
+        # ML.ENERGY: Qwen3-14B, 8 requests of about 400 tokens on a B200, vLLM.
+        ("least_seconds_a_layer", 40, 14.0e9 * 2 + 8 * 400 * 160 * 1024, 8000, 7.156),
+    ],
+)
+def test_published_measurements_lie_on_the_ends_of_the_range(
+    end: str, layers: int, read: float, gb_s: float, milliseconds: float
+) -> None:
+    told = (read / (gb_s * 1e9) + layers * getattr(speed_table(), end)) * 1000
+    assert told == pytest.approx(milliseconds, rel=0.02 if end == "seconds_a_layer" else 0.1)
+    assert end == "seconds_a_layer" or told <= milliseconds * 1.02
+
+
+@pytest.mark.parametrize("preset", ["latency", "throughput"])
+def test_a_hybrid_models_requests_count_with_their_states(preset: str) -> None:
+    """A token reads a request's states and writes them back: 18 layers of 16 heads, 128 x 128 numbers of 4 bytes."""
+    made = plan("t4", "Qwen3.5-0.8B", preset)
+    speed = speed_of(made, speed_table(), SCREEN)
+    assert made.budget.states > 0
+    assert speed.at_once <= made.budget.held(speed.request_tokens)
+    assert speed.one is not None
+    states = 2 * 18 * 16 * 128 * 128 * 4
+    read = bytes_a_token(made.model, made.settings, made.budget) + speed.request_tokens * made.budget.token + states
+    launch = made.model.shape.text.layers * speed_table().least_seconds_a_layer
+    assert speed.one.high == pytest.approx(1 / (read / 320e9 + launch), rel=0.02)
 
 
 def test_more_requests_give_more_tokens_in_all_and_experts_are_read_only_where_they_are_used() -> None:
@@ -131,6 +170,17 @@ def test_what_a_bench_measured_is_shown_instead_of_an_estimate_for_its_model_and
     assert speed["all_of_them"] == {"low": 128.0, "high": 128.0}
     assert found[0]["cost_per_1000_steps"]["full"]["high"] == pytest.approx(1000 * 0.7 / 3600)
     assert [row["speed"]["measured"] != "" for row in found] == [True, False, False, False, False, False]
+    twice = measurement(1, "warm", 50, 40, 0.4)
+    reports = [{**report, "name": "latency"}, {"name": "balanced", "model": "MAI-UI-2B", "measurements": [twice]}]
+    (tmp_path / "l4.json").write_text(json.dumps({"reports": reports}))
+    words = ["--compare", "L4", "--model", "MAI-UI-2B", "--preset", "latency,balanced,debug"]
+    found = rows(capsys, *words, "--measured", f"L4={tmp_path / 'l4.json'}")
+    assert [row["speed"]["one"]["low"] for row in found[:2]] == [50, 25]
+    assert found[2]["speed"]["measured"] == "", "a bench of presets counts for these presets"
+    measurement_of_nothing = measurement(1, "cold", 0, 0, 0)
+    (tmp_path / "l4.json").write_text(json.dumps({**report, "measurements": [measurement_of_nothing]}))
+    with pytest.raises(UsageError, match="holds no result"):
+        main([*words, "--measured", f"L4={tmp_path / 'l4.json'}"])
 
 
 def test_the_table_says_what_is_measured_and_what_is_not(capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,3 +255,13 @@ def test_the_first_token_takes_longer_with_each_screenshot_and_less_from_the_pre
     assert all(a.tokens_per_s.low > b.tokens_per_s.low for a, b in pairwise(found))
     assert all(each.next_step_s.low < found[1].first_token_s.low for each in found)
     assert speed_by_prompt(plan("cpu", "MAI-UI-2B", vllm="0.32.0-cpu"), speed_table(), SCREEN) == ()
+
+
+def test_a_plan_tells_the_first_token_by_screenshots(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--gpu", "L4", "--model", "MAI-UI-2B"]
+    assert main(words) == 0
+    assert "by screenshots" in capsys.readouterr().out
+    assert main([*words, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["by_prompt"]) == 6
+    assert main([*words, "--screen", "90x90"]) == 0
+    assert "under 100 pixels" in " ".join(capsys.readouterr().out.split())

@@ -24,6 +24,16 @@ def test_the_next_plan_on_the_card_reckons_with_it() -> None:
     assert not plan("a100-80", "MAI-UI-2B").budget.measured, "another model"
     assert not plan("a100-80", "MAI-UI-8B", overrides={"longest_edge": 2_097_152}).budget.measured, "other images"
     assert not plan("a100-80", "MAI-UI-8B", overrides={"enforce_eager": True}).budget.measured
+    assert not plan("a100-80", "MAI-UI-8B", overrides={"quantization": "fp8_per_tensor"}).budget.measured
+    keep_measurement(NEW, "another card", first.model, "16-bit", first.settings, Measured(graphs=1))
+    assert plan("a100-80", "MAI-UI-8B").budget.graphs == GIB, "several are kept side by side"
+
+
+def test_a_disk_that_cannot_be_written_does_not_stop_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAI_SERVER_STATE", "/proc/no/such/folder")
+    made = plan("a100-80", "MAI-UI-8B")
+    keep_measurement(NEW, made.gpus[0].name, made.model, made.precision, made.settings, MEASURED)
+    assert not plan("a100-80", "MAI-UI-8B").budget.measured
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"x": 1}', "null"])

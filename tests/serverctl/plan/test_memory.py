@@ -162,6 +162,20 @@ def test_float32_doubles_weights_activations_and_kv_cache() -> None:
     )
 
 
+def test_a_pixel_budget_bounds_what_profiling_takes_and_eager_mode_has_no_graphs() -> None:
+    """The largest image is what vLLM measures: about 2 GiB at 16.7 Mpx on 8B, about 0.25 GiB at 2 Mpx."""
+    settings = Settings(max_num_batched_tokens=2048, max_num_seqs=1)
+    large, small = (
+        card_budget(find_model("MAI-UI-8B"), "16-bit", replace(settings, longest_edge=edge), 80 * GIB, SEEDS)
+        for edge in (16_777_216, 2_097_152)
+    )
+    assert 1.5 < large.activations / GIB < 2.5
+    assert small.activations == round(0.9 * GIB), "the seed: nothing measured says that less is enough"
+    assert round(large.graphs / GIB, 2) == 0.3
+    eager = Settings(enforce_eager=True)
+    assert card_budget(find_model("MAI-UI-8B"), "16-bit", eager, 80 * GIB, SEEDS, Measured(graphs=GIB)).graphs == 0
+
+
 @pytest.mark.parametrize(
     ("gib", "mode", "sequences", "batched"),
     [(24, None, 256, 2048), (80, None, 1024, 8192), (180, None, 1024, 16_384), (80, "throughput", 2048, 16_384)],

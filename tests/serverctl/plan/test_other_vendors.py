@@ -7,10 +7,11 @@ import pytest
 from planning import CPU, GIB, card, env, flags, machine, plan
 
 from serverctl.cli import main
+from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import Cpu, Driver, Hardware
 from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.plan.render import render
-from serverctl.resolve import resolve
+from serverctl.resolve import resolve, snapshot_for
 from serverctl.vllm.builds import build_for, builds
 from serverctl.vllm.capabilities import snapshot
 
@@ -50,6 +51,14 @@ class TestGaudi:
     def test_the_plugins_own_variables_are_kept_by_a_command(self) -> None:
         made = plan("gaudi-3", "MAI-UI-8B")
         assert "VLLM_MULTIMODAL_RESOLUTIONS" in render(made, snapshot("0.33.0"), 8000).env
+        assert "0.33.0" in snapshot_for(imagine("gaudi-3")).parser, "the parser is another's"
+        assert snapshot_for(imagine("t4")).parser == "the parser of this version"
+
+    @pytest.mark.parametrize("screen", [(1280, 720), (2560, 1440), (3840, 2160)])
+    def test_another_screen_has_other_graphs_and_a_context_that_holds_it(self, screen: tuple[int, int]) -> None:
+        made = plan("gaudi-3", "MAI-UI-8B", screen=screen)
+        assert env(made)["VLLM_MULTIMODAL_RESOLUTIONS"] == f"{screen[0]}x{screen[1]}x1-3"
+        assert made.context >= 3 * made.model.image_tokens(*screen) + 2048
 
     def test_a_wish_for_cards_is_kept_or_refused(self) -> None:
         made = plan("gaudi-2*8", "MAI-UI-8B", overrides={"tensor_parallel_size": 4})
@@ -130,6 +139,19 @@ class TestProcessor:
         assert "--engine literal" in refusal.value.remedy
         assert plan(processor(), "MAI-UI-8B", vllm=CPU, force=True).model.name == "MAI-UI-8B"
 
+    def test_too_little_memory_is_refused_with_numbers_and_an_old_processor_is_warned_of(self) -> None:
+        with pytest.raises(CannotPlanError, match=r"about 9\.0 GiB of memory, and 4\.0 GiB are free"):
+            plan(processor(4), "MAI-UI-2B", vllm=CPU)
+        for features, old in (((), True), (("asimd",), False), (("avx2",), False)):
+            warnings = plan(processor(features=features), "MAI-UI-2B", vllm=CPU).warnings
+            assert any("lacks AVX2" in text for text in warnings) is old
+
+    def test_a_larger_kv_cache_takes_a_longer_context(self) -> None:
+        own = {"kv_cache_memory_bytes": 12 * GIB, "max_model_len": 100_000}
+        assert plan(processor(), "MAI-UI-2B", vllm=CPU, overrides=own).context == 100_000
+        auto = plan(processor(), "MAI-UI-2B", vllm=CPU, overrides={"max_model_len": "auto"})
+        assert auto.context == auto.budget.longest_context == 18_688 - 128
+
     def test_without_a_name_the_small_model_is_chosen(self) -> None:
         assert plan(processor(), None, vllm=CPU).model.name == "MAI-UI-2B"
 
@@ -161,6 +183,8 @@ class TestAmd:
         assert (made.vendor, made.precision) == ("amd", "16-bit")
         assert "CUDA_VISIBLE_DEVICES" not in env(made)
         assert made.context == 131_072
+        with pytest.raises(CannotPlanError, match="even with 16-bit weights"):  # 8 bits are not made on its cards
+            plan(machine(card(16, sm=None, vendor="amd", name="Radeon")), "MAI-UI-8B")
 
     def test_its_vllm_is_installed_by_hand(self) -> None:
         with pytest.raises(CannotPlanError) as refusal:
@@ -201,6 +225,18 @@ class TestBuilds:
     )
     def test_the_newest_that_the_driver_serves_is_chosen(self, driver: Driver, build: str) -> None:
         assert build_for(replace(machine(card(24)), driver=driver)).name == build
+
+    @pytest.mark.parametrize(
+        ("driver", "said"),
+        [(None, "driver's version is not known"), (Driver("470.82.01", (11, 4)), r"driver 470\.82\.01 is too old")],
+    )
+    def test_an_old_or_unknown_driver_is_said_before_anything_is_downloaded(
+        self, driver: Driver | None, said: str
+    ) -> None:
+        with pytest.raises(CannotPlanError, match=said) as caught:
+            build_for(replace(machine(card(24)), driver=driver))
+        assert driver is None or ("525" in caught.value.remedy and "--endpoint" in caught.value.remedy)
+        assert build_for(processor()).name == "cpu"
 
     @pytest.mark.parametrize(
         ("driver", "told"), [("550.54.15", True), ("525.60.13", True), ("570.86.15", False), ("580.95.05", False)]

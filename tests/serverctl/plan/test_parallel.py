@@ -9,7 +9,7 @@ from serverctl.cli import main
 from serverctl.hardware.facts import Hardware
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.find import find_model
-from serverctl.plan.group import Group
+from serverctl.plan.group import Group, groups
 
 
 @pytest.mark.parametrize("name", ["h100*8", "rtx-4090*2", "l40s*4", "a100-80*2"])
@@ -59,6 +59,12 @@ def test_three_cards_that_divide_no_heads_share_the_layers() -> None:
     assert len(only_layers.gpus) in (2, 3)
 
 
+def test_cards_that_are_too_few_for_another_server_are_told() -> None:
+    made = plan("l40s*3", "MAI-UI-32B", "throughput", overrides={"tensor_parallel_size": 2})
+    assert any("1 card stays idle: each server takes 2" in note for note in made.notes)
+    assert any("3 cards stay idle" in note for note in plan("gaudi-3*4", "MAI-UI-8B").notes)
+
+
 @pytest.mark.parametrize(
     ("model", "cards", "sizes"),
     [
@@ -88,6 +94,17 @@ class TestCardsThatAreNotAlike:
         assert plan("3090+4090", "MAI-UI-2B").gpus[0].name == "NVIDIA GeForce RTX 4090"
         assert plan("a100-80+h100", "MAI-UI-2B").gpus[0].name == "NVIDIA H100 80GB HBM3"
 
+    def test_memory_counts_more_than_age_and_the_best_speaks_for_all(self) -> None:
+        new, large = card(16, sm=89, index=0, name="new"), card(24, sm=80, index=1, name="large")
+        assert [group.first.name for group in groups((new, large))] == ["large", "new"]
+        with pytest.raises(CannotPlanError, match="does not fit on large"):
+            plan(machine(new, large), "MAI-UI-32B")
+
+    def test_several_alike_serve_what_the_single_best_cannot(self) -> None:
+        cards = (card(30, sm=120, index=0, name="best"), *(card(24, sm=89, index=n, name="four") for n in range(1, 5)))
+        assert [gpu.name for gpu in plan(machine(*cards), "MAI-UI-8B").gpus] == ["best"]
+        assert [gpu.name for gpu in plan(machine(*cards), "MAI-UI-32B").gpus] == ["four"] * 4
+
     def test_the_next_best_serves_when_the_best_is_busy(self) -> None:
         busy, free = card(80, 2.0, index=0, name="large"), card(24, 23.5, index=1, name="small")
         assert [gpu.name for gpu in plan(machine(busy, free), "MAI-UI-2B").gpus] == ["small"]
@@ -105,6 +122,10 @@ class TestPins:
         assert env(made)["CUDA_VISIBLE_DEVICES"] == "3"
         assert env(made)["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
 
+    @pytest.mark.parametrize("vllm", ["0.32.0", "1.0.0", "dev"])
+    def test_newer_ones_take_names(self, vllm: str) -> None:
+        assert env(plan(machine(card(80)), "MAI-UI-8B", vllm=vllm))["CUDA_VISIBLE_DEVICES"] == "GPU-0"
+
 
 class TestMig:
     def instances(self, count: int = 2, gib: float = 39) -> Hardware:
@@ -115,6 +136,7 @@ class TestMig:
         made = plan(self.instances(), "MAI-UI-8B", "balanced")
         assert (len(made.gpus), made.settings.tensor_parallel_size) == (1, None)
         assert env(made)["CUDA_VISIBLE_DEVICES"] == "MIG-0"
+        assert len(plan(self.instances(4), "MAI-UI-2B", "throughput").replicas) == 4
         with pytest.raises(CannotPlanError):
             plan(self.instances(gib=30), "MAI-UI-32B", "balanced")
 

@@ -108,6 +108,39 @@ class TestDetailsOfTheTable:
         settings = plan(name, "MAI-UI-2B").settings
         assert (settings.longest_edge, settings.max_num_batched_tokens) == (edge, batched)
 
+    @pytest.mark.parametrize(
+        ("name", "model", "method"),
+        [
+            ("l4", "MAI-UI-8B", "fp8_per_channel"),
+            ("a10g", "MAI-UI-8B", "fp8_per_tensor"),
+            ("l40s", "MAI-UI-32B", "fp8_per_channel"),
+        ],
+    )
+    def test_8_bit_weights_are_computed_as_the_card_can(self, name: str, model: str, method: str) -> None:
+        found = flags(plan(name, model))
+        assert found["--quantization"] == method
+        assert found["--quantization-config"] == {"ignore": ["visual.*"]}, "the tower stays in 16 bits"
+
+    @pytest.mark.parametrize("name", ["a100-40", "rtx-3060"])
+    def test_cards_from_8_0_up_choose_bfloat16_by_themselves(self, name: str) -> None:
+        settings = plan(name, "MAI-UI-2B").settings
+        assert settings.dtype is None
+        assert (settings.performance_mode, settings.max_cudagraph_capture_size) == ("interactivity", 8)
+
+    @pytest.mark.parametrize(
+        ("name", "told"),
+        [
+            ("t4", "TRITON"),
+            ("h100", "FLASH_ATTN"),
+            ("b200", "FLASHINFER"),
+            ("rtx-5090", "FLASH_ATTN"),
+            ("rtx-5090", "minutes longer"),
+            ("b200", "download-kernels"),
+        ],
+    )
+    def test_notes_tell_what_vllm_will_choose_and_that_a_first_start_takes_long(self, name: str, told: str) -> None:
+        assert any(told in note for note in plan(name, "MAI-UI-2B").notes)
+
 
 @pytest.mark.parametrize("name", ["v100", "p100", "gtx-1080-ti"])
 def test_cards_that_the_wheel_was_not_built_for_are_refused(name: str) -> None:
@@ -152,6 +185,16 @@ class TestFreeMemory:
         assert min(0.92, found) == share
         assert found * gib <= free or share == 0.05
 
+    def test_other_programs_bound_a_plan_and_it_says_so(self) -> None:
+        made = plan(machine(card(80, 40.0)), "MAI-UI-8B")
+        assert made.settings.gpu_memory_utilization == 0.49
+        assert "Other programs use the card: only 49% of its memory is asked for." in made.warnings
+        assert made.reasons["gpu_memory_utilization"].source == "free memory, measured now"
+        assert plan(machine(card(80, 79.5))).settings.gpu_memory_utilization == 0.92
+        assert plan(machine(card(80, 79.5, display=True))).settings.gpu_memory_utilization == 0.88
+        with pytest.raises(CannotPlanError, match=r"80\.0 GiB, 3\.0 GiB of them free now"):
+            plan(machine(card(80, 3.0)), "MAI-UI-2B")
+
     def test_of_cards_that_are_alike_the_one_with_the_most_room_serves(self) -> None:
         cards = (card(80, 0.0, index=0), card(80, 20.0, index=1), card(80, 79.0, index=2))
         assert plan(machine(*cards), "MAI-UI-2B").gpus == (cards[2],)
@@ -166,6 +209,17 @@ class TestFreeMemory:
         made = plan(machine(card(80, 40.0)), "MAI-UI-8B", overrides={"gpu_memory_utilization": 0.9})
         assert made.settings.gpu_memory_utilization == 0.9
         assert any("more than is free now (49%)" in text for text in made.warnings)
+
+
+@pytest.mark.parametrize(("model", "context"), [("Qwen2.5-VL-7B-Instruct", 128_000), ("Qwen3-VL-8B-Instruct", 131_072)])
+def test_a_large_card_gives_the_context_that_the_model_has(model: str, context: int) -> None:
+    assert plan("h200", model).context == context
+
+
+def test_a_quantised_repository_is_served_as_it_is() -> None:
+    made = plan("l40s", "Qwen/Qwen2.5-VL-32B-Instruct-AWQ")
+    assert (made.precision, made.settings.quantization) == ("w4", None)
+    assert "--quantization" not in flags(made)
 
 
 def test_published_4_bit_checkpoints_are_used_where_16_and_8_bits_do_not_fit() -> None:

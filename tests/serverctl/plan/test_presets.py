@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from planning import PRESETS, card, flags, machine, plan
+from planning import PRESETS, card, env, flags, machine, plan
 
 from foundation.configs import load_config
 from foundation.errors import MaiError, UsageError
@@ -54,6 +54,39 @@ def test_throughput_uses_every_card_and_leaves_batches_to_vllm() -> None:
     assert any("8 independent servers" in note for note in made.notes)
 
 
+@pytest.mark.parametrize(
+    ("cards", "model", "precision", "servers"),
+    [
+        ("a100-80*8", "MAI-UI-32B", "16-bit", [2, 2, 2, 2]),  # alone, each would hold two requests
+        ("l40s*8", "MAI-UI-32B", "16-bit", [2, 2, 2, 2]),
+        ("rtx-3090*2", "MAI-UI-8B", "fp8", [1, 1]),  # PCIe: two that serve alone, not one that shares
+        ("l4*8", "MAI-UI-32B", "fp8", [4, 4]),
+        ("a100-80*8", "MAI-UI-8B", "16-bit", [1] * 8),
+    ],
+)
+def test_throughput_serves_the_most_requests(cards: str, model: str, precision: str, servers: list[int]) -> None:
+    made = plan(cards, model, "throughput")
+    assert made.precision == precision
+    assert [len(server) for server in made.replicas] == servers
+
+
+def test_balanced_leaves_vllms_defaults() -> None:
+    found = flags(plan("h100*8", "MAI-UI-8B", "balanced"))
+    for flag in ("--performance-mode", "--max-cudagraph-capture-size", "--tensor-parallel-size", "--enforce-eager"):
+        assert flag not in found
+
+
+def test_debug_starts_fast_on_one_card_and_says_much() -> None:
+    made = plan("h100*4", "MAI-UI-8B", "debug")
+    assert {"--enforce-eager", "--enable-log-requests"} <= flags(made).keys()
+    assert (env(made)["VLLM_LOGGING_LEVEL"], len(made.gpus), made.budget.graphs) == ("DEBUG", 1, 0)
+
+
+@pytest.mark.parametrize(("sm", "dtype"), [(80, None), (86, None), (89, "fp8"), (90, "fp8"), (120, "fp8")])
+def test_an_8_bit_kv_cache_is_only_used_where_the_card_has_it(sm: int, dtype: str | None) -> None:
+    assert plan(machine(card(22, sm=sm)), "MAI-UI-8B", "long-context").settings.kv_cache_dtype == dtype
+
+
 @pytest.mark.parametrize(("card", "model"), [("l4", "MAI-UI-8B"), ("a10g", "MAI-UI-8B"), ("rtx-3090", "MAI-UI-8B")])
 def test_long_context_is_longer_than_any_other_presets(card: str, model: str) -> None:
     longest = plan(card, model, "long-context").context
@@ -73,6 +106,7 @@ def test_long_context_takes_all_that_fits() -> None:
     smaller = plan("rtx-3090", "MAI-UI-8B", "long-context")
     assert smaller.context == smaller.budget.longest_context
     assert smaller.context > plan("rtx-3090", "MAI-UI-8B").context
+    assert smaller.settings.gpu_memory_utilization == 0.88, "no preset takes a display's share"
 
 
 def test_memory_constrained_asks_for_little_of_everything() -> None:
@@ -84,6 +118,13 @@ def test_memory_constrained_asks_for_little_of_everything() -> None:
     assert found["--max-model-len"] == "auto"
     assert made.precision == "fp8"
     assert plan("h100", "MAI-UI-8B", "memory-constrained").precision == "16-bit", "where they leave room"
+    assert plan("t4", "MAI-UI-2B", "memory-constrained").settings.max_cudagraph_capture_size == 4
+    assert plan("t4", "MAI-UI-2B", "latency").settings.max_cudagraph_capture_size is None, "no help below 8.0"
+    tight = machine(card(15.2, free=12.65, sm=75))
+    assert plan(tight, "MAI-UI-8B", "memory-constrained").settings.images == 1, "a screenshot before it gives up"
+    published = plan("l40s*2", "Qwen2.5-VL-72B-Instruct", "memory-constrained")
+    assert (published.precision, published.model.source) == ("w4", "Qwen/Qwen2.5-VL-72B-Instruct-AWQ")
+    assert published.budget.kv_tokens > 100_000
 
 
 @pytest.mark.parametrize(("where", "least", "most"), [("t4", 15, 30), ("h100", 100, 200)])
@@ -148,6 +189,22 @@ def test_a_persons_values_win_over_every_preset(preset: str, own: dict[str, Any]
         assert made.settings.get(name) == value
         assert made.reasons[name].automatic is False
         assert made.reasons[name].source == "you"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_persons_values_win_over_repairs_and_free_memory(preset: str) -> None:
+    own = {"gpu_memory_utilization": 0.9, "longest_edge": 4_000_000, "max_num_seqs": 3}
+    adjusted = {"gpu_memory_utilization": 0.5, "longest_edge": 2_097_152, "max_num_seqs": 1, "enforce_eager": True}
+    made = plan(machine(card(80, 50)), "MAI-UI-8B", preset, overrides=own, adjustments=adjusted)
+    assert {name: made.settings.get(name) for name in own} == own
+    assert made.settings.enforce_eager is True, "a repair of what is not theirs counts"
+    assert made.reasons["enforce_eager"].source == "repair"
+
+
+def test_adjusted_weights_and_models_are_used() -> None:
+    made = plan("h100", None, adjustments={"precision": "fp8"})
+    assert (made.precision, made.model.name) == ("fp8", "MAI-UI-8B")
+    assert plan("h100", None, adjustments={"model": "MAI-UI-2B"}).model.name == "MAI-UI-2B"
 
 
 @pytest.mark.parametrize("preset", PRESETS)

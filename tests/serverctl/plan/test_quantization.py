@@ -110,6 +110,20 @@ def test_a_prepared_checkpoint_is_named_where_one_is_known(model: str, wish: str
     assert f"--model {repo}." in refusal.value.remedy
 
 
+def test_a_deprecated_method_is_planned_where_the_person_allows_it() -> None:
+    made = planned(checkpoint("fbgemm_fp8", 8), "h100", "fbgemm_fp8", extra=("--allow-deprecated-quantization",))
+    assert made.settings.quantization == "fbgemm_fp8"
+
+
+@pytest.mark.parametrize(("wish", "bytes_of_weight"), [("mxfp8", 1.0), ("mxfp4", 0.53125), ("fp8_per_block", 1.0)])
+def test_methods_that_quantise_while_loading_keep_the_tower(wish: str, bytes_of_weight: float) -> None:
+    made = planned(find_model(DENSE), "h100", wish)
+    shape = made.model.shape
+    block = shape.text.block_parameters
+    assert made.budget.weights == 2 * (shape.parameters - block) + round(block * bytes_of_weight)
+    assert flags(made)["--quantization-config"] == {"ignore": ["visual.*"]}
+
+
 def test_a_method_for_experts_leaves_the_rest_in_16_bits() -> None:
     """Qwen3-VL-30B-A3B: 48 layers x 128 experts x 3 x 2,048 x 768 = 28.99e9 parameters in experts."""
     model = find_model(MIXTURE)

@@ -9,6 +9,7 @@ from foundation.errors import MaiError
 from serverctl.hardware.catalogue import imagine
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal
+from serverctl.plan.render import render
 from serverctl.plan.settings import KNOBS, Settings
 from serverctl.planning import load_tables
 from serverctl.vllm.capabilities import snapshot
@@ -37,13 +38,19 @@ def all_plans() -> list[tuple[str, str, str]]:
 def test_no_plan_holds_a_flag_that_is_unsafe_gone_or_unknown(name: str, model: str, preset: str) -> None:
     try:
         made = plan(name, model, preset)
-    except MaiError:
+    except MaiError as refusal:
+        assert refusal.remedy
+        assert (name, model) != ("h100", "MAI-UI-8B")
         return
+    assert made.context >= (made.settings.images or 0) * 2040
+    assert made.budget.kv_tokens > 0
+    assert made.budget.used + made.budget.kv <= made.budget.total, "no memory is promised twice"
     for vllm in (NEW, OLD, CPU):
         known = snapshot(vllm)
         found = command(made, vllm)
         names = [line.flag for line in found.lines]
         assert not NEVER & set(names)
+        assert "--disable-fastapi-docs" in names, "its pages would answer without the key"
         assert all(known.has(flag) for flag in names)
         assert len(names) == len(set(names))
         assert all(line.reason.text for line in found.lines)
@@ -94,6 +101,25 @@ def test_a_vllm_whose_command_does_not_work_is_run_as_a_module() -> None:
         "/env/bin/python", "-m", "vllm.entrypoints.openai.api_server", "--model", "Tongyi-MAI/MAI-UI-2B"
     ]  # fmt: skip
     assert command(made).argv("/env/bin/python")[0] == "/env/bin/vllm"
+
+
+def test_a_served_name_and_a_port_are_the_callers_and_values_are_no_flags() -> None:
+    found = render(plan("h100", "MAI-UI-2B"), snapshot(NEW), 4321, "gui").argv()
+    assert found[found.index("--served-model-name") + 1] == "gui"
+    assert found[found.index("--port") + 1] == "4321"
+    dashed = render(plan("l4", "MAI-UI-8B"), snapshot(NEW), 8000, "-mine").flags
+    assert "--served-model-name=-mine" in dashed
+    assert "-mine" not in dashed
+
+
+def test_numbers_are_written_out_and_json_is_short() -> None:
+    made = plan("h100", "MAI-UI-8B", overrides={"max_model_len": 131_072, "cpu_offload_gb": 1.5})
+    found = flags(made)
+    assert found["--max-model-len"] == "131072", "vLLM reads 128k as 128000"
+    assert found["--cpu-offload-gb"] == "1.5"
+    values = [line.value for line in command(made).lines if line.value and line.value.startswith("{")]
+    assert values
+    assert not any(" " in value for value in values)
 
 
 @pytest.mark.parametrize("name", [name for name, knob in KNOBS.items() if knob.kind == "switch"])

@@ -66,6 +66,25 @@ def test_a_plan_is_printed_with_its_reasons() -> None:
         assert line.flag in text
 
 
+@pytest.mark.parametrize(
+    ("where", "count", "preset", "vllm", "words"),
+    [
+        ("h100", 4, "throughput", NEW, "4 servers, each on NVIDIA H100 80GB HBM3"),
+        ("h100", 2, "latency", NEW, "2 x NVIDIA H100 80GB HBM3"),
+        ("cpu", 1, "latency", NEW, "the processor (imagined, 16 cores)"),
+        ("l4", 1, "speculative", "0.19.1", "left out --spec-method ngram: vLLM 0.19.1 has no such flag"),
+    ],
+)
+def test_several_servers_the_processor_and_what_is_left_out_are_named(
+    where: str, count: int, preset: str, vllm: str, words: str
+) -> None:
+    made = plan(f"{where}*{count}", "MAI-UI-2B" if where == "cpu" else "MAI-UI-8B", preset, vllm=vllm)
+    out = StringIO()
+    console = Console(file=out, width=200, highlight=False)
+    print_plan(console, made, command(made, vllm), imagine(where, count), why=False)
+    assert words in out.getvalue()
+
+
 def test_the_command_can_be_typed() -> None:
     made = plan("h100", "MAI-UI-8B")
     found = command(made)

@@ -49,6 +49,32 @@ class TestPassedOn:
         made = plan("h100", "MAI-UI-2B", extra=extra)
         assert tuple(command(made).flags[-len(extra) :]) == extra
 
+    @pytest.mark.parametrize(
+        "extra",
+        [
+            ("--attention-backend", "flash_attn"),
+            ("--distributed-executor-backend", "mine.module.Executor"),
+            ("--max-model-len", "32k"),
+            ("--max-model-len=auto",),
+            ("--kv-cache-memory-bytes", "4G"),
+            ("--optimization-level", "2"),
+            ("--kv-cache-dtype", "mine", "--reasoning-parser-plugin", "mine.py"),
+        ],
+    )
+    def test_a_value_in_another_spelling_or_of_a_plugin_is_passed_on(self, extra: tuple[str, ...]) -> None:
+        assert check_extra(extra, snapshot(NEW)) == extra
+        own = {"reasoning_parser": "mine"}
+        made = plan("l40s", overrides=own, extra=("--reasoning-parser-plugin", "mine.py"))
+        assert "mine" in command(made).flags
+
+    def test_theirs_takes_the_place_of_ours_and_remote_code_is_warned_of(self) -> None:
+        made = plan("h100", "MAI-UI-2B", extra=("--generation-config", "auto", "--trust-remote-code"))
+        found = command(made).flags
+        assert found.count("--generation-config") == 1
+        assert found[found.index("--generation-config") + 1] == "auto"
+        assert any("runs code from the model's repository" in text for text in made.warnings)
+        assert not any("remote" in text for text in plan("h100", "MAI-UI-2B").warnings)
+
     def test_dotted_entries_do_not_throw_ours_away(self) -> None:
         """vLLM merges dotted flags among themselves only, and they replace a whole JSON value given before."""
         extra = ("--mm-processor-kwargs.do_rescale", "true")
@@ -114,6 +140,24 @@ class TestRefused:
         found = refusal(flag, "1")
         assert flag in found.what
         assert near in found.remedy
+
+    @pytest.mark.parametrize(
+        ("flag", "vllm", "said"),
+        [
+            ("--disable-cuda-graph", NEW, "--enforce-eager"),
+            ("--swap-space", NEW, "--kv-offloading-size"),
+            ("--num-speculative-tokens", NEW, "--spec-tokens"),
+            ("--spec-method", OLD, ""),
+            ("--zzzzzzzzzz", NEW, "--help"),
+        ],
+    )
+    def test_a_flag_that_this_version_lacks_is_refused_with_what_is_there(
+        self, flag: str, vllm: str, said: str
+    ) -> None:
+        found = refusal(flag, "1", vllm=vllm)
+        assert found.what == f"vLLM {vllm} has no flag {flag}."
+        assert said in found.remedy
+        assert ("Did you mean" in found.remedy) == (not said)
 
     def test_what_is_said_to_be_gone_is_gone_and_its_successor_is_there(self) -> None:
         data, newest = load_config("vllm/gone.toml"), snapshot(NEW)
@@ -224,6 +268,9 @@ def test_an_unknown_flag_is_refused_when_the_command_is_made(vllm: str) -> None:
         ({}, ("--mamba-cache-dtype", "foo"), "It takes: auto, bfloat16, float16, float32"),
         ({"kv_cache_dtype": "foo"}, (), "--kv-cache-dtype of vLLM 0.33.0 cannot be 'foo'. It takes: auto, bfloat16"),
         ({"attention_backend": "FLASH_ATN"}, (), "Did you mean FLASH_ATTN"),
+        ({"attention_backend": "torch_sdpa"}, (), "leave"),
+        ({}, ("--attention-backend", "XFORMERS"), "leave"),
+        ({}, ("--attention-backend", "FLASH_ATTN_VLLM_V1"), "FLASH_ATTN now"),
         ({}, ("--kv-cache-dtype=foo",), "cannot be 'foo'"),
         ({}, ("--tokenizer-mode", "foo"), "It takes: alpamayo2_super, auto"),
         ({}, ("--seed", "abc"), "--seed of vLLM 0.33.0 cannot be 'abc'. It takes a whole number."),
