@@ -67,6 +67,19 @@ def test_a_wheel_that_was_downloaded_is_asked_without_installing_it(
     assert "! plans use --limit-mm-per-prompt (images)" in said
 
 
+def test_releases_that_plans_know_are_compared_without_any_vllm_and_others_say_what_they_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("serverctl.commands.plans.capabilities.find_environment", lambda *_: None)
+    (tmp_path / "config.toml").touch()
+    monkeypatch.setenv("MAI_AGENT_CONFIG", str(tmp_path / "config.toml"))
+    status, found = told(capsys, "--release", "0.33.0", "--against", "0.19.1")
+    assert (status, found["vllm"], found["against"]) == (0, "0.33.0", "0.19.1")
+    assert found["came"]["options"]
+    with pytest.raises(EnvironmentLacksError, match="Another release's parser needs"):
+        main(["--release", "0.99.0"])
+
+
 def test_what_cannot_be_asked_is_said(python: Path, tmp_path: Path) -> None:
     where = ["--vllm-python", str(python)]
     (tmp_path / "none.whl").write_text("x")

@@ -27,12 +27,12 @@ def test_a_models_own_knobs_win_and_the_environment_names_the_python(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.write_text(
-        '[server]\nmodel = "MAI-UI-8B"\nport = 8123\nvllm_python = "~/a"\nmax_model_len = 16384\n'
+        '[server]\nmodel = "MAI-UI-8B"\nport = 8123\nidle = "15m"\nvllm_python = "~/a"\nmax_model_len = 16384\n'
         'flags = ["--seed", "0"]\n[server.models."MAI-UI-2B"]\nmax_num_seqs = 8\nmax_model_len = 4096\n'
     )
     config = load_server_config()
     assert (config.model, config.port, config.vllm_python) == ("MAI-UI-8B", 8123, "~/a")
-    assert tuple(config.flags) == ("--seed", "0")
+    assert (tuple(config.flags), config.idle_seconds) == (("--seed", "0"), 900)
     assert config.overrides("mai-ui-2b") == {"max_model_len": 4096, "max_num_seqs": 8}
     assert config.overrides("other") == config.overrides(None) == {"max_model_len": 16384}
     monkeypatch.setenv("MAI_SERVER_VLLM_PYTHON", "/b")
@@ -45,6 +45,7 @@ def test_a_models_own_knobs_win_and_the_environment_names_the_python(
         ("server = 3", "[server]:"),
         ("[server]\nmodel = 5", "[server]: model cannot be 5. It must be a valid string."),
         ("[server]\nport = 70000", "[server]: port cannot be 70000. It is a number from 1 to 65535."),
+        *((f"[server]\nidle = {wrong}", "idle cannot be") for wrong in ("'0m'", "'soon'", "15")),
         ("[server]\nport = true", "[server]: port cannot be True. It is a number from 1 to 65535."),
         ("[server]\nflags = '--seed 0'", "[server]: flags cannot be '--seed 0'. Write flags = "),
         ("[server]\nflags = [0]", "[server]: flags.0 cannot be 0. Write flags = "),

@@ -13,9 +13,10 @@ import pytest
 from stubs.wheels import torchvision_wheel, uv_wheel, vllm_wheel
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
+from serverctl.commands.progress import InstallProgress
 from serverctl.hardware.facts import Cpu, Hardware
 from serverctl.vllm.builds import MARK, Build, builds, environment_folder, find_environment
-from serverctl.vllm.install import check_space, choose_python, install, with_version
+from serverctl.vllm.install import check_space, choose_python, install, remove, with_version
 from serverctl.vllm.packages import PipProgress, Progress
 
 pytestmark = pytest.mark.slow
@@ -106,6 +107,18 @@ def test_a_torch_for_processors_that_pip_does_not_find_is_looked_for_by_uv(
     assert "--torch-backend cpu --no-deps torch==3.0+cpu" in said.read_text()
     assert not (made.folder / ".work").exists()
     assert not (made.folder / "bin" / "uv").exists()
+
+
+def test_what_has_another_hash_than_the_locks_is_not_kept(
+    shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vllm_wheel(shelf, CPU.version)
+    (tmp_path / "a.lock").write_text(f"vllm=={CPU.version} --hash=sha256:{'0' * 64}\n")
+    monkeypatch.setattr("serverctl.vllm.packages.configs_dir", lambda: tmp_path)
+    locked = replace(SMALL, lock="a.lock", torch="torch==2.0", torch_finder="uv==0.1")
+    with pytest.raises(EnvironmentLacksError, match="pip could not install"):
+        install(locked)
+    assert not environment_folder(locked).exists()
 
 
 def test_a_torchvision_made_for_cuda_is_made_to_load(shelf: Path) -> None:
@@ -206,6 +219,22 @@ def test_two_installations_of_one_environment_do_not_run_at_once(shelf: Path) ->
             install(SMALL)
     finally:
         os.close(other)
+
+
+@pytest.mark.usefixtures("shelf")
+def test_removing_leaves_nothing() -> None:
+    folder = mark(SMALL)
+    assert remove(SMALL)
+    assert not folder.exists()
+    assert not remove(SMALL)
+
+
+def test_without_a_terminal_an_installation_says_each_step_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with InstallProgress() as shown:
+        for number in range(100):
+            shown.report(Progress("fetching packages", f"{number}, a"))
+        shown.report(Progress("unpacking", "100 packages"))
+    assert capsys.readouterr().err.count("fetching packages") == 1
 
 
 @pytest.mark.usefixtures("shelf")

@@ -40,6 +40,32 @@ def test_another_model_is_served_beside_under_its_own_name(machine: Machine, mod
     assert endpoint.ready_server(models[0]).name == "default"
 
 
+def test_the_first_is_waited_for_before_anybody_knows_what_memory_it_leaves(
+    machine: Machine, models: tuple[str, str]
+) -> None:
+    machine.cards("RTX 4090")
+    machine.launch()
+    told: list[str] = []
+    endpoint.ready_server(models[1], tell=told.append)
+    assert any("Waiting for the server 'default'" in text for text in told)
+    assert machine.state().phase == "ready"
+
+
+def test_up_says_that_the_other_model_is_missing_where_the_first_runs_alone(
+    machine: Machine, models: tuple[str, str]
+) -> None:
+    machine.cards("RTX 4090")
+    endpoint.ready_server(models[0])
+    both = ("up", "--model", models[0], "--beside", models[1])
+    alone = machine.run(*both)
+    assert alone.returncode == 1
+    assert "The server 'default' already runs, and none with" in alone.stderr
+    endpoint.ready_server(models[1])
+    found = machine.run(*both, "--json")
+    assert [server["name"] for server in json.loads(found.stdout)] == ["default", "second_model"]
+    assert len(machine.starts) == 2
+
+
 def test_where_the_memory_does_not_hold_two_the_second_is_refused_with_the_reason(
     machine: Machine, models: tuple[str, str]
 ) -> None:

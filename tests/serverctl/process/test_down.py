@@ -48,6 +48,18 @@ def test_down_during_a_start_stops_it(machine: Machine, stage: str) -> None:
     assert machine.state().phase == "stopped"
 
 
+def test_down_at_once_after_up_leaves_nothing_and_down_of_nothing_is_no_error(machine: Machine) -> None:
+    assert not machine.down()
+    machine.launch()
+    assert machine.down()
+    machine.assert_nothing_left()
+    assert machine.state().phase == "stopped"
+    assert not machine.down()
+    done = machine.run("down")
+    assert "Traceback" not in done.stderr
+    assert machine.state().phase == "stopped"
+
+
 def test_two_downs_at_once_both_return_when_all_is_gone(machine: Machine) -> None:
     machine.up()
     threads = [threading.Thread(target=machine.down) for _ in range(2)]
@@ -86,10 +98,14 @@ def test_ctrl_c_of_a_second_up_leaves_the_first_ones_start_alone(machine: Machin
     assert machine.wait("default", "ready", "failed").phase == "ready"
 
 
-def test_the_terminal_that_closes_ends_a_server_in_the_foreground(machine: Machine) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_and_a_terminal_that_closes_end_a_server_in_the_foreground(machine: Machine, number: int) -> None:
     client = machine.begin("up", *machine.small, "--foreground")
     machine.wait("default", "ready")
-    client.send_signal(signal.SIGHUP)
-    client.communicate(timeout=40)
+    client.send_signal(number)
+    shown, said = client.communicate(timeout=40)
+    assert number == signal.SIGHUP or client.returncode == 130
+    assert "Application startup complete" in shown
+    assert "Traceback" not in said
     machine.assert_nothing_left()
     assert machine.state().phase == "stopped"

@@ -64,6 +64,11 @@ def test_what_a_person_stopped_does_not_wake_and_the_last_server_starts_again_on
     assert machine.state("second").is_ready
 
 
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7200), ("1.5m", 90)])
+def test_a_length_of_time_is_read(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+
+
 @pytest.mark.parametrize("text", ["", "m", "0m", "-5m", "soon", "15 minutes"])
 def test_what_is_no_length_of_time_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):

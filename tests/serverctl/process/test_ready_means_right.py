@@ -55,6 +55,20 @@ def test_broken_files_cost_no_start_and_the_sentence_says_what_to_do(machine: Ma
     assert "lfs pull" in failure["remedy"]
 
 
+def test_a_way_to_quantise_that_this_vllm_does_not_know_costs_no_start(machine: Machine) -> None:
+    config = json.loads((machine.model / "config.json").read_text())
+    (machine.model / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "qqq"}}))
+    assert "qqq" in failed_with(machine, "CANNOT_PLAN", starts=0)["title"]
+
+
+def test_what_failed_is_said_once(machine: Machine) -> None:
+    machine.scenario({"before": {"LOADING": [["print", "ValueError: Unknown quantization method: x\n"], ["exit", 1]]}})
+    done = machine.run("up", *machine.small)
+    title = "This vLLM does not know that quantisation"
+    assert (done.returncode, done.stderr.count(title)) == (1, 1)
+    assert machine.run("status").stdout.count(title) == 1
+
+
 def test_an_engine_that_dies_of_the_very_first_question_would_do_so_again(machine: Machine) -> None:
     machine.scenario({"chat": "die of an error"})
     failure = failed_with(machine, "ENGINE_DIED", starts=1)

@@ -51,6 +51,25 @@ def test_no_room_for_the_cache_changes_one_knob_a_step(machine: Machine) -> None
     assert len(machine.starts) == 3
 
 
+@pytest.mark.parametrize(
+    ("kind", "stage", "knobs"),
+    [
+        ("GRAPH_OOM", "GRAPHS", {"--max-cudagraph-capture-size"}),
+        ("LOAD_OOM", "LOADED", {"--quantization", "--quantization-config"}),
+        ("CUDA", "PROFILING", set()),  # a fault of the card: once more with the same flags
+    ],
+)
+def test_what_failed_once_is_tried_again_with_what_may_help(
+    machine: Machine, kind: str, stage: str, knobs: set[str]
+) -> None:
+    good_plans_file().parent.mkdir(parents=True, exist_ok=True)
+    good_plans_file().write_text('{"half')  # a damaged memory of earlier starts is ignored
+    machine.scenario(failing(kind, stage), {"card": SMALL})
+    state = up(machine)
+    assert state.phase == "ready", state.message
+    assert changed(machine, 1) == knobs
+
+
 def test_a_context_of_the_persons_own_is_never_changed(machine: Machine) -> None:
     before = {"KV_CACHE": [["fail", "KV_SHORT_10000"]]}
     machine.scenario({"card": SMALL, "before": before})
@@ -111,6 +130,7 @@ def test_what_worked_is_remembered_and_forgotten_when_it_is_not_needed(machine: 
     before = {"KV_CACHE": [["fail", "KV_SHORT_10000"]]}
     machine.scenario({"card": SMALL, "before": before}, {"card": SMALL})
     assert up(machine).phase == "ready"
+    assert changed(machine, 1) == {"--max-model-len", "--limit-mm-per-prompt"}, "and the images that fit in it"
     machine.down()
     (entry,) = json.loads(good_plans_file().read_text()).values()
     assert entry["adjustments"] == {"max_model_len": 9984}

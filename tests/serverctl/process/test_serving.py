@@ -27,6 +27,17 @@ def test_two_deaths_within_ten_minutes_stop_it_with_a_reason(machine: Machine) -
     machine.assert_nothing_left(10)
 
 
+def test_an_exit_with_status_0_that_nobody_asked_for_is_a_failure(machine: Machine) -> None:
+    go = machine.folder / "go"
+    machine.scenario({"serving": [["wait", str(go)], ["exit", 0]]}, {})
+    machine.up()
+    go.touch()
+    state = machine.wait("default", "ready", "failed", attempt=2)
+    assert state.phase == "ready", state.message
+    assert len(state.deaths) == 1
+    assert any("started afresh" in text for _, text in state.events)
+
+
 def test_a_death_counts_for_ten_minutes() -> None:
     assert deaths_lately([], 1000.0) == [1000.0]
     assert deaths_lately([401.0], 1000.0) == [401.0, 1000.0]

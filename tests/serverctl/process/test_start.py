@@ -15,6 +15,7 @@ from serverctl.diagnose.stages import Stage
 from serverctl.process import control
 from serverctl.process.key_file import read_key
 from serverctl.process.state import Folder
+from serverctl.process.supervisor.child import server_env
 
 
 def test_a_start_passes_its_stages_in_order_and_becomes_ready(machine: Machine) -> None:
@@ -85,16 +86,26 @@ def test_a_server_listens_on_loopback_only(machine: Machine) -> None:
     assert listening == {("127.0.0.1", state.port), ("127.0.0.1", int(machine.flags()["--port"]))}
 
 
-def test_a_server_that_never_answers_the_question_is_not_ready(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+def test_libraries_of_a_persons_shell_do_not_come_into_vllms_environment() -> None:
+    shell = {"PYTHONPATH": "/opt/ros/lib", "PYTHONHOME": "/usr", "HOME": "/home/me", "VLLM_API_KEY": "theirs"}
+    env = server_env(shell, {"HF_HUB_OFFLINE": "1"}, "key", "mark")
+    assert not {"PYTHONPATH", "PYTHONHOME"} & env.keys()
+    assert (env["HOME"], env["HF_HUB_OFFLINE"], env["VLLM_API_KEY"]) == ("/home/me", "1", "key")
+
+
+@pytest.mark.parametrize(("chat", "said"), [("hang", ""), ("fail", "500")])
+def test_a_server_that_does_not_answer_the_question_is_not_ready(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, chat: str, said: str
 ) -> None:
     monkeypatch.setenv("MAI_SERVER_LAST_WORDS_SECONDS", "0.3")
     monkeypatch.setenv("MAI_SERVER_ANSWER_SECONDS", "0.5")
-    machine.scenario({"chat": "hang"})
+    machine.scenario({"chat": chat})
     state = machine.up()
     assert state.phase == "failed"
     assert state.failure is not None
     assert state.failure["kind"] == "NO_ANSWER"
+    assert said in state.failure["evidence"]
+    assert control.as_ready(state) is None
     machine.assert_nothing_left(10)
 
 

@@ -58,6 +58,22 @@ def test_an_entry_that_cannot_be_is_left_out_and_the_rest_believed(folder: Folde
     assert (state.run, state.message) == ("0123", "It is ready.")
 
 
+def test_a_request_comes_back_as_it_was_written(folder: Folder) -> None:
+    goal = Goal(
+        "MAI-UI-2B", "latency", {"max_num_seqs": 4}, ("--seed", "0"), (1280, 720), {"x": None}, {"x": "y"}, True
+    )
+    request = ServerRequest(goal, "/x/python", 8123, "gui", ("GPU-1",), processor=False)
+    folder.request_file.write_text(request.to_json())
+    assert read_request(folder.request_file) == request
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"goal": 1}', '{"goal": {}, "vllm_python": 1}'])
+def test_a_damaged_request_is_a_sentence(folder: Folder, text: str) -> None:
+    folder.request_file.write_text(text)
+    with pytest.raises(MaiError, match="cannot be read"):
+        read_request(folder.request_file)
+
+
 def test_a_request_with_an_unknown_setting_is_refused_by_name(folder: Folder) -> None:
     request = ServerRequest(Goal(overrides={"no_such_knob": 1}), "/x/python")
     folder.request_file.write_text(request.to_json())

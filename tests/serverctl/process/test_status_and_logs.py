@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -98,6 +99,35 @@ def test_nothing_is_judged_before_a_client_has_asked_and_a_phase_counts_from_its
     assert not by_clients(asked_by_nobody)
     assert by_clients(replace(asked_by_nobody, generation_tokens=9))
     assert "nobody has asked anything" in "\n".join(lines_of(replace(looked, judged=())))
+
+
+def test_a_server_without_metrics_has_them_unknown_and_garbage_in_its_output_breaks_nothing(machine: Machine) -> None:
+    before = {"LOADING": [["garbage", 5000], ["print", "after the garbage\n"]]}
+    machine.scenario({"metrics": "none", "before": before})
+    machine.up()
+    metrics = status(machine, 0)["metrics"]
+    assert metrics is None or metrics["running"] is None
+    done = machine.run("logs", "-n", "1000")
+    assert done.returncode == 0, done.stderr
+    assert "after the garbage" in done.stdout
+
+
+def test_logs_of_nothing_say_so(machine: Machine) -> None:
+    done = machine.run("logs")
+    assert done.returncode == 3
+    assert "no log" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_log_that_nobody_reads_any_more_ends_quietly(machine: Machine) -> None:
+    machine.up()
+    read, write = os.pipe()
+    client = machine.begin("logs", "-f", stdout=write)
+    os.close(write)
+    os.close(read)
+    client.send_signal(signal.SIGINT)
+    _, said = client.communicate(timeout=40)
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("kind", ["lines", "endless"])

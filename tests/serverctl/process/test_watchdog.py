@@ -161,6 +161,15 @@ def test_heartbeats_are_no_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert record.take(None), "where nothing is known, it may be in use"
 
 
+def test_status_shows_the_heartbeat(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAI_SERVER_BEAT_SECONDS", "0.2")
+    state = machine.up()
+    while state.heartbeat is None or not state.heartbeat.asked:
+        state = machine.wait("default", "ready", "failed")
+    assert state.heartbeat.missed == 0
+    assert "heartbeat" in machine.run("status").stdout
+
+
 def test_a_hung_engine_is_told_as_degraded_and_then_started_again(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
