@@ -118,7 +118,8 @@ def goals() -> Iterator[str]:
     from agent.literal.language.grammar import read_instruction
     from agent.literal.language.sentences import NotUnderstoodError
 
-    for path in sorted((ROOT / "scripts/bench/sentences").glob("*.toml")):
+    paths = [*(ROOT / "scripts/bench/sentences").glob("*.toml"), *(ROOT / "configs/tasks").glob("*.toml")]
+    for path in sorted(paths):
         for entry in _entries(tomllib.loads(path.read_text(encoding="utf-8"))):
             try:
                 yield f"{entry}: {read_instruction(entry)}"

@@ -1,7 +1,7 @@
-"""The JSON Schemas of a run, a step and an event, made from the code: `python scripts/schemas.py [FOLDER]`.
+"""The JSON Schemas of what is recorded and printed, made from the code: `python scripts/schemas.py [FOLDER]`.
 
-Those of run and step are of the models in `run_record.py` and `step_record.py`; that of an event, a line of
-`mai-agent --json`, is made from the fields of the events themselves.
+Those of run and step are of the models in `run_record.py` and `step_record.py`, those of `eval tasks` of the models in
+`agent/evals/tasks/report.py`; that of an event, a line of `mai-agent --json`, is made from the fields of the events.
 """
 
 import inspect
@@ -21,6 +21,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, TypeAdapter, c
 from agent.core.actions import KINDS
 from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint, Viewport
+from agent.evals.tasks import report
+from agent.evals.tasks.report import TasksReport, TaskVerdict
 from agent.events import run_events
 from agent.events.as_json import FIRSTS
 from agent.events.run_events import SCHEMA, Event, ModelInUse, RunStarted
@@ -62,22 +64,27 @@ _FORMS: dict[Any, Any] = {
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """The schemas by their names: run, step and event."""
+    """The schemas by their names."""
     events: Any = Annotated[Union[tuple(map(_event_form, get_args(Event)))], Discriminator("event")]  # noqa: UP007
-    types: dict[str, Any] = {"run": RunRecord, "step": StepRecord, "event": events}
+    types: dict[str, Any] = {
+        "run": RunRecord, "step": StepRecord, "event": events, "tasks-report": TasksReport,
+        "task-verdict": TaskVerdict,
+    }  # fmt: skip
     return {name: _schema(name, form) for name, form in types.items()}
 
 
 def _schema(name: str, form: Any) -> dict[str, Any]:
     made = TypeAdapter(form).json_schema()
     actions = [action.model_json_schema() for action in action_forms().values()]
-    made["$defs"]["Action"] = {"description": "An action; a point is [x, y].", "oneOf": actions}
-    for described in (made, *made["$defs"].values(), *actions):
+    if json.dumps(ACTION_SCHEMA) in json.dumps(made):
+        made["$defs"]["Action"] = {"description": "An action; a point is [x, y].", "oneOf": actions}
+    for described in (made, *made.get("$defs", {}).values(), *actions):
         _describe_fields(described)
     referring: dict[str, Any] = json.loads(
         json.dumps(made).replace(json.dumps(ACTION_SCHEMA), json.dumps({"$ref": "#/$defs/Action"}))
     )
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | referring | {"title": name.title()}
+    title = name.replace("-", " ").title()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | referring | {"title": title}
 
 
 def _describe_fields(schema: dict[str, Any]) -> None:
@@ -90,7 +97,7 @@ def _describe_fields(schema: dict[str, Any]) -> None:
 def _comments() -> dict[str, dict[str, str]]:
     """The comments at the fields of records and events, by the names of their classes."""
     found: dict[str, dict[str, str]] = {}
-    for module in (naming, records, run_record, run_events, step_record):
+    for module in (naming, records, report, run_record, run_events, step_record):
         for name, body in re.findall(r"^class (\w+).*\n((?: {4}.*\n|\n)*)", inspect.getsource(module), re.MULTILINE):
             fields_of_it = re.findall(r"((?: {4}#: .*\n)*) {4}(\w+): .*?(?:  # (.*))?\n", body)
             told = {field: (above.replace("    #: ", " ") or beside) for above, field, beside in fields_of_it}

@@ -18,7 +18,7 @@ COMMANDS = {
     "report": "write one recorded run as an HTML file",
     "replay": "run the decisions of a recorded run again, without a model",
     "doctor": "say what this machine has and lacks",
-    "eval": "measure a model on published samples (grounding)",
+    "eval": "measure a model on published samples (grounding) or on tasks",
     "mcp": "serve the desktop to coding agents (Claude Code, Codex, Cursor, ...)",
     "sandbox": "list or stop throw-away desktops that were kept",
     "families": "list the model families, and what proves each",

@@ -16,7 +16,9 @@ from foundation.errors import ExitStatus, StoppedError
 from foundation.printing import is_terminal
 
 if TYPE_CHECKING:
-    from agent.fleet.fleet import Carry
+    from agent.fleet.fleet import Carry, Fleet
+    from agent.fleet.tasks import Task
+    from agent.fleet.views import Lines
 
 #: The command line of a run; empty for this program's own.
 PROGRAM: tuple[str, ...] = ()
@@ -39,63 +41,83 @@ def main(argv: Sequence[str]) -> int:
         epilog=_EPILOG,
     )
     parser.add_argument("tasks", metavar="TASKS", type=Path, help="file of tasks, one JSON object per line")
-    parser.add_argument("--parallel", metavar="N", type=positive, default=2, help="tasks at once (default: 2)")
     parser.add_argument("--out", metavar="DIR", type=Path,
                         help="output folder: results.jsonl, runs (default: TASKS-fleet)")  # fmt: skip
-    parser.add_argument("--retries", metavar="N", type=int, choices=range(11), default=1,
-                        help="repeat a task so often if the environment failed it (status 3; default: 1)")  # fmt: skip
     parser.add_argument("--again", choices=("failed",), help="repeat the tasks that were not done")
-    parser.add_argument("--ray", metavar="ADDRESS", type=plain_text,
-                        help="run on the Ray cluster with this head node (HOST:PORT)")  # fmt: skip
+    add_fleet_options(parser)
     parser.add_argument("--json", action="store_true", help="print the events of all runs as JSON, one per line")
     for group in ("policy", "engine", "two models", "sandbox", "limits and history"):
         add_options(parser, group, without=("sandbox", "keep", "approve"))
     return _run(parser.parse_args(argv))
 
 
-def _runner(ray: str | None, out: Path, common: Mapping[str, Any], opened: ExitStack) -> "Carry":
+def add_fleet_options(parser: argparse.ArgumentParser) -> None:
+    """The options of anything that is carried out by a fleet."""
+    parser.add_argument("--parallel", metavar="N", type=positive, default=2, help="tasks at once (default: 2)")
+    parser.add_argument("--retries", metavar="N", type=int, choices=range(11), default=1,
+                        help="repeat a task so often if the environment failed it (status 3; default: 1)")  # fmt: skip
+    parser.add_argument("--ray", metavar="ADDRESS", type=plain_text,
+                        help="run on the Ray cluster with this head node (HOST:PORT)")  # fmt: skip
+
+
+def runner_of(
+    ray: str | None, out: Path, common: Mapping[str, Any], program: Sequence[str], opened: ExitStack
+) -> "Carry":
     """Return what carries out tasks: processes of this machine, or actors on a Ray cluster."""
     if ray is not None:
         from agent.fleet.cluster import ClusterRunner
 
-        return opened.enter_context(ClusterRunner(out, common, PROGRAM, ray))
+        return opened.enter_context(ClusterRunner(out, common, program, ray))
     from agent.fleet.process import Runner
 
-    runner = Runner(out, common, PROGRAM)
+    runner = Runner(out, common, program)
     runner.end_leftovers()
     return runner
+
+
+def carry_out(fleet: "Fleet", tasks: "Sequence[Task]", view: "Lines") -> None:
+    """Carry out tasks until all are finished. Raises StoppedError: a signal stopped it."""
+
+    async def work() -> None:
+        carrying = asyncio.current_task()
+        assert carrying is not None
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, carrying.cancel)
+        await fleet.run(tasks)
+
+    try:
+        with view.shown():
+            asyncio.run(work())
+    except asyncio.CancelledError as error:
+        raise StoppedError("Stopped.", "The same command goes on with the rest.") from error
+
+
+def limited(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of all runs that were given, with a limit of seconds."""
+    from agent.fleet.tasks import ALLOWED
+    from agent.settings import load_settings
+
+    common = {name: value for name, value in vars(given).items() if name in ALLOWED}
+    common["max_seconds"] = given.max_seconds or load_settings().get("max_seconds") or 1800.0
+    return common
 
 
 def _run(given: argparse.Namespace) -> int:
     from agent.fleet.fleet import Fleet
     from agent.fleet.results import Results
-    from agent.fleet.tasks import ALLOWED, option_words, read_tasks
+    from agent.fleet.tasks import option_words, read_tasks
     from agent.fleet.views import Events, Lines, Table
-    from agent.settings import load_settings
 
-    common = {name: value for name, value in vars(given).items() if name in ALLOWED}
-    common["max_seconds"] = given.max_seconds or load_settings().get("max_seconds") or 1800.0
+    common = limited(given)
     tasks = read_tasks(given.tasks, lambda words: read_arguments([*option_words(common), *words, "--sandbox"]))
     out = given.out or given.tasks.with_name(f"{given.tasks.stem}-fleet")
     with Results(out) as results, ExitStack() as opened:
-        runner = _runner(given.ray, out, common, opened)
-        waiting = results.still_to_do(tasks, again_failed=given.again == "failed")
+        runner = runner_of(given.ray, out, common, PROGRAM, opened)
+        waiting = results.still_to_do(tasks, lambda result: given.again == "failed" and not result.done)
         drawn = not given.json and is_terminal("output") and os.environ.get("TERM") != "dumb"
         view = Events() if given.json else Table(len(tasks), len(tasks) - len(waiting)) if drawn else Lines()
-        fleet = Fleet(runner, results, view, parallel=given.parallel, retries=given.retries)
-
-        async def carry_out() -> None:
-            carrying = asyncio.current_task()
-            assert carrying is not None
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                asyncio.get_running_loop().add_signal_handler(number, carrying.cancel)
-            await fleet.run(waiting)
-
         try:
-            with view.shown():
-                asyncio.run(carry_out())
-        except asyncio.CancelledError as error:
-            raise StoppedError("Stopped.", "The same command goes on with the rest.") from error
+            carry_out(Fleet(runner, results, view, parallel=given.parallel, retries=given.retries), waiting, view)
         finally:
             counts = results.summary(tasks)
             view.summary(counts)

@@ -1,7 +1,7 @@
 """The statistics of shares of right answers."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ from typing import Any
 _Z = 1.959963984540054
 
 
-def wilson(right: int, count: int) -> tuple[float, float]:
+def wilson(right: float, count: float) -> tuple[float, float]:
     """Return the Wilson score interval (95 %) of a share; (0, 1) without samples."""
     if count == 0:
         return 0.0, 1.0
@@ -17,6 +17,22 @@ def wilson(right: int, count: int) -> tuple[float, float]:
     centre = (share + square / (2 * count)) / (1 + square / count)
     half = _Z / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count * count))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def clustered_wilson(clusters: Sequence[Sequence[bool]]) -> tuple[float, float]:
+    """Return the interval of the share over repeated samples: each cluster holds the outcomes of one of them.
+
+    Outcomes of the same sample are not independent. The count is divided by the design effect: the variance of the
+    share with clusters over its variance without. If each cluster agrees with itself, the clusters count.
+    """
+    outcomes = [one for cluster in clusters for one in cluster]
+    right, count = sum(outcomes), len(outcomes)
+    if right in (0, count):
+        return wilson(right and len(clusters), len(clusters))
+    share = right / count
+    squares = sum((sum(cluster) - share * len(cluster)) ** 2 for cluster in clusters)
+    effect = max(1.0, squares / (count * share * (1 - share)))
+    return wilson(right / effect, count / effect)
 
 
 @dataclass(frozen=True, slots=True)

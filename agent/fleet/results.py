@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -97,8 +97,8 @@ class Results:
         except OSError as error:
             raise cannot_write(self.path, error) from error
 
-    def still_to_do(self, tasks: Iterable[Task], *, again_failed: bool) -> list[Task]:
-        """Return the tasks without a result. With `again_failed`, forget the results of tasks that were not done.
+    def still_to_do(self, tasks: Iterable[Task], again: Callable[[Result], bool] = lambda _: False) -> list[Task]:
+        """Return the tasks without a result. Results for which `again` is true are forgotten first.
 
         Raises UsageError: a result is of another task with the same id.
         """
@@ -109,8 +109,8 @@ class Results:
                     f"The task {task.id!r} has a result in {self.path}, but was another one then.",
                     "Give the task another id, or name another --out.",
                 )
-        if again_failed and (failed := [task.id for task in tasks if task.id in self.of and not self.of[task.id].done]):
-            for name in failed:
+        if forgotten := [task.id for task in tasks if task.id in self.of and again(self.of[task.id])]:
+            for name in forgotten:
                 del self.of[name]
             self._file.close()
             self._rewrite()

@@ -16,7 +16,6 @@ BENCHES = {
     "outline": (["--rounds", "1", "--only", "mousepad"], "medians of 1"),
     "policy": (["--rounds", "1"], "of a plain capture"),
     "questions": ([], "risky actions, 0 unasked"),
-    "sentences": (["--filter", "say-dark-please"], "median of a step"),
     "step": (["--rounds", "1"], "naive"),
     "stop": (["--runs", "1"], "1 of 1 stops"),
     "terminal": (["--rounds", "1"], "step on screen"),

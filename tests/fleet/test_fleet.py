@@ -40,6 +40,10 @@ def many(count: int) -> list[Task]:
     return [Task(str(number), f"do {number}") for number in range(count)]
 
 
+def not_done(result: Result) -> bool:
+    return not result.done
+
+
 class Silent(Lines):
     """Remembers which tasks began."""
 
@@ -161,8 +165,8 @@ def test_a_fleet_ends_where_the_environment_fails_one_task_after_the_other(tmp_p
     with Results(tmp_path) as results:
         with pytest.raises(EnvironmentLacksError, match="failed 6 tasks in a row"):
             asyncio.run(Fleet(carry, results, Silent(), parallel=2, retries=0).run(many(50)))
-        assert len(results.still_to_do(many(50), again_failed=False)) in (43, 44)
-        assert len(results.still_to_do(many(50), again_failed=True)) == 50
+        assert len(results.still_to_do(many(50))) in (43, 44)
+        assert len(results.still_to_do(many(50), not_done)) == 50
 
 
 # -- the results
@@ -180,7 +184,7 @@ def test_results_cut_off_at_any_byte_lose_only_the_last_line(tmp_path: Path) -> 
         with Results(tmp_path) as results:
             kept = sum(cut >= end - 1 for end in ends)  # a line is whole without its line end, too
             assert list(results.of) == [task.id for task in tasks[:kept]]
-            for task in results.still_to_do(tasks, again_failed=False):
+            for task in results.still_to_do(tasks):
                 results.write(result_of(task))
         assert path.read_bytes() == whole
 
@@ -190,8 +194,8 @@ def test_failed_tasks_are_done_again_on_demand_and_have_one_line_each(tmp_path: 
     with Results(tmp_path) as results:
         for task, status in zip(tasks, (0, 1, 3), strict=True):
             results.write(result_of(task, status))
-        assert results.still_to_do(tasks, again_failed=False) == []
-        assert results.still_to_do(tasks, again_failed=True) == tasks[1:]
+        assert results.still_to_do(tasks) == []
+        assert results.still_to_do(tasks, not_done) == tasks[1:]
         results.write(result_of(tasks[1]))
     lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     assert [(line["id"], line["status"]) for line in lines] == [("0", 0), ("1", 0)]
@@ -208,7 +212,7 @@ def test_a_result_of_another_task_with_the_same_id_is_not_taken(tmp_path: Path) 
     with Results(tmp_path) as results:
         results.write(result_of(Task("0", "another")))
         with pytest.raises(UsageError, match="was another one then"):
-            results.still_to_do(many(1), again_failed=False)
+            results.still_to_do(many(1))
 
 
 # -- the command, with processes

@@ -48,7 +48,7 @@ async def run_with_everything(receive: Any) -> None:
         await desk.run(receive)
 
 
-@pytest.mark.parametrize("name", ["run", "step", "event"])
+@pytest.mark.parametrize("name", ["run", "step", "event", "tasks-report", "task-verdict"])
 def test_the_documented_schema_is_current(name: str) -> None:
     written = json.loads((DOCUMENTED / f"{name}.schema.json").read_text(encoding="utf-8"))
     assert written == schemas()[name], "write it anew: python scripts/schemas.py"

@@ -1,4 +1,4 @@
-"""`mai-agent eval`: a model measured on published samples, in a folder that can be resumed and judged again."""
+"""`mai-agent eval`: a model measured on published samples or on tasks, in a folder that is resumed and judged again."""
 
 import argparse
 import asyncio
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.commands.arguments import add_options
+from agent.commands.models import eval_tasks
 from agent.evals.folder import AnswersFile, judge_all, read_answers, read_run, read_verdicts
 from agent.evals.samples import Benchmark, benchmark_names, read_benchmark
 from agent.evals.summary import lines, summary
@@ -23,17 +24,23 @@ if TYPE_CHECKING:
 _EXAMPLES = """examples:
   mai-agent eval grounding screenspot-pro ~/data/ScreenSpot-Pro --out runs/mai-ui-8b --endpoint 127.0.0.1:8000
   mai-agent eval rescore runs/mai-ui-8b --baseline runs/qwen3-vl-8b
+  mai-agent eval tasks --out runs/literal --engine literal --parallel 2
 
 The same command resumes after Ctrl-C or a crash. See docs/evals.md."""
 
 
-@stray_output_kept()
 def main(argv: Sequence[str]) -> int:
     """Ask and judge, or judge again."""
-    parser = Parser(prog="mai-agent eval", description="Measure a model on published samples.", epilog=_EXAMPLES)
+    if argv[:1] == ["one-task"]:  # what `eval tasks` starts for each task
+        return eval_tasks.one_task(argv[1:])
+    parser = Parser(
+        prog="mai-agent eval", description="Measure a model on published samples or on tasks.", epilog=_EXAMPLES
+    )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     asking = kinds.add_parser("grounding", help="ask for the point of each sample")
     importing = kinds.add_parser("import", help="take over answers that others published, and judge them")
+    tasking = kinds.add_parser("tasks", help="do tasks on throw-away desktops, and judge the desktops' state")
+    eval_tasks.add_arguments(tasking)
     rescoring = kinds.add_parser("rescore", help="judge kept answers again; nothing is asked")
     for each in (asking, importing):
         each.add_argument("benchmark", metavar="BENCHMARK", choices=benchmark_names(),
@@ -51,13 +58,16 @@ def main(argv: Sequence[str]) -> int:
     for each in (importing, rescoring):
         each.add_argument("--report", action="store_true", help="write report.html, with every miss (takes longer)")
     rescoring.add_argument("--data", metavar="DATA", type=Path, help="the folder of the benchmark, if it was moved")
-    for each in (asking, importing, rescoring):
+    for each in (asking, importing, tasking, rescoring):
         each.add_argument("--baseline", metavar="DIR", type=Path, help="compare with the verdicts there (McNemar)")
         each.add_argument("--json", action="store_true", help="print the score as one JSON object")
     add_options(asking, "engine")
     asking.set_defaults(report=True)
     given = parser.parse_args(argv)
-    return {"grounding": _grounding, "import": _import, "rescore": _rescore}[given.kind](given)
+    with stray_output_kept():
+        return {"grounding": _grounding, "import": _import, "tasks": eval_tasks.run, "rescore": _rescore}[given.kind](
+            given
+        )
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -125,6 +135,8 @@ def _import(given: argparse.Namespace) -> int:
 
 def _rescore(given: argparse.Namespace) -> int:
     run = read_run(given.out)
+    if run["benchmark"] == eval_tasks.BENCHMARK:
+        return eval_tasks.rescore(given.out, given.baseline, as_json=given.json)
     if run["benchmark"] not in benchmark_names():
         raise UsageError(f"{given.out} is of an unknown benchmark, {run['benchmark']}.", "Was eval.json changed?")
     _put_score(given, read_benchmark(run["benchmark"], given.data or Path(str(run.get("data")))))

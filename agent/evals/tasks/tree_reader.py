@@ -1,15 +1,16 @@
-"""Prints the controls of applications from their accessibility trees, by libatspi; run with the system's Python.
+"""Prints the controls of applications from their accessibility trees, by libatspi.
 
-    /usr/bin/python3 tree_reader.py REGEX...
-
-One JSON object a line for every control that holds something: application, role, name, and what it holds. The agent's
-own client is not used, so that an error of it cannot hide itself.
+The system's Python runs it inside a sandbox, with regular expressions of applications' names as arguments. It prints a
+JSON object a line for every control that holds something. The agent's own client is not used, so that an error of it
+cannot hide itself. This module imports nothing of the project.
 """
 
 import json
 import re
 import sys
 import time
+from contextlib import suppress
+from typing import Any
 
 import gi
 
@@ -26,26 +27,26 @@ MANY = 4000
 DEADLINE = time.monotonic() + 12
 
 
-def main():
+def main() -> None:
+    """Print the controls of the applications whose names the arguments find."""
     Atspi.init()
     Atspi.set_timeout(800, 3000)
     wanted = [re.compile(pattern, re.IGNORECASE) for pattern in sys.argv[1:]]
     desktop = Atspi.get_desktop(0)
     for number in range(desktop.get_child_count()):
-        try:
+        with suppress(Exception):  # an application that has gone or hangs
             app = desktop.get_child_at_index(number)
             name = app.get_name() or ""
-        except Exception:
-            continue
-        if any(pattern.search(name) for pattern in wanted):
-            walk(name, app, 0, [0])
+            if any(pattern.search(name) for pattern in wanted):
+                walk(name, app, 0, [0])
 
 
-def walk(app, node, depth, count):
+def walk(app: str, node: Any, depth: int, count: list[int]) -> None:
+    """Print the controls below a node; `count` holds how many nodes were seen."""
     if depth > DEEP or count[0] > MANY or time.monotonic() > DEADLINE:
         return
     count[0] += 1
-    try:
+    with suppress(Exception):
         role = node.get_role_name()
         if role in ROLES:
             print(json.dumps(told(app, role, node)))
@@ -53,11 +54,10 @@ def walk(app, node, depth, count):
             child = node.get_child_at_index(number)
             if child is not None:
                 walk(app, child, depth + 1, count)
-    except Exception:
-        return
 
 
-def told(app, role, node):
+def told(app: str, role: str, node: Any) -> dict[str, Any]:
+    """Return what a control holds."""
     states = node.get_state_set()
     has = states.contains
     line = {

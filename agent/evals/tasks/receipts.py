@@ -1,15 +1,17 @@
-"""Holds a run's receipt against what the desktop's own state says changed, and its undoing against what it was."""
+"""Holds a run's receipt against what the recorded states say changed, and its undoing against what it was."""
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judging.state import FOLLOWERS, Difference, State, differences
+from agent.evals.tasks.state import Difference, State, differences, followers
 
 _TOLD_ABOUT = {"setting", "file", "window", "clipboard"}
+_Change = Mapping[str, Any]
 
 
-def receipt_errors(changes: list[dict[str, Any]], before: State, after: State, home: str) -> list[str]:
-    """What the receipt lacks and what it makes up, as lines for a person.
+def receipt_errors(changes: Sequence[_Change], before: State, after: State, home: str) -> list[str]:
+    """Return what the receipt lacks and what it makes up, as lines for a person.
 
     What programs write by themselves may be in it or not: it really changed. Windows are compared by how many were
     opened and closed, because titles change while they are open.
@@ -32,7 +34,7 @@ def receipt_errors(changes: list[dict[str, Any]], before: State, after: State, h
             lines.append(f"invented: {kind} {change['what']}: {change['before']} -> {change['after']}"[:300])
         if kind == "file" and (kind, what) not in really and not what.startswith("."):
             lines.append(f"invented: file {change['what']}"[:300])
-        if kind in {"setting"} and (kind, what) in really:
+        if kind == "setting" and (kind, what) in really:
             one = next(one for one in found if (one.kind, _plain(one)) == (kind, what))
             if not _alike(change["after"], one.after):
                 lines.append(f"wrong: {what} became {one.after!r}, told as {change['after']!r}"[:300])
@@ -45,14 +47,14 @@ def receipt_errors(changes: list[dict[str, Any]], before: State, after: State, h
     return lines
 
 
-def _texts(change: dict[str, Any]) -> str:
-    """All that a change says: a file that was moved is told by where it was and where it is."""
+def _texts(change: _Change) -> str:
+    """Return all that a change says: a file that was moved is told by where it was and where it is."""
     return " ".join(str(change[name]) for name in ("what", "before", "after"))
 
 
 def left_over(before: State, after: State) -> list[str]:
-    """What is not as it was, of what can be put back: settings and files, besides what desktops set along with them."""
-    follow = [pattern for patterns in FOLLOWERS.values() for pattern in patterns]
+    """Return what is not as it was, of what can be put back: settings and files, without what follows others."""
+    follow = [pattern for patterns in followers().values() for pattern in patterns]
     return [
         str(one)
         for one in differences(before, after)
@@ -64,10 +66,10 @@ def left_over(before: State, after: State) -> list[str]:
 
 
 def _plain(one: Difference) -> str:
-    return "" if one.kind in {"clipboard"} else one.what
+    return "" if one.kind == "clipboard" else one.what
 
 
-def _canonical(change: dict[str, Any], home: str) -> str:
+def _canonical(change: _Change, home: str) -> str:
     what = str(change["what"])
     if change["kind"] == "clipboard":
         return ""

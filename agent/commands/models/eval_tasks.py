@@ -1,0 +1,191 @@
+"""`mai-agent eval tasks`: runs on throw-away desktops, judged by the desktops' own state."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.commands.arguments import add_options, sandbox_size
+from agent.commands.fleet import add_fleet_options, carry_out, limited, runner_of
+from agent.commands.run import read_arguments, with_event
+from foundation.command_line import Parser, positive
+from foundation.errors import ExitStatus, UsageError
+from foundation.files import cannot_write, read_json_object, write_atomically
+from foundation.printing import put, put_json, remark
+
+if TYPE_CHECKING:
+    from agent.evals.tasks.task import EvalTask
+    from agent.fleet.results import Result
+    from agent.fleet.tasks import Task
+
+#: What carries out one task; the fleet appends the options of the run and the sentence.
+PROGRAM: tuple[str, ...] = (sys.executable, "-m", "agent", "eval", "one-task")
+BENCHMARK = "tasks"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `eval tasks`."""
+    parser.add_argument("files", nargs="*", metavar="FILE", type=Path, help="tasks in TOML (default: the shipped ones)")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="the folder of runs and verdicts (default: tasks-eval)")
+    parser.add_argument("--filter", metavar="REGEX", default="", help="only tasks whose class, id or sentence it finds")
+    parser.add_argument("--epochs", metavar="N", type=positive, default=1, help="do every task N times (default: 1)")
+    parser.add_argument("--undo", action="store_true", help="undo every run, and see whether anything is left of it")
+    parser.add_argument("--prove", action="store_true",
+                        help="no agent: do by hand what tasks expect, and see whether their judges see it")  # fmt: skip
+    parser.add_argument("--list", action="store_true", help="print the tasks")
+    parser.add_argument("--sandbox-size", metavar="WxH", type=sandbox_size, help="of all desktops, whatever tasks say")
+    parser.add_argument("--sandbox-network", choices=("none", "host"), help="what programs in them reach")
+    add_fleet_options(parser)
+    for group in ("policy", "engine", "two models", "limits and history"):
+        add_options(parser, group, without=("approve",))
+
+
+def run(given: argparse.Namespace) -> int:
+    """Carry out the tasks that have no verdict yet, and report on the folder."""
+    from agent.evals.tasks.report import read_baseline
+    from agent.evals.tasks.task import read_eval_tasks, shipped_tasks
+    from agent.evals.tasks.views import JudgedLines
+    from agent.fleet.fleet import Fleet
+    from agent.fleet.results import Results
+    from agent.fleet.tasks import option_words
+
+    files = [path.resolve() for path in given.files or shipped_tasks()]
+    found = {name: task for name, (_, task) in read_eval_tasks(files, given.filter).items()}
+    if given.list:
+        put(*(f"{task.cls:15} {name:36} {task.say}" for name, task in found.items()), f"{len(found)} tasks")
+        return ExitStatus.DONE
+    baseline = None if given.baseline is None else read_baseline(given.baseline)
+    options = limited(given)
+    size = options.pop("sandbox_size", None)
+    read_arguments([*option_words(options), "--sandbox", "--", "x"])  # what is wrong is said before anything starts
+    out = given.out or Path("tasks-proof" if given.prove else "tasks-eval")
+    waiting_for = [_fleet_task(task, epoch, size) for epoch in range(1, given.epochs + 1) for task in found.values()]
+    common = options | {"eval_files": os.pathsep.join(map(str, files)), "eval_undo": given.undo}
+    common["eval_prove"] = given.prove
+    with Results(out) as results, ExitStack() as opened:
+        _check_same(out, {"prove": given.prove, **json.loads(json.dumps(options, default=str))})
+        runner = runner_of(given.ray, out, common, PROGRAM, opened)
+        waiting = results.still_to_do(waiting_for, lambda result: not _judged(result, out))
+        view = JudgedLines(_flaws if given.prove else _verdict, out, remark if given.json else put)
+        carry_out(Fleet(runner, results, view, parallel=given.parallel, retries=given.retries), waiting, view)
+        if given.prove:
+            return _report_proof([results.of[task.id] for task in waiting_for], out, as_json=given.json)
+    return _report(out, len(waiting_for), baseline, as_json=given.json)
+
+
+def _verdict(result: "Result", out: Path) -> Iterator[str]:
+    from agent.evals.tasks.report import told, verdict_of
+
+    return told(verdict_of(result, out))
+
+
+def _flaws(result: "Result", out: Path) -> Iterator[str]:
+    from agent.evals.tasks.report import flaws_of
+    from agent.evals.tasks.work import read_states
+
+    flaws = flaws_of(read_states(out / result.bundle) if result.bundle else None)
+    yield f"{'FLAWED' if flaws else 'proven':16} {result.id} ({result.seconds:.1f} s)"
+    yield from (f"    {flaw}" for flaw in flaws)
+
+
+def _report_proof(results: "Sequence[Result]", out: Path, *, as_json: bool) -> int:
+    """Print how many judges are proven. 1 if one is not."""
+    from agent.evals.tasks.report import flaws_of
+    from agent.evals.tasks.work import read_states
+
+    flaws = {result.id.rpartition("#")[0]: flaws_of(read_states(out / result.bundle)) for result in results}
+    flawed = {name: found for name, found in flaws.items() if found}
+    if as_json:
+        put_json({"tasks": len(flaws), "proven": len(flaws) - len(flawed), "flaws": flawed})
+    else:
+        put(f"{len(flaws) - len(flawed)} of {len(flaws)} judges are proven", *(f"  flawed: {name}" for name in flawed))
+    return ExitStatus.NOT_DONE if flawed else ExitStatus.DONE
+
+
+def rescore(out: Path, baseline: Path | None, *, as_json: bool) -> int:
+    """Judge what is recorded in a folder again, and report on it."""
+    from agent.evals.tasks.report import read_baseline
+
+    return _report(out, 0, None if baseline is None else read_baseline(baseline), as_json=as_json)
+
+
+def _report(out: Path, wanted: int, baseline: Mapping[str, bool] | None, *, as_json: bool) -> int:
+    """Judge what is recorded in a folder, write the verdicts, and print the report. 1 if runs have no verdict."""
+    from agent.evals.tasks.report import lines, read_results, report_on, verdict_of, write_verdicts
+
+    options = read_json_object(out / "eval.json").get("options", {})
+    verdicts = [verdict_of(result, out) for result in read_results(out)]
+    write_verdicts(out, verdicts)
+    told = report_on(verdicts, options, wanted, baseline)
+    if as_json:
+        put_json(told.model_dump())
+    else:
+        put(*lines(told))
+    return ExitStatus.NOT_DONE if told.left else ExitStatus.DONE
+
+
+def one_task(argv: Sequence[str]) -> int:
+    """Carry out one task in this process: what the fleet starts, with the options of a run."""
+    return with_event(_one_task, argv)
+
+
+def _one_task(argv: Sequence[str]) -> int:
+    from agent.evals.tasks.task import read_eval_tasks
+    from agent.evals.tasks.work import carry_out as carry_out_task
+    from agent.evals.tasks.work import prove
+    from agent.options import RunOptions
+    from agent.settings import load_settings
+
+    parser = Parser(prog="mai-agent eval one-task", add_help=False, allow_abbrev=False)
+    for name in ("--eval-files", "--eval-id", "--eval-digest"):
+        parser.add_argument(name, required=True)
+    for name in ("--eval-undo", "--eval-prove"):
+        parser.add_argument(name, action="store_true")
+    at = list(argv).index("--")
+    given, words = parser.parse_known_args(argv[:at])
+    options = RunOptions.of(read_arguments([*words, *argv[at:]]), load_settings())
+    found = read_eval_tasks(map(Path, given.eval_files.split(os.pathsep)))
+    path, task = found.get(given.eval_id, (Path(), None))
+    if task is None or task.digest != given.eval_digest:
+        raise UsageError(f"The task {given.eval_id!r} was changed after the evaluation began.", "Start it again.")
+    if given.eval_prove:
+        return prove(task, path.parent, options)
+    return carry_out_task(task, path.parent, options, undo=given.eval_undo)
+
+
+def _fleet_task(task: "EvalTask", epoch: int, size: Any) -> "Task":
+    from agent.fleet.tasks import Task
+
+    options = {
+        "eval_id": task.id, "eval_digest": task.digest, "sandbox_size": str(size or task.size),
+        "sandbox_session": task.session, "sandbox_locale": task.locale, "approve": task.approve,
+    }  # fmt: skip
+    return Task(
+        f"{task.id}#{epoch}", task.say, tuple(sorted((name, value) for name, value in options.items() if value))
+    )
+
+
+def _judged(result: "Result", out: Path) -> bool:
+    from agent.evals.tasks.report import verdict_of
+
+    return verdict_of(result, out).judged
+
+
+def _check_same(out: Path, options: Mapping[str, Any]) -> None:
+    """Keep the options of the runs in the folder. Raises UsageError: it holds runs with others."""
+    path = out / "eval.json"
+    kept = read_json_object(path).get("options", options)
+    for name in sorted({*kept, *options}):
+        if kept.get(name) != options.get(name):
+            raise UsageError(
+                f"{out} holds runs with another {name} ({kept.get(name)}, not {options.get(name)}).",
+                "Name another folder with --out.",
+            )
+    try:
+        write_atomically(path, json.dumps({"benchmark": BENCHMARK, "options": options}, indent=1) + "\n", 0o666)
+    except OSError as error:
+        raise cannot_write(path, error) from error

@@ -1,0 +1,257 @@
+"""The verdicts of an evaluation of tasks, and the report over them; both are functions of what was recorded."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pydantic import BaseModel
+
+from agent.evals.statistics import Paired, clustered_wilson
+from agent.evals.tasks.judge import GOOD, VERDICTS, Judgement, judge, lacking
+from agent.evals.tasks.receipts import left_over, receipt_errors
+from agent.evals.tasks.work import States, read_states
+from agent.fleet.results import Result
+from foundation.errors import ExitStatus, UsageError
+from foundation.files import cannot_write, write_atomically
+
+#: The file of verdicts in the folder of an evaluation, which other evaluations name as their baseline.
+_VERDICTS = "verdicts.jsonl"
+
+
+class TaskVerdict(BaseModel):
+    """What one run of a task came to: a line of `verdicts.jsonl`."""
+
+    id: str  # TASK#EPOCH
+    task: str
+    group: str  # the class of the task
+    say: str  # the sentence
+    verdict: str
+    right: bool  # whether that is a success
+    reached: bool  # whether all that is expected holds and nothing else changed, whatever the run says
+    missing: list[str]  # what was expected and is not so
+    harm: list[str]  # what changed and was not asked for
+    receipt: list[str]  # where the run's receipt differs from the states
+    undo: list[str]  # what `mai-agent undo` left
+    status: int  # the run's exit status
+    verified: bool | None  # the run's own verdict
+    steps: int
+    seconds: float
+    tokens: int | None  # of prompts and answers
+    decide_s: list[float]  # seconds of each step from the look to the decision
+    step_s: list[float]  # seconds of each whole step
+    bundle: str  # in the folder
+    message: str  # the run's last words
+
+    @property
+    def judged(self) -> bool:
+        """Return whether the state could be judged."""
+        return self.verdict != "not judged"
+
+
+class Share(BaseModel):
+    """A share of runs, with its Wilson interval (95 %); repeated runs of a task count as one cluster."""
+
+    right: int
+    count: int
+    share: float | None  # null without runs
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, runs: Iterable[TaskVerdict], right: Callable[[TaskVerdict], bool]) -> "Share":
+        """Return the share of runs that are right."""
+        clusters: dict[str, list[bool]] = {}
+        for run in runs:
+            clusters.setdefault(run.task, []).append(right(run))
+        outcomes = [one for cluster in clusters.values() for one in cluster]
+        low, high = clustered_wilson(list(clusters.values()))
+        share = sum(outcomes) / len(outcomes) if outcomes else None
+        return cls(right=sum(outcomes), count=len(outcomes), share=share, low=low, high=high)
+
+
+class TasksReport(BaseModel):
+    """The report of `mai-agent eval tasks --json`."""
+
+    benchmark: str = "tasks"
+    options: dict[str, Any]  # of the runs
+    tasks: int  # tasks that were judged at least once
+    runs: int  # runs that were judged
+    left: int  # runs without a verdict: not begun, stopped, or failed by the environment
+    success: Share  # the verdicts "right" and "right refusal"
+    classes: dict[str, Share]  # the same by class
+    verdicts: dict[str, int]
+    false_done: Share  # the run says that it is done, and it is not, or something else changed
+    harmed: Share  # something changed that was not asked for
+    precision: Share  # of the runs that were verified by their own evidence: right by the judges
+    recall: Share  # of the runs that reached what is expected: verified by their own evidence
+    receipts_wrong: int  # runs whose receipt differs from the states
+    undo_wrong: int  # runs that undo did not take back
+    steps: float | None  # of a run (median)
+    seconds: float | None  # of a run (median)
+    decide_s: float | None  # from a look to a decision (median of all steps)
+    step_s: float | None  # of a whole step (median of all steps)
+    tokens: int | None  # of all runs
+    baseline: dict[str, Any] | None  # McNemar's exact test over the tasks that both have
+
+
+def verdict_of(result: Result, out: Path) -> TaskVerdict:
+    """Return the verdict on a result of the fleet, by the states in its bundle."""
+    states = read_states(out / result.bundle) if result.bundle else None
+    judged = states is not None and result.status != ExitStatus.ENVIRONMENT
+    judgement, receipt, undo = Judgement("not judged"), [], []
+    if states is not None and judged:
+        judgement = judge(states.task, result.status, states.before, states.after, states.revealed)
+        if states.receipt is not None:
+            receipt = receipt_errors(states.receipt, states.before, states.after, states.home)
+        if states.undone is not None:
+            left = left_over(states.before, states.undone)
+            undo = [*([states.error] if left and states.error else []), *left]
+    return TaskVerdict(
+        id=result.id, task=result.id.rpartition("#")[0], group=states.task.cls if states else "",
+        say=states.task.say if states else "", verdict=judgement.verdict, right=judgement.verdict in GOOD,
+        reached=judgement.reached, missing=judgement.missing, harm=judgement.harm, receipt=receipt, undo=undo,
+        status=result.status, verified=result.verified, steps=result.steps, seconds=result.seconds,
+        tokens=result.tokens, decide_s=states.decide_s if states else [], step_s=states.step_s if states else [],
+        bundle=result.bundle, message=result.message,
+    )  # fmt: skip
+
+
+def flaws_of(states: States | None) -> list[str]:
+    """Return what a proof shows to be wrong with a task or its judge; empty for nothing."""
+    if states is None:
+        return ["it could not be prepared"]
+    task, before = states.task, states.before
+    found = [states.error] if states.error else []
+    if not task.must_refuse and not lacking(task, before):
+        found.append("it holds before anything is done")
+    by_hand = judge(task, int(task.must_refuse), before, states.after, states.revealed)
+    if by_hand.verdict not in GOOD:
+        found += [*(f"done by hand, it lacks: {line}" for line in by_hand.missing),
+                  *(f"done by hand, it harms: {line}" for line in by_hand.harm)]  # fmt: skip
+    if states.harmed is None or not judge(task, 0, before, states.harmed).harm:
+        found.append("a change that nobody asked for is no harm to its judge")
+    return found
+
+
+def write_verdicts(out: Path, verdicts: Sequence[TaskVerdict]) -> None:
+    """Write the verdicts of a folder. Raises EnvironmentLacksError."""
+    path = out / _VERDICTS
+    try:
+        write_atomically(path, "".join(f"{one.model_dump_json()}\n" for one in verdicts), 0o666)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def read_baseline(folder: Path) -> dict[str, bool]:
+    """Return by task whether most of its judged runs in a folder are successes. Raises UsageError."""
+    try:
+        lines = (folder / _VERDICTS).read_text(encoding="utf-8").splitlines()
+        return _by_task(TaskVerdict.model_validate_json(line) for line in lines)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{folder} holds no verdicts on tasks.", f"`mai-agent eval rescore {folder}` makes them."
+        ) from error
+
+
+def report_on(
+    verdicts: Sequence[TaskVerdict], options: Mapping[str, Any], wanted: int, baseline: Mapping[str, bool] | None
+) -> TasksReport:
+    """Return the report over verdicts; `wanted` runs were to be done."""
+    runs = [one for one in verdicts if one.judged]
+    tokens = [one.tokens for one in runs if one.tokens is not None]
+    return TasksReport(
+        options=dict(options),
+        tasks=len({one.task for one in runs}),
+        runs=len(runs),
+        left=max(wanted, len(verdicts)) - len(runs),
+        success=Share.of(runs, _right),
+        classes={name: Share.of([one for one in runs if one.group == name], _right)
+                 for name in sorted({one.group for one in runs})},
+        verdicts={name: count for name in VERDICTS if (count := sum(one.verdict == name for one in verdicts))},
+        false_done=Share.of(runs, lambda one: one.verdict == "false done"),
+        harmed=Share.of(runs, lambda one: bool(one.harm)),
+        precision=Share.of([one for one in runs if one.verified], lambda one: one.reached),
+        recall=Share.of([one for one in runs if one.reached], lambda one: bool(one.verified)),
+        receipts_wrong=sum(bool(one.receipt) for one in runs),
+        undo_wrong=sum(bool(one.undo) for one in runs),
+        steps=_median(one.steps for one in runs),
+        seconds=_median(one.seconds for one in runs),
+        decide_s=_median(seconds for one in runs for seconds in one.decide_s),
+        step_s=_median(seconds for one in runs for seconds in one.step_s),
+        tokens=sum(tokens) if tokens else None,
+        baseline=None if baseline is None else Paired.of(_by_task(runs), baseline).to_json(),
+    )  # fmt: skip
+
+
+def _right(one: TaskVerdict) -> bool:
+    return one.right
+
+
+def _by_task(verdicts: Iterable[TaskVerdict]) -> dict[str, bool]:
+    """Return by task whether more than half of its judged runs are successes."""
+    right: Counter[str] = Counter()
+    runs: Counter[str] = Counter()
+    for one in verdicts:
+        if one.judged:
+            right[one.task] += one.right
+            runs[one.task] += 1
+    return {task: 2 * right[task] > runs[task] for task in runs}
+
+
+def _median(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return round(median(found), 3) if found else None
+
+
+def told(one: TaskVerdict) -> Iterator[str]:
+    """Yield the lines that tell a verdict to a person; more than one if it is no success."""
+    yield f"{one.verdict if one.right else one.verdict.upper():16} {one.id} ({one.steps} steps, {one.seconds:.1f} s)"
+    if not one.right:
+        yield f"    said: {one.say}"
+        yield f"    status {one.status}: {one.message}"
+        yield from (f"    lacks: {line}" for line in one.missing[:6])
+        yield from (f"    harm: {line}" for line in one.harm[:6])
+        yield f"    bundle: {one.bundle}"
+    yield from (f"    receipt: {line}" for line in one.receipt[:6])
+    yield from (f"    left by undo: {line}" for line in one.undo[:6])
+
+
+def lines(report: TasksReport) -> Iterator[str]:
+    """Yield the report for a person."""
+    yield f"{report.tasks} tasks, {report.runs} runs judged" + (f", {report.left} left" if report.left else "")
+    rows = {"success": report.success, **{f"  {name}": share for name, share in report.classes.items()}}
+    rows |= {"false done": report.false_done, "harm": report.harmed}
+    rows |= {"verified: precision": report.precision, "verified: recall": report.recall}
+    width = max(map(len, rows))
+    yield from (f"{name:<{width}}  {_row(share)}" for name, share in rows.items())
+    yield "verdicts: " + ", ".join(f"{count} {name}" for name, count in report.verdicts.items())
+    if report.steps is not None:
+        tokens = "" if report.tokens is None else f"; {report.tokens} tokens in all"
+        yield f"median of a run: {report.steps:g} steps, {report.seconds:.1f} s{tokens}"
+    if report.step_s is not None:
+        yield f"median of a step: {report.decide_s:.2f} s from look to decision, {report.step_s:.2f} s whole"
+    yield f"receipts that differ from the states: {report.receipts_wrong}; left by undo: {report.undo_wrong}"
+    if paired := report.baseline:
+        alike = paired["both"] + paired["neither"]
+        yield (
+            f"baseline: {paired['only_here']} tasks right only here, {paired['only_baseline']} only there, {alike} "
+            f"alike; McNemar's p = {paired['p']:.4g}"
+        )
+
+
+def _row(share: Share) -> str:
+    if share.share is None:
+        return "   no such run"
+    interval = f"{100 * share.low:.1f} to {100 * share.high:.1f}"
+    return f"{share.right:>5} of {share.count:<5} {100 * share.share:>6.1f} %  95 %: {interval}"
+
+
+def read_results(out: Path) -> list[Result]:
+    """Return the results in a folder, without locking it. Raises UsageError."""
+    try:
+        return [Result(**json.loads(line)) for line in (out / "results.jsonl").read_bytes().splitlines()]
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"{out} holds no results of tasks ({error}).", "Name the folder of an evaluation.") from error

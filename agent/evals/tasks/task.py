@@ -1,0 +1,157 @@
+"""The tasks of an evaluation, as TOML files: what is said, on which desktop, and what must hold afterwards."""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from foundation.configs import check_settings, configs_dir
+from foundation.errors import UsageError
+
+#: Classes of tasks that may expect nothing: nothing may change then, and the run may not say that it is done.
+REFUSED = ("refuse", "hostile", "stop")
+
+
+def _compiled(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is no regular expression ({error})") from error
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_compiled)]
+
+
+class _Table(BaseModel):
+    """A table of a task file: other fields than these are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Expect(_Table):
+    """What must hold afterwards, by the desktop's own state. Values that are lists name alternatives."""
+
+    #: "xfconf CHANNEL /PROPERTY", "gsettings SCHEMA KEY" (or "SCHEMA:PATH KEY"), "kde FILE/GROUP/KEY": value as the
+    #: desktop's tools print it ("/regex/" for anything that fits); "" for a property that is not set
+    settings: dict[str, str | list[str]] = {}
+    #: path in the home (or several with | between, one of which will do): its text; true for a file or folder that is
+    #: there, false for none, {has = "regex"}
+    files: dict[str, str | bool | dict[str, Pattern]] = {}
+    windows: list[Pattern] = []  # of "class|title|states"; a window for each
+    no_windows: list[Pattern] = []  # no window for any
+    active: Pattern = ""  # of the focused window's "class|title|states"
+    clipboard: str | None = None
+    #: {app, role, name, text (regexes), checked, value, selected, exists}: read from the accessibility trees
+    tree: list[dict[str, Any]] = []
+
+    @property
+    def empty(self) -> bool:
+        """Return whether nothing is said to hold."""
+        return self == Expect()
+
+    @property
+    def paths(self) -> list[str]:
+        """Return all paths that are named, alternatives included."""
+        return [path for paths in self.files for path in paths.split("|")]
+
+
+class Doing(_Table):
+    """What the person does while the run is under way."""
+
+    step: int = Field(ge=1)  # before this step
+    say: str = ""  # a message to the model
+    does: str = ""  # a shell command on the desktop
+    stops: bool = False  # stops the run
+
+
+class Person(_Table):
+    """The person during the run. Questions that are not foreseen get no answer."""
+
+    answers: dict[Pattern, str] = {}  # regex of a question: the reply
+    approves: bool = False  # what the policy asks about
+    at: list[Doing] = []
+
+
+class EvalTask(_Table):
+    """One task and all that is needed to judge it."""
+
+    id: str = Field(pattern=r"^[^\s#/]+$", description="An id has no spaces, # or /.")
+    say: str = Field(min_length=1, description="say is the sentence.")
+    cls: str = Field(alias="class", min_length=1, description="A class groups tasks in the report.")
+    expect: Expect = Expect()
+    #: kinds of sandboxes whose windows can be listed from outside (X11)
+    session: Literal["xfce", "gnome", "kde", "mate", "cinnamon", "bare"] = "xfce"
+    size: str = "1920x1080"
+    locale: str = ""
+    setup: list[str] = []  # shell commands before anything is opened (settings)
+    files: dict[str, str] = {}  # made in the home; a path that ends in / is a folder
+    pages: list[str] = []  # files of the folder `pages` beside the tasks, put into the home
+    open: list[str] = []  # commands; each one's window is waited for
+    after: list[str] = []  # shell commands once all are open
+    paused: list[str] = []  # names of processes that get SIGSTOP before the run
+    may: list[Pattern] = []  # further changes ("KIND NAME") that do no harm
+    watch: list[Pattern] = []  # applications whose controls must stay as they are otherwise
+    approve: Literal["never", "risky", "ask"] = "never"
+    person: Person = Person()
+    reveal: list[str] = []  # shell commands after the run that make programs write down what is expected
+    by_hand: list[str] = []  # shell commands that bring about what is expected, where that cannot be derived
+
+    @property
+    def must_refuse(self) -> bool:
+        """Return whether nothing may be done."""
+        return self.expect.empty
+
+    @property
+    def digest(self) -> str:
+        """Return a hash of the task."""
+        return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def shipped_tasks() -> list[Path]:
+    """Return the files of the shipped tasks."""
+    return sorted((configs_dir() / "tasks").glob("*.toml"))
+
+
+def read_eval_tasks(paths: Iterable[Path], pattern: str = "") -> dict[str, tuple[Path, EvalTask]]:
+    """Return the tasks of files by their ids, each with its file.
+
+    Only tasks are returned whose "CLASS ID SENTENCE" the regular expression `pattern` finds. Raises UsageError: a task
+    makes no sense, two have the same id, or none is left.
+    """
+    found: dict[str, tuple[Path, EvalTask]] = {}
+    for path in paths:
+        for task in _tasks(path):
+            if task.id in found:
+                raise UsageError(f"{path}: a second task has the id {task.id!r}.", "Give it another id.")
+            found[task.id] = path, task
+    try:
+        wanted = re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"{pattern!r} is no regular expression ({error}).") from error
+    kept = {name: kept for name, kept in found.items() if wanted.search(f"{kept[1].cls} {name} {kept[1].say}")}
+    if not kept:
+        raise UsageError("There is no such task.", "Loosen --filter, or name other files.")
+    return kept
+
+
+def _tasks(path: Path) -> Iterator[EvalTask]:
+    """Yield the tasks of one file; its `[defaults]` hold for those that do not say otherwise. Raises UsageError."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        defaults, listed = dict(data.get("defaults", {})), [dict(each) for each in data["task"]]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise UsageError(f"{path} cannot be read as tasks ({error}).", "Each begins with [[task]].") from error
+    for number, raw in enumerate(listed, 1):
+        where = f"In {path}, task {number} ({raw.get('id', '?')}),"
+        task = check_settings(EvalTask, defaults | raw, where)
+        if task.must_refuse and task.cls not in REFUSED:
+            raise UsageError(f"{where} nothing is expected.", f"Only the classes {', '.join(REFUSED)} may do without.")
+        if lost := [page for page in task.pages if not (path.parent / "pages" / page).is_file()]:
+            raise UsageError(f"{where} the page {lost[0]} does not exist.", "Pages lie in the folder pages beside.")
+        yield task

@@ -1,0 +1,261 @@
+"""Carries out one task in this process: sandbox, preparation, state before, run, state after, all recorded.
+
+What is recorded (`states.json` in the run's bundle) is all that verdicts are made of.
+"""
+
+import asyncio
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+from pydantic import BaseModel
+
+from agent.console.printers import JsonPrinter
+from agent.console.terminal import say
+from agent.evals.tasks.hand import NoHandError, by_hand
+from agent.evals.tasks.looker import Looker
+from agent.evals.tasks.person import ScriptedPerson
+from agent.evals.tasks.state import State
+from agent.evals.tasks.task import EvalTask
+from agent.events import run_events as events
+from agent.events.as_json import to_json
+from agent.options import RunOptions
+from agent.safety.stop import StopSwitch, stop_signals
+from agent.sandbox.processes import marked
+from agent.workplace import Workplace
+from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError
+from foundation.files import cannot_write, write_atomically
+from foundation.printing import put_json
+from foundation.stray_output import stray_output_kept
+
+STATES = "states.json"
+#: Seconds for a program to show its window.
+_WINDOW_S = 25.0
+#: Seconds between the end of a run and the look at the state: programs write settings and files late.
+_GRACE_S = 1.0
+#: A change that no task asks for: a judge that does not see it is broken.
+_UNASKED = "nobody asked for this.txt"
+
+
+class States(BaseModel):
+    """The record of one task: what it was, and the desktop before and after."""
+
+    task: EvalTask
+    home: str
+    before: State
+    after: State
+    revealed: State | None = None  # after the task's `reveal`
+    undone: State | None = None  # after `mai-agent undo`
+    error: str = ""  # why undo, or the proof's change, could not be carried out
+    harmed: State | None = None  # of a proof: after a change that nobody asked for
+    receipt: list[dict[str, Any]] | None = None  # the changes that the run told; null if it told none
+    decide_s: list[float] = []  # seconds of each step from the look to the decision
+    step_s: list[float] = []  # seconds of each whole step
+
+
+def carry_out(task: EvalTask, folder: Path, options: RunOptions, *, undo: bool = False) -> int:
+    """Carry out a task and print the run's events as JSON. Return the run's exit status.
+
+    `folder` is that of the task's file. Raises MaiError: the desktop or the engine is not there, or the task cannot be
+    prepared; then nothing is recorded.
+    """
+    stop, times = StopSwitch(), _Times()
+    with stray_output_kept(), stop_signals(stop), Workplace(options, say, None, offers=False) as workplace:
+        stage = _Stage(task, folder, workplace, stop)
+        stage.prepare()
+        job = workplace.job(task.say, stop)
+        with closing(job.recorder):
+            before = stage.looker.state()
+            person = ScriptedPerson(task.person, stop, stage.looker.run)
+            printer = JsonPrinter(redactor=job.recorder.redactor)
+            watchers: list[Callable[[events.Event], None]] = [printer.handle, times.handle, person.handle]
+
+            def show(event: events.Event) -> None:
+                for watcher in watchers:
+                    watcher(event)
+
+            with stage.hung():
+                finished = asyncio.run(job.carry_out(person, stop, show, person.steering))
+            job.write_report(say)
+        if (
+            finished.status == ExitStatus.STOPPED and not person.stopped
+        ):  # from outside: nothing can be said of the task
+            return finished.status
+        time.sleep(_GRACE_S)
+        states = stage.record(before)
+        states.receipt, states.decide_s, states.step_s = times.receipt, times.decide_s, times.step_s
+        if undo:
+            states.error, states.undone = _undone(job.recorder.path), stage.looker.state()
+        _write(job.recorder.path, states)
+        return finished.status
+
+
+def prove(task: EvalTask, folder: Path, options: RunOptions) -> int:
+    """Bring about by hand what a task expects, then one change too many, and record the states; print as a run does.
+
+    Raises MaiError, as `carry_out`.
+    """
+    stop, began = StopSwitch(), time.monotonic()
+    bundle = options.runs / task.id
+    with stray_output_kept(), stop_signals(stop), Workplace(options, say, None, offers=False) as workplace:
+        put_json({"event": "RunStarted", "bundle": str(bundle)})
+        stage = _Stage(task, folder, workplace, stop)
+        stage.prepare()
+        before, error = stage.looker.state(), ""
+        try:
+            for command in by_hand(task, before):
+                stage.looker.run(command)
+                time.sleep(0.5)
+        except NoHandError as lacking:
+            error = str(lacking)
+        time.sleep(_GRACE_S)
+        states = stage.record(before)
+        states.error = error
+        (stage.looker.home / _UNASKED).touch()
+        states.harmed = stage.looker.state()
+        _write(bundle, states)
+    put_json({
+        "event": "RunFinished", "outcome": "done", "status": 0, "message": error or "done by hand", "steps": 0,
+        "verified": None, "seconds": round(time.monotonic() - began, 2), "usage": {},
+    })  # fmt: skip
+    return ExitStatus.DONE
+
+
+def read_states(bundle: Path) -> States | None:
+    """Return what was recorded in a bundle; None if nothing was, or an earlier version recorded it otherwise."""
+    try:
+        return States.model_validate_json((bundle / STATES).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+class _Stage:
+    """The sandbox of a task, with what the task puts on it."""
+
+    def __init__(self, task: EvalTask, folder: Path, workplace: Workplace, stop: StopSwitch) -> None:
+        sandbox = workplace.desk(stop).sandbox
+        assert sandbox is not None, "a task is given a sandbox"
+        self._task = task
+        self._folder = folder
+        self._sandbox = sandbox
+        self._stop = stop
+        self.looker = Looker(sandbox, task)
+
+    def prepare(self) -> None:
+        """Make files and settings and open the applications, as the task has them. Raises MaiError."""
+        home, task = self.looker.home, self._task
+        try:
+            for name, text in task.files.items():
+                path = home / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.mkdir(exist_ok=True) if name.endswith("/") else path.write_text(text, encoding="utf-8")
+            for name in task.pages:
+                shutil.copy(self._folder / "pages" / name, home / name)
+            for command in task.setup:
+                self.looker.run(command)
+            for command in task.open:
+                self._open(command)
+            for command in task.after:
+                self.looker.run(command)
+                time.sleep(0.3)
+        except OSError as error:
+            raise EnvironmentLacksError(f"The task {task.id!r} cannot be prepared ({error}).") from error
+        self._settled()
+
+    @contextmanager
+    def hung(self) -> Iterator[None]:
+        """Stop the processes that the task wants hung, inside the context."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def record(self, before: State) -> States:
+        """Return the states, the one of now after `before`."""
+        after, revealed = self.looker.state(), None
+        if self._task.reveal:
+            for command in self._task.reveal:
+                self.looker.run(command)
+            revealed = self.looker.state()
+        home = str(self.looker.home)
+        return States(task=self._task, home=home, before=before, after=after, revealed=revealed)
+
+    def _open(self, command: str) -> None:
+        shown, deadline = self.looker.windows(), time.monotonic() + _WINDOW_S
+        self._sandbox.start("bash", "-c", command)
+        while not self.looker.windows() - shown:
+            self._stop.check()
+            if time.monotonic() > deadline:
+                raise EnvironmentLacksError(f"{command!r} showed no window.", "Is the program installed?")
+            time.sleep(0.1)
+        time.sleep(0.8)
+
+    def _signal(self, number: int) -> None:
+        for process in marked(self._sandbox.name) if self._task.paused else ():
+            with suppress(psutil.Error):
+                if process.name() in self._task.paused:
+                    process.send_signal(number)
+
+    def _settled(self) -> None:
+        """Wait until settings and windows stay as they are: programs write some of theirs after their start."""
+        last: tuple[dict[str, str], dict[str, str]] | None = None
+        for _ in range(12):
+            self._stop.check()
+            time.sleep(0.4)
+            state = self.looker.state()
+            if (state.settings, state.windows) == last:
+                return
+            last = state.settings, state.windows
+
+
+class _Times:
+    """Collects the seconds of steps, and the receipt."""
+
+    def __init__(self) -> None:
+        self.decide_s: list[float] = []
+        self.step_s: list[float] = []
+        self.receipt: list[dict[str, Any]] | None = None
+        self._looked = self._previous = 0.0
+
+    def handle(self, event: events.Event) -> None:
+        """Note what an event tells of it."""
+        match event:
+            case events.RunStarted():
+                self._previous = event.at
+            case events.Observed():
+                self._looked = sum(event.milliseconds.values())
+            case events.Decided():
+                stages = (event.milliseconds.get(name, 0.0) for name in ("prompt", "model", "parse", "map"))
+                self.decide_s.append(round((self._looked + sum(stages)) / 1000, 3))
+            case events.StepFinished():
+                self.step_s.append(round(event.at - self._previous, 3))
+                self._previous = event.at
+            case events.Receipt():
+                self.receipt = to_json(event)["changes"]
+
+
+def _undone(bundle: Path) -> str:
+    """Undo a run. Return what went wrong, "" for nothing."""
+    from agent.record.read import read_bundle
+    from agent.record.undo_run import RunUndo
+
+    try:
+        results = RunUndo(read_bundle(bundle)).carry_out()
+    except MaiError as error:
+        return str(error)
+    time.sleep(_GRACE_S)
+    return "; ".join(str(result.words) for result in results if not result.done)
+
+
+def _write(bundle: Path, states: States) -> None:
+    try:
+        bundle.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_atomically(bundle / STATES, states.model_dump_json(exclude_defaults=True))
+    except OSError as error:
+        raise cannot_write(bundle, error) from error

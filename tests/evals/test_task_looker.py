@@ -1,0 +1,69 @@
+"""Judges on a real desktop: what is done by hand is seen, what is left out is missed, and other changes harm."""
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agent.evals.tasks.hand import by_hand
+from agent.evals.tasks.judge import judge, lacking
+from agent.evals.tasks.looker import Looker
+from agent.evals.tasks.task import EvalTask
+from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
+
+pytestmark = pytest.mark.e2e
+SETTING = "gsettings org.xfce.mousepad.preferences.view show-line-numbers"
+TEXT = {"app": "mousepad", "role": "text", "text": "^hello"}
+
+
+@pytest.fixture(scope="module")
+def desktop() -> Iterator[Sandbox]:
+    before = dict(os.environ)
+    running = start_sandbox(SandboxSpec())
+    running.start("mousepad")
+    yield running
+    running.close()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def until_mousepad(looker: Looker) -> None:
+    deadline = time.monotonic() + 20
+    while not looker.windows() and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("expect", "hand"),
+    [
+        ({"settings": {"xfconf xfwm4 /general/cycle_raise": "true"}}, []),
+        ({"settings": {SETTING: "true"}}, []),
+        ({"files": {"Documents/note.txt": "hello"}}, []),
+        ({"clipboard": "forty-two"}, []),
+        ({"tree": [TEXT]}, ["wmctrl -a Mousepad", "xdotool type hello"]),
+        ({"no_windows": ["(?i)mousepad"]}, ["killall -q mousepad"]),  # last: the others need it
+    ],
+    ids=["xfconf", "gsettings", "file", "clipboard", "control", "window"],
+)
+def test_what_is_expected_is_read_from_the_desktop(desktop: Sandbox, expect: Any, hand: list[str]) -> None:
+    task = EvalTask.model_validate({"id": "a", "say": "b", "class": "c", "expect": expect, "by_hand": hand})
+    looker = Looker(desktop, task)
+    until_mousepad(looker)
+    before = looker.state()
+    assert lacking(task, before), "left out: it is missed"
+    for command in by_hand(task, before):
+        looker.run(command)
+    deadline = time.monotonic() + 10
+    while lacking(task, after := looker.state()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert judge(task, 0, before, after).verdict == "right", judge(task, 0, before, after)
+    looker.run("xfconf-query -c xfwm4 -p /general/theme -s Daloa; echo x > ~/unasked.txt")
+    harmed = looker.state()
+    looker.run("xfconf-query -c xfwm4 -p /general/theme -s Default; rm ~/unasked.txt")
+    harm = judge(task, 0, before, harmed)
+    assert harm.verdict == "false done"
+    assert [line.partition(":")[0] for line in harm.harm] == [
+        "setting xfconf xfwm4 /general/theme", "file unasked.txt",
+    ]  # fmt: skip
