@@ -51,6 +51,6 @@ def test_runs_are_judged_and_judges_are_proven(tmp_path: Path, capsys: pytest.Ca
     assert {name: row["verdict"] for name, row in rows.items()} == {
         "dark": "right", "no-such": "right refusal", "changed": "right", "stopped": "right refusal",
     }, rows  # fmt: skip
-    assert (told["receipts_wrong"], told["undo_wrong"]) == (0, 0), rows
     assert rows["stopped"]["status"] == 130
+    assert (rows["dark"]["receipt"], rows["dark"]["undo"], rows["changed"]["undo"]) == ([], [], []), rows
     assert rows["dark"]["step_s"]

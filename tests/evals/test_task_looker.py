@@ -10,6 +10,7 @@ import pytest
 from agent.evals.tasks.hand import by_hand
 from agent.evals.tasks.judge import judge, lacking
 from agent.evals.tasks.looker import Looker
+from agent.evals.tasks.state import State
 from agent.evals.tasks.task import EvalTask
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
 
@@ -29,10 +30,14 @@ def desktop() -> Iterator[Sandbox]:
     os.environ.update(before)
 
 
-def until_mousepad(looker: Looker) -> None:
-    deadline = time.monotonic() + 20
-    while not looker.windows() and time.monotonic() < deadline:
-        time.sleep(0.1)
+def settled(looker: Looker) -> State:
+    """The state once Mousepad is there and has written what it writes at its start."""
+    deadline, last = time.monotonic() + 40, None
+    while (now := looker.state()) != last or not now.windows:
+        assert time.monotonic() < deadline, "the desktop does not settle"
+        last = now
+        time.sleep(0.3)
+    return now
 
 
 @pytest.mark.parametrize(
@@ -50,15 +55,14 @@ def until_mousepad(looker: Looker) -> None:
 def test_what_is_expected_is_read_from_the_desktop(desktop: Sandbox, expect: Any, hand: list[str]) -> None:
     task = EvalTask.model_validate({"id": "a", "say": "b", "class": "c", "expect": expect, "by_hand": hand})
     looker = Looker(desktop, task)
-    until_mousepad(looker)
-    before = looker.state()
+    before = settled(looker)
     assert lacking(task, before), "left out: it is missed"
     for command in by_hand(task, before):
         looker.run(command)
     deadline = time.monotonic() + 10
     while lacking(task, after := looker.state()) and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert judge(task, 0, before, after).verdict == "right", judge(task, 0, before, after)
+    assert judge(task, 0, before, after).verdict == "right"
     looker.run("xfconf-query -c xfwm4 -p /general/theme -s Daloa; echo x > ~/unasked.txt")
     harmed = looker.state()
     looker.run("xfconf-query -c xfwm4 -p /general/theme -s Default; rm ~/unasked.txt")
