@@ -61,16 +61,24 @@ def add_fleet_options(parser: argparse.ArgumentParser) -> None:
 
 
 def runner_of(
-    ray: str | None, out: Path, common: Mapping[str, Any], program: Sequence[str], opened: ExitStack
+    ray: str | None,
+    out: Path,
+    common: Mapping[str, Any],
+    opened: ExitStack,
+    command: Sequence[str] = ("run",),
+    program: Sequence[str] = (),
 ) -> "Carry":
-    """Return what carries out tasks: processes of this machine, or actors on a Ray cluster."""
+    """Return what carries out tasks: processes of this machine, or actors on a Ray cluster.
+
+    `command` is the subcommand of mai-agent; `program` stands for mai-agent with it.
+    """
     if ray is not None:
         from agent.fleet.cluster import ClusterRunner
 
-        return opened.enter_context(ClusterRunner(out, common, program, ray))
+        return opened.enter_context(ClusterRunner(out, common, command, program, ray))
     from agent.fleet.process import Runner
 
-    runner = Runner(out, common, program)
+    runner = Runner(out, common, command, program)
     runner.end_leftovers()
     return runner
 
@@ -112,7 +120,7 @@ def _run(given: argparse.Namespace) -> int:
     tasks = read_tasks(given.tasks, lambda words: read_arguments([*option_words(common), *words, "--sandbox"]))
     out = given.out or given.tasks.with_name(f"{given.tasks.stem}-fleet")
     with Results(out) as results, ExitStack() as opened:
-        runner = runner_of(given.ray, out, common, PROGRAM, opened)
+        runner = runner_of(given.ray, out, common, opened, program=PROGRAM)
         waiting = results.still_to_do(tasks, lambda result: given.again == "failed" and not result.done)
         drawn = not given.json and is_terminal("output") and os.environ.get("TERM") != "dumb"
         view = Events() if given.json else Table(len(tasks), len(tasks) - len(waiting)) if drawn else Lines()

@@ -38,9 +38,11 @@ class ClusterRunner:
     Arguments are `Runner`'s, and the HOST:PORT of the cluster's head node. The paths in options are those of the nodes.
     """
 
-    def __init__(self, folder: Path, common: Mapping[str, Any], program: Sequence[str], address: str) -> None:
+    def __init__(
+        self, folder: Path, common: Mapping[str, Any], command: Sequence[str], program: Sequence[str], address: str
+    ) -> None:
         self._folder = folder
-        self._how = (dict(common), tuple(program))
+        self._how = (dict(common), tuple(command), tuple(program))
         self._address = address
         self._idle: list[Any] = []  # actors; starting a new one takes seconds
 
@@ -110,8 +112,8 @@ class ClusterRunner:
 class _Desktop:
     """An actor: carries out one task after the other, each on a new desktop."""
 
-    def __init__(self, common: Mapping[str, Any], program: Sequence[str]) -> None:
-        self._how = (common, program)
+    def __init__(self, *how: Any) -> None:
+        self._how = how
 
     async def carry(self, task: Task, tries: int) -> AsyncIterator[dict[str, Any] | _File | Result]:
         """Carry a task out here, and yield the events of its run, the files of its bundle, and its result.

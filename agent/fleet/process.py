@@ -46,14 +46,17 @@ class Runner:
     Args:
         folder: the output folder; run bundles go to `runs` in it.
         common: options of all runs, with `max_seconds`. A task's own options win.
-        program: the command line of `mai-agent run`.
+        command: the subcommand of mai-agent.
+        program: stands for mai-agent with this subcommand.
     """
 
-    def __init__(self, folder: Path, common: Mapping[str, Any], program: Sequence[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, common: Mapping[str, Any], command: Sequence[str] = ("run",), program: Sequence[str] = ()
+    ) -> None:
         self._folder = folder.resolve()
         self._runs = f"--runs={self._folder / 'runs'}"
         self._common = common
-        self._program = program or (sys.executable, "-m", "agent", "run")
+        self._program = program or (sys.executable, "-m", "agent", *command)
 
     async def __call__(self, task: Task, tries: int, seen: Seen) -> Result:
         """Carry a task out and call `seen` with each event. If cancelled, stop the process and its sandbox."""

@@ -116,3 +116,14 @@ def test_what_is_wrong_is_said_before_anything_starts(evaluation: Evaluation) ->
     assert "no regular expression" in evaluation.refused("--filter", "(")
     assert "holds no verdicts" in evaluation.refused("--baseline", "/nowhere")
     assert not evaluation.out.exists()
+
+
+def test_tasks_that_need_what_is_not_installed_are_left_out_by_name(evaluation: Evaluation) -> None:
+    evaluation.tasks(a="do it", b="do it")
+    evaluation.file.write_text(evaluation.file.read_text() + 'open = ["no-such-program --new"]\n')
+    with evaluation.start() as program:
+        out, err = program.communicate(timeout=60)
+    assert program.returncode == 1
+    assert "b: left out, for lack of: no-such-program" in err
+    assert "1 tasks, 1 runs judged, 1 left" in out
+    assert evaluation.begun == ["a"]

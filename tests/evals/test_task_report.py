@@ -38,7 +38,7 @@ SOME = [
 
 
 def test_shares_leave_out_what_could_not_be_judged() -> None:
-    report = report_on(SOME, {"engine": "literal"}, 7, None)
+    report = report_on(SOME, {"engine": "literal"}, ["a#1", "g#1"])
     assert (report.tasks, report.runs, report.left) == (5, 5, 2)
     assert (report.success.right, report.success.count, report.success.share) == (3, 5, 0.6)
     assert (report.success.low, report.success.high) == pytest.approx(wilson(3, 5))
@@ -53,7 +53,7 @@ def test_shares_leave_out_what_could_not_be_judged() -> None:
 
 
 def test_the_runs_own_verdict_is_held_against_the_judges() -> None:
-    report = report_on(SOME, {}, 6, None)
+    report = report_on(SOME, {})
     assert (report.precision.right, report.precision.count) == (1, 2)  # of a and c, a is right
     assert (report.recall.right, report.recall.count) == (1, 2)  # of a and b, a was verified
 
@@ -69,7 +69,7 @@ def test_a_baseline_is_compared_by_the_tasks_that_most_epochs_succeed_in(tmp_pat
     write_verdicts(tmp_path, earlier)
     baseline = read_baseline(tmp_path)
     assert baseline == {"a": True, "b": False, "c": True, "z": True}
-    told = report_on(SOME, {}, 6, baseline).baseline
+    told = report_on(SOME, {}, (), baseline).baseline
     assert told == {"both": 1, "only_here": 1, "only_baseline": 1, "neither": 0, "p": 1.0}
     with pytest.raises(UsageError, match="holds no verdicts on tasks"):
         read_baseline(tmp_path / "none")
@@ -101,10 +101,10 @@ def test_a_verdict_is_made_of_the_recorded_states_alone(tmp_path: Path) -> None:
 
 
 def test_the_report_is_told_in_lines() -> None:
-    text = "\n".join(lines(report_on(SOME, {}, 7, {"a": False})))
+    text = "\n".join(lines(report_on(SOME, {}, ["g#1"], {"a": False})))
     assert "5 tasks, 5 runs judged, 2 left" in text
     assert "success                  3 of 5       60.0 %  95 %: 23.1 to 88.2" in text
     assert "median of a step: 0.50 s from look to decision, 2.00 s whole" in text
     assert "baseline: 1 tasks right only here, 0 only there, 0 alike; McNemar's p = 1" in text
-    assert next(lines(report_on([], {}, 3, None))) == "0 tasks, 0 runs judged, 3 left"
+    assert next(lines(report_on([], {}, ["a#1", "b#1", "c#1"]))) == "0 tasks, 0 runs judged, 3 left"
     assert next(told(SOME[2])) == "FALSE DONE       c#1 (4 steps, 8.0 s)"

@@ -24,12 +24,15 @@ A_NODE = {"node_ip_address": "127.0.0.2", "num_cpus": 2, "memory": 2**31, "objec
 
 @pytest.mark.parametrize("address", ["auto", "127.0.0.1", "ray://127.0.0.1:10001", ":1"])
 def test_what_is_no_address_of_a_head_node_is_refused(tmp_path: Path, address: str) -> None:
-    with pytest.raises(UsageError, match="is no address"), ClusterRunner(tmp_path, {}, (), address):
+    with pytest.raises(UsageError, match="is no address"), ClusterRunner(tmp_path, {}, (), (), address):
         pass
 
 
 def test_a_cluster_that_does_not_run_is_said_at_once(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentLacksError, match="Nothing answers"), ClusterRunner(tmp_path, {}, (), "127.0.0.1:1"):
+    with (
+        pytest.raises(EnvironmentLacksError, match="Nothing answers"),
+        ClusterRunner(tmp_path, {}, (), (), "127.0.0.1:1"),
+    ):
         pass
 
 

@@ -3,8 +3,9 @@
 import argparse
 import json
 import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from agent.commands.arguments import add_options, sandbox_size
 from agent.commands.fleet import add_fleet_options, carry_out, limited, runner_of
 from agent.commands.run import read_arguments, with_event
 from foundation.command_line import Parser, positive
-from foundation.errors import ExitStatus, UsageError
+from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.files import cannot_write, read_json_object, write_atomically
 from foundation.printing import put, put_json, remark
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from agent.fleet.results import Result
     from agent.fleet.tasks import Task
 
-#: What carries out one task; the fleet appends the options of the run and the sentence.
-PROGRAM: tuple[str, ...] = (sys.executable, "-m", "agent", "eval", "one-task")
+#: Stands for `mai-agent eval one-task`; empty for this program's own.
+PROGRAM: tuple[str, ...] = ()
 BENCHMARK = "tasks"
 
 
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Carry out the tasks that have no verdict yet, and report on the folder."""
+    from agent.evals.tasks.looker import check_tools
     from agent.evals.tasks.report import read_baseline
     from agent.evals.tasks.task import read_eval_tasks, shipped_tasks
     from agent.evals.tasks.views import JudgedLines
@@ -53,28 +55,36 @@ def run(given: argparse.Namespace) -> int:
     from agent.fleet.results import Results
     from agent.fleet.tasks import option_words
 
-    files = [path.resolve() for path in given.files or shipped_tasks()]
-    found = {name: task for name, (_, task) in read_eval_tasks(files, given.filter).items()}
+    files = [path.resolve() for path in given.files]
+    found = {name: task for name, (_, task) in read_eval_tasks(files or shipped_tasks(), given.filter).items()}
     if given.list:
         put(*(f"{task.cls:15} {name:36} {task.say}" for name, task in found.items()), f"{len(found)} tasks")
         return ExitStatus.DONE
     baseline = None if given.baseline is None else read_baseline(given.baseline)
     options = limited(given)
     size = options.pop("sandbox_size", None)
-    read_arguments([*option_words(options), "--sandbox", "--", "x"])  # what is wrong is said before anything starts
+    for tried in {task.size for task in found.values()}:  # what is wrong is said before anything starts
+        read_arguments([*option_words(options), "--sandbox", f"--sandbox-size={tried}", "--", "x"])
+    if given.ray is None:
+        check_tools()
+    lost = [name for name, task in found.items() if given.ray is None and _lacks(task)]
     out = given.out or Path("tasks-proof" if given.prove else "tasks-eval")
-    waiting_for = [_fleet_task(task, epoch, size) for epoch in range(1, given.epochs + 1) for task in found.values()]
-    common = options | {"eval_files": os.pathsep.join(map(str, files)), "eval_undo": given.undo}
+    tasks = {
+        name: [_fleet_task(task, epoch + 1, size) for epoch in range(given.epochs)] for name, task in found.items()
+    }
+    wanted = [task for epochs in zip(*tasks.values(), strict=True) for task in epochs]  # an epoch after the other
+    common = options | {"eval_files": os.pathsep.join(map(str, files)) or None, "eval_undo": given.undo}
     common["eval_prove"] = given.prove
     with Results(out) as results, ExitStack() as opened:
         _check_same(out, {"prove": given.prove, **json.loads(json.dumps(options, default=str))})
-        runner = runner_of(given.ray, out, common, PROGRAM, opened)
-        waiting = results.still_to_do(waiting_for, lambda result: not _judged(result, out))
+        runner = runner_of(given.ray, out, common, opened, ("eval", "one-task"), PROGRAM)
+        possible = [task for task in wanted if task.id.rpartition("#")[0] not in lost]
+        waiting = results.still_to_do(possible, lambda result: not _judged(result, out))
         view = JudgedLines(_flaws if given.prove else _verdict, out, remark if given.json else put)
         carry_out(Fleet(runner, results, view, parallel=given.parallel, retries=given.retries), waiting, view)
         if given.prove:
-            return _report_proof([results.of[task.id] for task in waiting_for], out, as_json=given.json)
-    return _report(out, len(waiting_for), baseline, as_json=given.json)
+            return _report_proof([results.of[task.id] for task in possible], out, as_json=given.json)
+    return _report(out, [task.id for task in wanted], baseline, as_json=given.json)
 
 
 def _verdict(result: "Result", out: Path) -> Iterator[str]:
@@ -110,10 +120,10 @@ def rescore(out: Path, baseline: Path | None, *, as_json: bool) -> int:
     """Judge what is recorded in a folder again, and report on it."""
     from agent.evals.tasks.report import read_baseline
 
-    return _report(out, 0, None if baseline is None else read_baseline(baseline), as_json=as_json)
+    return _report(out, (), None if baseline is None else read_baseline(baseline), as_json=as_json)
 
 
-def _report(out: Path, wanted: int, baseline: Mapping[str, bool] | None, *, as_json: bool) -> int:
+def _report(out: Path, wanted: Iterable[str], baseline: Mapping[str, bool] | None, *, as_json: bool) -> int:
     """Judge what is recorded in a folder, write the verdicts, and print the report. 1 if runs have no verdict."""
     from agent.evals.tasks.report import lines, read_results, report_on, verdict_of, write_verdicts
 
@@ -134,27 +144,43 @@ def one_task(argv: Sequence[str]) -> int:
 
 
 def _one_task(argv: Sequence[str]) -> int:
-    from agent.evals.tasks.task import read_eval_tasks
+    from agent.evals.tasks.task import read_eval_tasks, shipped_tasks
     from agent.evals.tasks.work import carry_out as carry_out_task
     from agent.evals.tasks.work import prove
     from agent.options import RunOptions
     from agent.settings import load_settings
 
     parser = Parser(prog="mai-agent eval one-task", add_help=False, allow_abbrev=False)
-    for name in ("--eval-files", "--eval-id", "--eval-digest"):
+    for name in ("--eval-id", "--eval-digest"):
         parser.add_argument(name, required=True)
+    parser.add_argument("--eval-files", type=lambda text: [Path(name) for name in text.split(os.pathsep)])
     for name in ("--eval-undo", "--eval-prove"):
         parser.add_argument(name, action="store_true")
     at = list(argv).index("--")
     given, words = parser.parse_known_args(argv[:at])
     options = RunOptions.of(read_arguments([*words, *argv[at:]]), load_settings())
-    found = read_eval_tasks(map(Path, given.eval_files.split(os.pathsep)))
+    found = read_eval_tasks(given.eval_files or shipped_tasks())
     path, task = found.get(given.eval_id, (Path(), None))
     if task is None or task.digest != given.eval_digest:
         raise UsageError(f"The task {given.eval_id!r} was changed after the evaluation began.", "Start it again.")
     if given.eval_prove:
         return prove(task, path.parent, options)
     return carry_out_task(task, path.parent, options, undo=given.eval_undo)
+
+
+def _lacks(task: "EvalTask") -> bool:
+    """Return whether a program that a task needs is not installed here, which is told."""
+    from agent.sandbox.sessions import load_session
+
+    try:
+        load_session(task.session).check_installed()
+        programs = [shlex.split(command)[0] for command in task.open]
+        lost = next((program for program in programs if shutil.which(program) is None), None)
+    except EnvironmentLacksError as error:
+        lost = error.what
+    if lost is not None:
+        remark(f"{task.id}: left out, for lack of: {lost}")
+    return lost is not None
 
 
 def _fleet_task(task: "EvalTask", epoch: int, size: Any) -> "Task":

@@ -1,13 +1,14 @@
 """Reads the state of a sandbox by the desktop's own tools, run inside it.
 
 It shares no code with the agent's own eyes (receipts, accessibility client), so that an error of theirs cannot hide
-itself. Programs that are missing leave their part of the state empty.
+itself.
 """
 
 import configparser
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from agent.evals.tasks.state import State
 from agent.evals.tasks.task import EvalTask
 from agent.sandbox.desktop import Sandbox
+from foundation.errors import EnvironmentLacksError
 
 _READER = Path(__file__).with_name("tree_reader.py")
 _KDE_FILE = re.compile(r"(k\w+rc|kdeglobals|kwinrc|katerc|kcminputrc|plasma\S*rc|dolphinrc|okularrc)")
@@ -38,6 +40,19 @@ echo "--- $w"
 timeout 2 xprop -notype -id "$w" _NET_WM_NAME WM_NAME WM_CLASS _NET_WM_STATE _NET_WM_WINDOW_TYPE 2>/dev/null; done
 echo "=== end"
 """
+
+
+#: The programs that read the state or do what tasks say, and the packages that hold them.
+_TOOLS = {
+    "xprop": "x11-utils", "wmctrl": "wmctrl", "xdotool": "xdotool", "xclip": "xclip", "dconf": "dconf-cli",
+    "gsettings": "libglib2.0-bin",
+}  # fmt: skip
+
+
+def check_tools() -> None:
+    """Raise EnvironmentLacksError if a program is missing without which the state cannot be read."""
+    if lost := [package for program, package in _TOOLS.items() if shutil.which(program) is None]:
+        raise EnvironmentLacksError("The state of desktops cannot be read.", f"Install: {', '.join(lost)}.")
 
 
 class Looker:

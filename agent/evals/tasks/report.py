@@ -157,16 +157,20 @@ def read_baseline(folder: Path) -> dict[str, bool]:
 
 
 def report_on(
-    verdicts: Sequence[TaskVerdict], options: Mapping[str, Any], wanted: int, baseline: Mapping[str, bool] | None
+    verdicts: Sequence[TaskVerdict],
+    options: Mapping[str, Any],
+    wanted: Iterable[str] = (),
+    baseline: Mapping[str, bool] | None = None,
 ) -> TasksReport:
-    """Return the report over verdicts; `wanted` runs were to be done."""
+    """Return the report over verdicts; `wanted` are the ids of all runs that were to be done."""
     runs = [one for one in verdicts if one.judged]
+    left = {*wanted, *(one.id for one in verdicts)} - {one.id for one in runs}
     tokens = [one.tokens for one in runs if one.tokens is not None]
     return TasksReport(
         options=dict(options),
         tasks=len({one.task for one in runs}),
         runs=len(runs),
-        left=max(wanted, len(verdicts)) - len(runs),
+        left=len(left),
         success=Share.of(runs, _right),
         classes={name: Share.of([one for one in runs if one.group == name], _right)
                  for name in sorted({one.group for one in runs})},
