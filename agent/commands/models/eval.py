@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.commands.arguments import add_options
-from agent.commands.models import eval_tasks
+from agent.commands.models import eval_make, eval_tasks
 from agent.evals.folder import AnswersFile, judge_all, read_answers, read_run, read_verdicts
 from agent.evals.samples import Benchmark, benchmark_names, read_benchmark
 from agent.evals.summary import lines, summary
@@ -41,6 +41,8 @@ def main(argv: Sequence[str]) -> int:
     importing = kinds.add_parser("import", help="take over answers that others published, and judge them")
     tasking = kinds.add_parser("tasks", help="do tasks on throw-away desktops, and judge the desktops' state")
     eval_tasks.add_arguments(tasking)
+    making = kinds.add_parser("make", help="make DeskBench: samples of throw-away desktops; nothing is downloaded")
+    eval_make.add_arguments(making)
     rescoring = kinds.add_parser("rescore", help="judge kept answers again; nothing is asked")
     for each in (asking, importing):
         each.add_argument("benchmark", metavar="BENCHMARK", choices=benchmark_names(),
@@ -63,11 +65,19 @@ def main(argv: Sequence[str]) -> int:
         each.add_argument("--json", action="store_true", help="print the score as one JSON object")
     add_options(asking, "engine")
     asking.set_defaults(report=True)
+    doing = {
+        asking: _grounding,
+        importing: _import,
+        tasking: eval_tasks.run,
+        making: eval_make.run,
+        rescoring: _rescore,
+    }
+    for each, do in doing.items():
+        each.set_defaults(do=do)
     given = parser.parse_args(argv)
     with stray_output_kept():
-        return {"grounding": _grounding, "import": _import, "tasks": eval_tasks.run, "rescore": _rescore}[given.kind](
-            given
-        )
+        done: int = given.do(given)
+        return done
 
 
 def _shard(text: str) -> tuple[int, int]:

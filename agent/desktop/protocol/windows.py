@@ -89,6 +89,14 @@ class Windows(Protocol):
     def activate(self, identifier: WindowId) -> bool:
         """Bring a window to the front; False if it is gone."""
 
+    def place(self, identifier: WindowId, region: Region) -> bool:  # noqa: ARG002
+        """Ask for a window's place and size, without its frame; False if it is gone, or this desktop cannot."""
+        return False
+
+    def dismiss(self, identifier: WindowId) -> bool:  # noqa: ARG002
+        """Ask a window to close; False if it is gone, or this desktop cannot."""
+        return False
+
     def of_terminal(self, environ: Mapping[str, str]) -> Window | None:  # noqa: ARG002
         """Return the terminal window that the environment names (as in WINDOWID); None if it names none."""
         return None

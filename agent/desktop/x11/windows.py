@@ -19,6 +19,9 @@ from agent.desktop.x11.connection import (
 from agent.desktop.x11.layers import Layers, VisibleParts, region_of
 from foundation.errors import EnvironmentLacksError
 
+#: Who asks, as the window manager is told: a pager, that is the person (EWMH, source indication).
+_PAGER = 2
+
 
 @tells_loss
 class X11Windows(Windows):
@@ -104,14 +107,32 @@ class X11Windows(Windows):
 
     def activate(self, identifier: WindowId) -> bool:
         from Xlib import X
+
+        return self._ask(identifier, "_NET_ACTIVE_WINDOW", _PAGER, X.CurrentTime)
+
+    def place(self, identifier: WindowId, region: Region) -> bool:
+        # EWMH: gravity 10 is static, so that place and size are without the frame; bits 8 to 11 say what is given.
+        flags = 10 | 0b1111 << 8 | _PAGER << 12
+        return self._ask(
+            identifier, "_NET_MOVERESIZE_WINDOW", flags, region.left, region.top, region.width, region.height
+        )
+
+    def dismiss(self, identifier: WindowId) -> bool:
+        from Xlib import X
+
+        return self._ask(identifier, "_NET_CLOSE_WINDOW", X.CurrentTime, _PAGER)
+
+    def _ask(self, identifier: WindowId, what: str, *data: int) -> bool:
+        """Ask the window manager for something about a window; False if the window is gone."""
+        from Xlib import X
         from Xlib.protocol import event
 
         if identifier not in self._ids("_NET_CLIENT_LIST"):
             return False
         message = event.ClientMessage(
             window=window_of(self._display, identifier),
-            client_type=self._display.intern_atom("_NET_ACTIVE_WINDOW"),
-            data=(32, [2, X.CurrentTime, 0, 0, 0]),  # source indication 2: a pager, that is the person (EWMH)
+            client_type=self._display.intern_atom(what),
+            data=(32, [*data, 0, 0, 0][:5]),
         )
         self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
         self._display.sync()

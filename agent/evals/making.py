@@ -1,0 +1,224 @@
+"""Makes DeskBench: pictures of throw-away desktops, and instructions whose targets the accessibility tree tells.
+
+It is written in OSWorld-G's layout, with more keys.
+"""
+
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from agent.core.geometry import Region, Size
+from agent.evals.stage import Stage
+from agent.evals.targets import Question, Target, is_absent, questions_of, targets_of
+from agent.sandbox.desktop import SandboxSpec, start_sandbox
+from agent.screen.outline import Outline
+from foundation.configs import load_config
+from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.files import cannot_write, write_atomically
+
+#: The share of instructions whose target is not there: as in OSWorld-G (54 of 564).
+_ABSENT = 0.1
+#: Windows of a picture, and how often a menu or list is opened.
+_WINDOWS, _OPENED = (1, 2, 2, 3), 0.25
+_OPENING = ("menu", "list")
+#: Pixels that panels take at the top and bottom.
+_PANELS = 30
+#: Pictures that may be taken without getting on.
+_MOST_POOR = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What is to be made. The same wishes give the same set with the same programs."""
+
+    number: int
+    seed: int
+    sizes: tuple[Size, ...]
+    themes: tuple[str, ...]
+    locales: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A picture, and what is asked about it."""
+
+    image: str
+    size: Size
+    theme: str
+    outline: Outline
+    names: tuple[tuple[str, str], ...]  # role and name of what could be asked for
+    asked: tuple[tuple[Question, Target], ...]
+
+
+def themes() -> list[str]:
+    """Return the names of the themes."""
+    return list(load_config("deskbench.toml")["themes"])
+
+
+def words_for(locale: str) -> Mapping[str, Any]:
+    """Return the words of instructions in a locale's language. Raises UsageError: there are none."""
+    languages = load_config("deskbench.toml")["languages"]
+    language = locale.partition("_")[0]
+    if language not in languages:
+        raise UsageError(
+            f"There are no words for instructions in {locale}.", f"There are some in {', '.join(languages)}."
+        )
+    words: Mapping[str, Any] = languages[language]
+    return words
+
+
+def make(folder: Path, wishes: Wishes, tell: Callable[[str], None]) -> int:
+    """Make a benchmark in a folder without `images`. Return how many samples it has.
+
+    Raises UsageError: there are no words in a language, or the folder holds pictures. MaiError: a sandbox cannot be
+    started, or the folder cannot be written to.
+    """
+    for locale in wishes.locales:
+        words_for(locale)
+    try:
+        (folder / "images").mkdir(parents=True)
+    except FileExistsError as error:
+        raise UsageError(f"{folder} holds pictures already.", "Name a new folder.") from error
+    except OSError as error:
+        raise cannot_write(folder / "images", error) from error
+    places = [(size, locale) for size in wishes.sizes for locale in wishes.locales]
+    rows: list[dict[str, Any]] = []
+    for index, (size, locale) in enumerate(places):
+        wanted = wishes.number * (index + 1) // len(places) - wishes.number * index // len(places)
+        if wanted:
+            rows += _of_desktop(folder, wishes, size, locale, wanted, index, tell)
+            tell(f"{len(rows)} of {wishes.number}")
+    try:
+        write_atomically(folder / "DeskBench.json", json.dumps(rows, ensure_ascii=False, indent=1) + "\n", 0o666)
+    except OSError as error:
+        raise cannot_write(folder / "DeskBench.json", error) from error
+    return len(rows)
+
+
+def _of_desktop(
+    folder: Path, wishes: Wishes, size: Size, locale: str, wanted: int, first: int, tell: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Return the samples of one desktop, of which some have no target. `first`: the number of its first theme."""
+    config, scenes = load_config("deskbench.toml"), list[Scene]()
+    left, poor = wanted - round(_ABSENT * wanted), 0
+    spec = SandboxSpec(size=size, session=config["session"], locale=locale)
+    with closing(start_sandbox(spec, tell)) as sandbox, Stage(sandbox) as stage:
+        stage.paint(config["set_up"])
+        while left > 0:
+            number = len(scenes)
+            path = folder / "images" / f"{size}-{locale}-{number:03}.png"
+            theme = wishes.themes[(first + number) % len(wishes.themes)]
+            # Each picture has its own chance, so that one that turns out otherwise does not change all others.
+            rng = _chance(wishes.seed, size, locale, number)
+            scene = _scene(stage, path, theme, size, words_for(locale)["frame"], left, rng)
+            scenes.append(scene)
+            left -= len(scene.asked)
+            poor = 0 if scene.asked else poor + 1
+            if poor > _MOST_POOR:
+                raise EnvironmentLacksError(
+                    "The programs on the throw-away desktop show nothing that can be asked for.",
+                    "Is at-spi2-core installed?",
+                )
+    missing = wanted - sum(len(scene.asked) for scene in scenes)
+    return list(_rows(scenes, missing, locale, _chance(wishes.seed, size, locale, "absent")))
+
+
+def _chance(*named: object) -> random.Random:
+    return random.Random(" ".join(map(str, named)))  # noqa: S311 -- the same set each time, not a secret
+
+
+def _scene(
+    stage: Stage, path: Path, theme: str, size: Size, frame_words: Collection[str], most: int, rng: random.Random
+) -> Scene:
+    """Arrange windows, and choose what is asked about them."""
+    config = load_config("deskbench.toml")
+    stage.paint(config["themes"][theme])
+    programs = [command for command in config["programs"] if shutil.which(command[0])]
+    for command in rng.sample(programs, min(len(programs), rng.choice(_WINDOWS))):
+        window = stage.open(command)
+        stage.place(window, _somewhere(size, rng))
+    stage.point_at(0, size.height - 100)  # nothing is there that shows a tooltip
+    frame, outline = stage.look()
+    found = targets_of(outline, stage.tops, stage.layers(), frame_words)
+    opening = [target for target in found if target.role in _OPENING]
+    if opening and rng.random() < _OPENED:
+        stage.click(rng.choice(opening).element.box.middle)
+        frame, outline = stage.look()
+        found = targets_of(outline, stage.tops, stage.layers(), frame_words)
+    frame.image.save(path)
+    asked = tuple(_chosen(found, outline, min(most, config["samples"]), rng))
+    stage.clear()
+    names = tuple((target.role, target.name) for target in found if target.name)
+    return Scene(path.name, size, theme, outline, names, asked)
+
+
+def _somewhere(size: Size, rng: random.Random) -> Region:
+    width, height = (int(side * rng.uniform(0.45, 0.9)) for side in (size.width, size.height - 2 * _PANELS))
+    left, top = rng.randint(0, size.width - width), rng.randint(_PANELS, size.height - _PANELS - height)
+    return Region(left, top, width, height)
+
+
+def _chosen(
+    found: Sequence[Target], outline: Outline, most: int, rng: random.Random
+) -> Iterator[tuple[Question, Target]]:
+    """Yield targets of as many roles, and as many kinds of questions, as there are."""
+    left = list(found)
+    rng.shuffle(left)
+    roles, kinds, chosen = Counter[str](), Counter[str](), 0
+    while left and chosen < most:
+        target = min(left, key=lambda one: roles[one.role])
+        left.remove(target)
+        question = min(questions_of(target, outline, rng), key=lambda one: kinds[one.asks], default=None)
+        if question is not None:
+            roles[target.role] += 1
+            kinds[question.asks] += 1
+            chosen += 1
+            yield question, target
+
+
+def _rows(scenes: Sequence[Scene], absent: int, locale: str, rng: random.Random) -> Iterator[dict[str, Any]]:
+    missing = list(islice(_missing(scenes, rng), absent))
+    for scene in scenes:
+        asked = [*scene.asked, *((question, None) for of, question in missing if of is scene)]
+        for number, (question, target) in enumerate(asked):
+            yield _row(scene, question, target, locale, f"{scene.image.removesuffix('.png')}-{number}")
+
+
+def _missing(scenes: Sequence[Scene], rng: random.Random) -> Iterator[tuple[Scene, Question]]:
+    """Yield questions about what other pictures show, and the picture asked about does not."""
+    names = sorted({pair for scene in scenes for pair in scene.names})
+    rng.shuffle(names)
+    for role, name in names:
+        scene = next((one for one in rng.sample(scenes, len(scenes)) if is_absent(name, one.outline)), None)
+        if scene is not None:
+            yield scene, Question("absent", rng.choice(("name", "role")), role, name)
+
+
+def _row(scene: Scene, question: Question, target: Target | None, locale: str, identifier: str) -> dict[str, Any]:
+    words = words_for(locale)
+    role = words["roles"].get(question.role, "")
+    told: dict[str, Any] = {
+        "id": identifier,
+        "image_path": scene.image,
+        "image_size": [scene.size.width, scene.size.height],
+        "instruction": words[question.words].format(role=role, name=question.name, window=question.window),
+        "box_type": "refusal",
+        "box_coordinates": [-1, -1, -1, -1],
+        "GUI_types": [],
+        "asks": question.asks,
+        "language": locale.partition("_")[0],
+        "theme": scene.theme,
+    }
+    if target is None:
+        return told
+    element = target.element
+    box = [element.box.left, element.box.top, element.box.width, element.box.height]
+    more = {"box_type": "bbox", "box_coordinates": box, "GUI_types": ["Text" if element.source == "both" else "Icon"]}
+    return told | more | {"role": element.role, "name": element.name, "window": element.window}
