@@ -107,12 +107,12 @@ def ready_server(
 
 
 def _wake(model: str | None, preset: str | None, tell: Tell) -> tuple[str, bool] | None:
-    """Start a server that stopped for want of requests as it was. Return what `_launch` returns; None without one."""
+    """Wake a server that sleeps for want of requests. Return what `_launch` returns; None without one."""
     for state in control.sleeping(model):
-        request = control.as_before(state.name)
-        if preset is None or request.goal.preset == preset:
+        if preset is None or control.as_before(state.name).goal.preset == preset:
             tell(f"Waking the server {state.name!r} ({state.model}) as it was.")
-            return state.name, control.launch(state.name, request)
+            control.wake(state.name)
+            return state.name, False
     return None
 
 
@@ -209,7 +209,7 @@ def server_now(name: str) -> tuple[Literal["ready", "coming", "gone"], str]:
     state = current_state(folder)
     if state.phase == "ready" and restarting:
         return "coming", "another setting is tried"
-    if state.phase == "ready":
+    if state.phase in ("ready", "asleep"):  # the next request wakes it
         return "ready", state.message
     if state.phase in LIVE and state.phase != "stopping":
         words = state.stage if state.phase == "starting" and state.stage else state.message

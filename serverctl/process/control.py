@@ -172,20 +172,27 @@ def last_started() -> str | None:
 
 
 def sleeping(model: str | None = None) -> list[State]:
-    """Return the servers that stopped because nobody asked anything, the last started first."""
+    """Return the servers whose engine ended because nobody asked anything, the last started first."""
     states = [current_state(Folder(name)) for name in ordered_names()]
-    asleep = [state for state in states if state.phase == "stopped" and state.asleep]
+    asleep = [state for state in states if state.phase == "asleep"]
     chosen = [state for state in asleep if model is None or serves(state, model)]
     return sorted(chosen, key=lambda state: -(state.started or 0.0))
 
 
+def wake(name: str) -> None:
+    """Start the engine of a server that sleeps, as a client's request does."""
+    from serverctl.process.request import read_request
+
+    change(name, read_request(Folder(name).request_file))
+
+
 def wait_ready(name: str, progress: Callable[[State], None] = lambda _: None) -> State:
-    """Wait until a server is ready, failed or stopped, and return its last state."""
+    """Wait until a server is ready, asleep, failed or stopped, and return its last state."""
     folder = Folder(name)
     while True:
         state = current_state(folder)
         progress(state)
-        if state.phase in ("ready", "degraded", "failed", "stopped"):
+        if state.phase in ("ready", "degraded", "asleep", "failed", "stopped"):
             return state
         time.sleep(_POLL)
 
@@ -246,9 +253,9 @@ def serves(state: State, model: str) -> bool:
 
 
 def live_servers(model: str | None = None) -> list[State]:
-    """Return the servers that run or start, the default one first; only those with `model` if given."""
+    """Return the servers that hold or want memory, the default one first; only those with `model` if given."""
     states = [current_state(Folder(name)) for name in ordered_names()]
-    live = [state for state in states if state.phase in LIVE and state.phase != "stopping"]
+    live = [state for state in states if state.phase in LIVE and state.phase not in ("asleep", "stopping")]
     return [state for state in live if model is None or serves(state, model)]
 
 

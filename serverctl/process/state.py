@@ -21,10 +21,11 @@ from serverctl.paths import servers_root
 from serverctl.process.cleanup import MARK
 
 Phase: TypeAlias = Literal[
-    "stopped", "planning", "waiting", "starting", "probing", "ready", "degraded", "restarting", "stopping", "failed"
-]
+    "stopped", "planning", "waiting", "starting", "probing", "ready", "degraded", "restarting", "asleep", "stopping",
+    "failed",
+]  # fmt: skip
 PHASES: tuple[str, ...] = get_args(Phase)
-#: Phases of a server that is starting, running or stopping.
+#: Phases of a server that has a supervisor: it starts, runs, stops, or sleeps until a client asks something.
 LIVE = tuple(phase for phase in PHASES if phase not in ("stopped", "failed"))
 
 #: Number of events that the state keeps.
@@ -83,7 +84,6 @@ class State(BaseModel):
     plan: dict[str, Any] = {}  # the plan's summary
     log: str = ""  # the log file
     heartbeat: Heartbeat | None = None  # of a server that is ready
-    asleep: bool = False  # whether it stopped because nobody asked anything: the next use starts it as it was
 
     @property
     def is_ready(self) -> bool:

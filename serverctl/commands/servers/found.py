@@ -50,6 +50,9 @@ def found(options: argparse.Namespace, flags: Sequence[str]) -> int:
     names = [options.name, *_found_beside(options)]
     states = [current_state(Folder(name)) for name in names]
     _check(options, flags, states[0])
+    for state in states:
+        if state.phase == "asleep":
+            control.wake(state.name)
     if all(state.is_ready for state in states):
         if options.json:
             return report(states, True)

@@ -148,6 +148,8 @@ def lines_of(look: Look) -> list[str]:
         if failure.get("stopped_because") and failure.get("stopped_because") != failure.get("remedy"):
             lines.append(f"  {failure['stopped_because']}")
         lines.append(f"  what to do: {failure.get('remedy', '')}")
+    if state.phase == "asleep":
+        lines += [f"  endpoint   {state.url}", f"  {state.message}"]
     if state.phase == "stopped":
         again = ", `mai-server up --again` starts it as it was" if Folder(state.name).request_file.is_file() else ""
         lines += [f"  {state.message}"] if state.message else []

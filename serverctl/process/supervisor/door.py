@@ -91,7 +91,7 @@ class Door:
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self.inside = 0  # clients' requests that run
-        self._held = 0
+        self.held = 0  # requests that wait
 
     async def listen(self, port: int | None, key: str) -> int:
         """Listen on a port of loopback (None for any free one), and return it. Raises OSError if it is taken."""
@@ -164,7 +164,7 @@ class Door:
             return await _answer(reader, writer, status, document, headers)
         if head.path == INSIDE:
             self.look()
-            return await _answer(reader, writer, 200, {"inside": self.inside, "held": self._held})
+            return await _answer(reader, writer, 200, {"inside": self.inside, "held": self.held})
         while (engine := await self._admit(head)) is not None:
             counts = head.request.method == b"POST" and not head.is_ours
             self.inside += counts
@@ -186,14 +186,14 @@ class Door:
         self.look()
         if head.request.method != b"POST" and self._engine is not None:
             return self._engine  # questions about the server: /v1/models
-        if not self._open.is_set() and self._held < MOST_HELD:
-            self._held += 1
+        if not self._open.is_set() and self.held < MOST_HELD:
+            self.held += 1
             try:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._hold):
                         await self._open.wait()
             finally:
-                self._held -= 1
+                self.held -= 1
         return self._engine if self._open.is_set() and not self._leaving else None
 
     async def _relay(

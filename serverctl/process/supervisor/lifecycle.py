@@ -77,7 +77,7 @@ class Owner:
         self._dropped: tuple[str, ...] = ()
         self._first_plan: Plan | None = None
         self._log = LogWriter(folder.log_file)
-        self._farewell = "Stopped."
+        self._nap = ""  # why the engine is to end until a client asks something
         self._key = ""
         self._door = Door(folder, self._timeouts.hold)
         self._engine_port = 0
@@ -108,7 +108,7 @@ class Owner:
         try:
             status = await self._run()
             if status == ExitStatus.DONE:
-                self._set("stopped", self._farewell)
+                self._set("stopped", "Stopped.")
             return status
         finally:
             changes.cancel()
@@ -118,6 +118,9 @@ class Owner:
     async def _run(self) -> ExitStatus:
         while not self._stopping:
             self._take_change()
+            if self._nap:
+                await self._sleep_until_asked()
+                continue
             given_up = await self._attempt()
             if given_up is not None and not self._go_back(*given_up):
                 return self._fail(*given_up)
@@ -152,6 +155,17 @@ class Owner:
             self._set("planning", "Looking at the hardware and planning.")
         return None
 
+    async def _sleep_until_asked(self) -> None:
+        """Go without an engine until a client waits at the door, or other settings or the end are wanted."""
+        because, self._nap = self._nap, ""
+        if not self._stopping:
+            self._turn.clear()
+        self._set("asleep", because)
+        while not self._turn.is_set() and not self._door.held:
+            await asyncio.sleep(_TICK)
+        if not self._turn.is_set():
+            self._set("planning", "A client asks something: waking.")
+
     async def _look_for_changes(self) -> None:
         """Notice requests for other settings, and tell so before the file goes, which the client waits for."""
         while True:
@@ -161,18 +175,19 @@ class Owner:
                 with contextlib.suppress(MaiError, OSError):
                     self._change = read_change(self._folder.change_file)
                     self._turn.set()
-                    self._set("restarting", "Other settings are wanted: waiting for the requests that run.")
+                    self._set("restarting", "A restart is wanted: waiting for the requests that run.")
                 self._folder.change_file.unlink(missing_ok=True)
 
     def _take_change(self) -> None:
         change, self._change = self._change, None
         if change is None:
             return
+        self._nap = ""
         if self.state.ready_at is not None:
             self._fallback = self._request
         self.state.refused = None
         self._use(change.request)
-        self._set("restarting", "Restarting with other settings.")
+        self._set("restarting", "Restarting.")
 
     def _go_back(self, failure: dict[str, Any], because: str) -> bool:
         """Return to what served before the last change, if that failed. Return whether there is anything."""
@@ -291,8 +306,8 @@ class Owner:
 
     async def _drain(self) -> None:
         """Wait for the requests that run. While the server stays, new ones are held."""
-        if not self._stopping and self._change is not None:
-            draining = asyncio.create_task(self._door.drain(self._change.wait))
+        if not self._stopping:
+            draining = asyncio.create_task(self._door.drain(self._change.wait if self._change else _FINISH))
             while not draining.done() and not self._stopping:
                 await asyncio.sleep(_TICK)
             draining.cancel()
@@ -380,9 +395,9 @@ class Owner:
                 if record.take(page, watchdog.heartbeat.asked):
                     used = time.monotonic()
                 elif idle is not None and time.monotonic() - used >= idle:
-                    self._farewell = f"Nobody asked anything for {_spoken(idle)}: stopped until the next run."
-                    self.state.asleep = True
-                    self.stop()
+                    self._nap = f"Nobody asked anything for {_spoken(idle)}: asleep until the next request."
+                    self._stopping = self._stopping or self._request.passing  # nobody would end it
+                    self._turn.set()
             await asyncio.sleep(_POLL_SERVING)
             sight = await asyncio.to_thread(watchdog.look)
             state.heartbeat = watchdog.heartbeat

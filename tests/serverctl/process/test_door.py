@@ -120,7 +120,7 @@ async def test_requests_wait_while_the_engine_is_away_and_go_to_the_next_one(fol
     async with behind(folder) as (door, engine, client):
         door.disconnect()
         asked = [asyncio.create_task(client.post(CHAT, content=b"x")) for _ in range(5)]
-        await until(lambda: door._held == 5)
+        await until(lambda: door.held == 5)
         assert await inside(client) == {"inside": 0, "held": 5}
         door.connect(engine.port)
         assert [(await each).status_code for each in asked] == [200] * 5
@@ -142,7 +142,7 @@ async def test_beyond_the_limits_of_waiting_clients_are_asked_to_come_again(
     async with behind(folder, hold=0.5) as (door, _, client):
         door.disconnect()
         first = asyncio.create_task(client.post(CHAT, content=b"x" * 3_000_000))
-        await until(lambda: door._held == 1)
+        await until(lambda: door.held == 1)
         for answer in (await client.post(CHAT, content=b"x"), await first):
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
             assert "try again in 10 s" in answer.json()["error"]["message"]
@@ -156,7 +156,7 @@ async def test_draining_lets_what_runs_end_and_holds_what_comes(folder: Folder) 
         drained = asyncio.create_task(door.drain(PATIENCE))
         await asyncio.sleep(0)
         comes = asyncio.create_task(client.post(CHAT, content=b"comes"))
-        await until(lambda: door._held == 1)
+        await until(lambda: door.held == 1)
         assert not drained.done()
         engine.may.set()
         await drained
@@ -170,7 +170,7 @@ async def test_a_server_that_leaves_asks_to_come_again_also_those_that_wait(fold
     async with behind(folder) as (door, _, client):
         door.disconnect()
         waits = asyncio.create_task(client.post(CHAT, content=b"x"))
-        await until(lambda: door._held == 1)
+        await until(lambda: door.held == 1)
         await door.drain(5.0, leaving=True)
         assert (await waits).status_code == 503
         assert (await client.post(CHAT, content=b"x")).status_code == 503
@@ -180,7 +180,7 @@ async def test_a_closed_gate_holds_clients_and_lets_the_controller_and_questions
     async with behind(folder) as (door, engine, client):
         folder.shut_gate()
         waits = asyncio.create_task(client.post(CHAT, content=b"x"))
-        await until(lambda: door._held == 1)
+        await until(lambda: door.held == 1)
         assert (await client.post(CHAT, content=b"ours", headers={OURS: "1"})).status_code == 200
         assert (await client.get("/v1/models")).status_code == 200
         assert engine.bodies == [b"ours", b""]

@@ -3,6 +3,7 @@
 import argparse
 import json
 
+import httpx2
 import pytest
 from stubs.controlled import Machine
 
@@ -20,17 +21,31 @@ def looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("looked_at_often")
-def test_an_idle_server_ends_and_says_so(machine: Machine) -> None:
+def test_an_idle_engine_ends_and_its_server_says_so(machine: Machine) -> None:
     done = machine.run("up", *machine.small, "--idle", "1s", "--json")
     assert done.returncode == 0, done.stderr
-    state = machine.wait("default", "stopped", seconds=40)
-    assert state.message == "Nobody asked anything for 1 s: stopped until the next run."
-    assert state.asleep
+    state = machine.wait("default", "asleep", seconds=40)
+    assert state.message == "Nobody asked anything for 1 s: asleep until the next request."
     assert len(machine.starts) == 1
-    machine.assert_nothing_left(10)
+    assert machine.marked() == []
     told = machine.run("status").stdout
     assert "Nobody asked anything for 1 s" in told
-    assert "`mai-server up --again`" in told
+    assert str(state.url) in told
+    assert machine.down()
+    machine.assert_nothing_left(10)
+
+
+@pytest.mark.usefixtures("looked_at_often")
+def test_any_client_wakes_it_and_has_its_answer(machine: Machine) -> None:
+    first = json.loads(machine.run("up", *machine.small, "--idle", "1s", "--json").stdout)
+    for start in (1, 2):
+        machine.wait("default", "asleep", seconds=40)
+        assert len(machine.starts) == start
+        answer = httpx2.post(
+            f"{first['endpoint']}/chat/completions", json={"model": first["model"], "messages": []}, timeout=60,
+            headers={"Authorization": f"Bearer {first['api_key']}"},
+        )  # fmt: skip
+        assert (answer.status_code, len(machine.starts)) == (200, start + 1)
 
 
 @pytest.mark.usefixtures("looked_at_often")
@@ -38,7 +53,7 @@ def test_an_idle_server_ends_and_says_so(machine: Machine) -> None:
 def test_what_slept_comes_back_as_it_was(machine: Machine, by: str) -> None:
     settings = ("--set", "max_num_seqs=3", "--idle", "1s", "--name", "small")
     first = json.loads(machine.run("up", *machine.small, *settings, "--json").stdout)
-    machine.wait("small", "stopped", seconds=40)
+    machine.wait("small", "asleep", seconds=40)
     if by == "the agent":
         server = ready_server(None)
         back = {"name": server.name, "model": server.model, "endpoint": server.base_url, "api_key": server.api_key}
@@ -48,8 +63,7 @@ def test_what_slept_comes_back_as_it_was(machine: Machine, by: str) -> None:
         assert back[part] == first[part], part
     assert machine.flags()["--max-num-seqs"] == "3"
     assert read_request(Folder("small").request_file).idle_seconds == 1
-    assert machine.wait("small", "stopped", seconds=40).asleep
-    machine.assert_nothing_left(10)
+    assert machine.wait("small", "asleep", seconds=40)
 
 
 def test_what_a_person_stopped_does_not_wake_and_the_last_server_starts_again_only_as_it_was(machine: Machine) -> None:
