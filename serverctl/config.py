@@ -10,6 +10,7 @@ key_file = "~/.config/mai-key"   # the API's key; default: a new one at every st
 keep_key = true                  # or the key of the start before
 max_model_len = 16384            # any knob, for every model
 flags = ["--seed", "0"]          # vLLM's own flags, passed on as they are
+swap = ["Qwen3-VL-8B-Instruct"]  # further models at the same address: what a client names is swapped in
 
 [server.models."MAI-UI-2B"]      # knobs for one model
 max_num_seqs = 8
@@ -43,6 +44,7 @@ class ServerConfig(BaseModel):
     idle: str | None = Field(None, pattern=r"^[1-9]\d*(\.\d+)?[smh]?$", description="Write it like 15m, 90s or 2h.")
     key_file: str | None = None  # like the options of the same names, as is the next
     keep_key: bool = False
+    swap: list[str] = Field([], description='Write swap = ["NAME"].')
     flags: list[str] = Field([], description='Write flags = ["--seed", "0"].')
     # price of one hour of a card, by its name, in the user's currency
     prices: dict[str, Annotated[float, Field(ge=0)]] = Field({}, description="Write [server.prices] with L4 = 0.70.")

@@ -15,7 +15,7 @@ from serverctl.load.health import worst
 from serverctl.planning import load_presets
 from serverctl.process import control
 from serverctl.process.control import ReadyServer
-from serverctl.process.request import read_request, server_request
+from serverctl.process.request import read_request, server_request, swapping
 from serverctl.process.state import LIVE, Folder, State, current_state
 from serverctl.resolve import resolve
 from serverctl.vllm.packages import Progress, Report
@@ -31,6 +31,10 @@ Tell: TypeAlias = Callable[[str], None]
 CheckStop: TypeAlias = Callable[[], None]
 #: Asks the user a yes-or-no question.
 Ask: TypeAlias = Callable[[str], bool]
+
+
+#: Seconds for requests that run before their model is swapped.
+_SWAP_S = 300.0
 
 
 def why_no_accelerator() -> str:
@@ -91,7 +95,9 @@ def ready_server(
                 control.wait_ready(other.name, lambda _: check_stop())
         name = running_server(model)
     name, started = (
-        (name, False) if name else _wake(model, preset, tell) or _launch(model, preset, tell, check_stop, ask, beside)
+        (name, False)
+        if name
+        else _swap(model, tell) or _wake(model, preset, tell) or _launch(model, preset, tell, check_stop, ask, beside)
     )
     try:
         state = _wait(name, tell, check_stop)
@@ -104,6 +110,17 @@ def ready_server(
     if server is None:
         raise control.failure_of(state)
     return server
+
+
+def _swap(model: str | None, tell: Tell) -> tuple[str, bool] | None:
+    """Swap a model in at a server that has it beside others. Return what `_launch` returns; None without one."""
+    for state in control.live_servers():
+        request = read_request(Folder(state.name).request_file).for_model(model or "")
+        if request is not None:
+            tell(f"The server {state.name!r} swaps {state.model} for {request.served_name}.")
+            control.change(state.name, request, wait=_SWAP_S)
+            return state.name, False
+    return None
 
 
 def _wake(model: str | None, preset: str | None, tell: Tell) -> tuple[str, bool] | None:
@@ -148,6 +165,8 @@ def _launch(
     for text in plan.warnings:
         tell(text)
     request = server_request(resolved, plan)
+    if resolved.config.swap and not others and not beside:
+        request = swapping(request, resolved, resolved.config.swap)
     if request.port in [state.port for state in others]:
         request = replace(request, port=None)
     for name in _names_for(plan.model.name):

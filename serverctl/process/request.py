@@ -1,22 +1,32 @@
 """The request for a server, stored on disk by `up`. The supervisor and other commands read it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foundation.errors import EnvironmentLacksError, MaiError
+from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.hardware.detect import detect, detect_cpu
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.render import render
 from serverctl.plan.settings import check_value
 from serverctl.planning import plan_for
 from serverctl.process.key_file import read_key
-from serverctl.resolve import Resolved
+from serverctl.resolve import Resolved, resolve
 from serverctl.vllm.capabilities import Capabilities, installed
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One of several models that a server swaps."""
+
+    name: str  # for clients
+    goal: Goal
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +43,22 @@ class ServerRequest:
     key: str = field(default="", repr=False)  # the API's key, chosen by the user; "" to create one
     keep_key: bool = False  # whether a start takes the key of the one before
     together: tuple[str, ...] = ()  # the names of all servers of the same `up`, if there are several
+    models: tuple[Served, ...] = ()  # all that it swaps, one at a time, as clients name them; empty for `goal` alone
     passing: bool = False  # whether a program started it for its own time, so that `up --again` leaves it out
 
     def to_json(self) -> str:
         """Return the request as JSON text."""
         return _adapter().dump_json(self, indent=1).decode()
+
+    def for_model(self, model: str) -> "ServerRequest | None":
+        """Return the request with one of its models in, given by name, repository or folder; None if it has none so."""
+        if not model:
+            return None
+        said = (model.casefold(), str(Path(model).expanduser().resolve()).casefold())
+        for each in self.models:
+            if each.name.casefold() in said or (each.goal.model or "").casefold() in said:
+                return replace(self, goal=each.goal, served_name=each.name)
+        return None
 
     def hardware(self) -> Hardware:
         """Detect the hardware to plan for, with its current free memory.
@@ -83,14 +104,43 @@ def server_request(
     )
 
 
+def swapping(request: ServerRequest, first: Resolved, models: Sequence[str]) -> ServerRequest:
+    """Let a server swap other models in, each with the settings that it would have alone.
+
+    Raises UsageError for a model that is named twice, CannotPlanError for one that does not fit.
+    """
+    served = [Served(request.served_name or first.plan().model.name, request.goal)]
+    for model in models:
+        each = resolve(
+            model,
+            first.goal.preset,
+            screen=first.goal.screen,
+            force=first.goal.force,
+            vllm_python=request.vllm_python,
+            hardware=first.hardware,
+        )
+        plan = each.plan()
+        render(plan, each.capabilities, 1)
+        if plan.model.name in [other.name for other in served]:
+            raise UsageError(f"The model {plan.model.name} is named twice.", "Name each model once.")
+        served.append(Served(plan.model.name, each.goal))
+    return replace(request, served_name=served[0].name, models=tuple(served), cards=())
+
+
 def read_request(path: Path) -> ServerRequest:
     """Read a request from its file. Raises MaiError if that fails."""
     try:
         request = _adapter().validate_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise MaiError(f"{path} cannot be read: {error}.", "Start the server again with `mai-server up`.") from error
-    overrides = {name: check_value(name, value, str(path)) for name, value in request.goal.overrides.items()}
-    return replace(request, goal=replace(request.goal, overrides=overrides))
+    models = tuple(replace(each, goal=_checked(each.goal, path)) for each in request.models)
+    return replace(request, goal=_checked(request.goal, path), models=models)
+
+
+def _checked(goal: Goal, path: Path) -> Goal:
+    """Return a goal from a file with its settings as they are written in commands."""
+    overrides = {name: check_value(name, value, str(path)) for name, value in goal.overrides.items()}
+    return replace(goal, overrides=overrides)
 
 
 @dataclass(frozen=True, slots=True)

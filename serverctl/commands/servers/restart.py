@@ -21,7 +21,7 @@ from serverctl.resolve import resolve
 from serverctl.vllm.capabilities import installed
 
 #: Options that belong to a server's address, its cards, or its neighbours: they need an end and a new start.
-_FIXED = ("port", "key_file", "keep_key", "cpu", "gpus", "beside", "foreground", "no_wait", "again")
+_FIXED = ("port", "key_file", "keep_key", "cpu", "gpus", "beside", "foreground", "no_wait", "again", "swap")
 
 
 def restart(options: argparse.Namespace, flags: Sequence[str]) -> int:
@@ -69,6 +69,8 @@ def _replace(name: str, options: argparse.Namespace, flags: Sequence[str], show:
 
 def changed(request: ServerRequest, options: argparse.Namespace, flags: Sequence[str]) -> ServerRequest:
     """Return a request with what a command line names. Another model or preset begins without earlier repairs."""
+    if request.models and options.model is not None:
+        return _of_several(request, options.model)
     goal = request.goal
     model = None if options.model is None else whole_name(options.model)
     if model is not None and model != goal.model:  # the settings for the model before are not its own
@@ -86,12 +88,26 @@ def changed(request: ServerRequest, options: argparse.Namespace, flags: Sequence
         screen=parse_screen(options.screen) if options.screen else goal.screen,
         force=goal.force or options.force,
     )
+    if request.models:
+        own_name = request.served_name
+        models = tuple(replace(each, goal=goal) if each.name == own_name else each for each in request.models)
+        request = replace(request, models=models)
     return replace(
         request,
         goal=goal,
         served_name=options.name_as or request.served_name,
         idle_seconds=options.idle or request.idle_seconds,
         vllm_python=options.vllm_python or request.vllm_python,
+    )
+
+
+def _of_several(request: ServerRequest, model: str) -> ServerRequest:
+    """Return a request that swaps models with one of them in. Raises UsageError if it is none of them."""
+    if (chosen := request.for_model(model)) is not None:
+        return chosen
+    names = ", ".join(each.name for each in request.models)
+    raise UsageError(
+        f"This server swaps {names}, and not {model}.", "`mai-server down`, then `up --swap` names others."
     )
 
 

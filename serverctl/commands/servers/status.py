@@ -93,8 +93,8 @@ def _look_json(look: Look) -> dict[str, Any]:
 _MEMORY = {"weights": "weights", "kv": "KV cache", "activations": "activations", "graphs": "graphs"}
 #: Entries of a state that are shown unchanged.
 _AS_THEY_ARE = (
-    "name", "phase", "stage", "percent", "message", "model", "source", "family", "vllm", "limits", "server_pid",
-    "started", "attempt", "report", "plan", "failure", "events", "log",
+    "name", "phase", "stage", "percent", "message", "model", "models", "source", "family", "vllm", "limits",
+    "server_pid", "started", "attempt", "report", "plan", "failure", "events", "log",
 )  # fmt: skip
 
 
@@ -123,6 +123,8 @@ def lines_of(look: Look) -> list[str]:
         if state.source and not state.source.endswith(state.model):
             what = f"{state.model} ({state.source})"
         lines.append(f"  model      {what}, vLLM {state.vllm}" if what else f"  {state.message}")
+    if state.phase in LIVE and state.models:
+        lines.append(f"  swaps      {', '.join(state.models)}")
     if state.is_ready:
         lines.append(f"  endpoint   {state.url}")
         limits = state.limits

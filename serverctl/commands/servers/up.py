@@ -18,7 +18,7 @@ from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control
 from serverctl.process.key_file import read_key
-from serverctl.process.request import ServerRequest, server_request
+from serverctl.process.request import ServerRequest, server_request, swapping
 from serverctl.process.state import LIVE, Folder, State, current_state, made_key
 from serverctl.resolve import Resolved
 
@@ -29,6 +29,7 @@ _EXAMPLES = """examples:
   mai-server up --model MAI-UI-2B --beside Qwen3-VL-8B-Instruct    a grounder and a planner
   mai-server up --foreground                 with vLLM's own output, until Ctrl-C
   mai-server up --restart --set max_num_seqs=8      the running server with this changed; clients wait
+  mai-server up --model MAI-UI-8B --swap Qwen3-VL-8B-Instruct      the one that a client names is loaded
   mai-server up --again                      the last server as it was: model, settings, port, key
 
 A second `up` finds the server of the first. A key is made at every start unless --key-file or --keep-key says
@@ -53,6 +54,8 @@ def main(arguments: list[str]) -> int:
     group("--key-file", metavar="FILE", help="take the API's key from this file (- for standard input)")
     group("--keep-key", action="store_true", help="take the key that the server with this name had before")
     group("--again", action="store_true", help="start the last server (or that of --name) as it was")
+    group("--swap", action="append", default=[], metavar="NAME",
+          help="another model at the same address: the one that a client names is loaded (repeat it)")  # fmt: skip
     group("--restart", action="store_true",
           help="change a running server to what this command names, while clients wait; the rest stays")  # fmt: skip
     group("--wait", type=positive_seconds, default=120.0, metavar="S",
@@ -75,6 +78,11 @@ def main(arguments: list[str]) -> int:
     with InstallProgress(quiet=options.json) as bar:
         request = resolve_options(options, flags + options.flags, hardware).with_vllm(agrees, bar.report)
     servers, warnings = _servers(options, request)
+    swapped = options.swap or request.config.swap
+    if swapped:
+        if len(servers) > 1:
+            raise UsageError("--swap is for one server.", "Leave out --beside and --preset throughput, or --swap.")
+        servers = [(name, swapping(first, request, swapped)) for name, first in servers]
     return _run(servers, warnings, options, [*flags, *options.flags])
 
 

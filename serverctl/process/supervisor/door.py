@@ -7,7 +7,9 @@ to the last, so that a restart refuses nobody. A connection carries one request:
 import asyncio
 import contextlib
 import json
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import h11
@@ -19,8 +21,10 @@ from serverctl.process.supervisor.shapes import ShapeNotes
 
 #: Requests that wait at once at most; further ones are asked to come again.
 MOST_HELD = 256
-#: Retry-After of a refused request, seconds.
-AGAIN_S = 10
+#: Retry-After of a refused request, seconds; and of one for a model that does not start.
+AGAIN_S, _BROKEN_S = 10, 60
+#: A model that has requests keeps the engine for this long while others wait, seconds.
+TURN_S = 20.0
 #: A client must send the head of its request within this time, seconds, and may make it this large, bytes.
 _HEAD_S, _HEAD_BYTES = 30.0, 256 * 1024
 #: Size of one read, bytes.
@@ -77,6 +81,15 @@ class _Head:
         return b"\r\n".join(lines) + b"\r\n\r\n" + (self.body or b"")
 
 
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """A request that waits for its model, "" for any."""
+
+    model: str
+    since: float = field(default_factory=time.monotonic)
+    let_in: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class Door:
     """Listens for clients from `listen` to `close`. Requests wait at most `hold` seconds for an engine."""
 
@@ -87,11 +100,14 @@ class Door:
         self._key = b""
         self._engine: int | None = None  # the port of the engine that serves
         self._draining = self._leaving = False
-        self._open = asyncio.Event()
+        self._waiting: list[_Waiting] = []  # in the order in which they came
+        self._model, self._model_since = "", 0.0  # what the engine serves
+        self._broken: dict[str, tuple[str, float]] = {}  # why a model does not start, and until when that is told
+        #: What /v1/models tells of each model, by its name, if clients choose between several.
+        self.models: dict[str, dict[str, Any]] = {}
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self.inside = 0  # clients' requests that run
-        self.held = 0  # requests that wait
 
     async def listen(self, port: int | None, key: str) -> int:
         """Listen on a port of loopback (None for any free one), and return it. Raises OSError if it is taken."""
@@ -105,9 +121,32 @@ class Door:
         """True between `listen` and `close`."""
         return self._server is not None
 
-    def connect(self, engine: int) -> None:
+    @property
+    def held(self) -> int:
+        """The number of requests that wait."""
+        return len(self._waiting)
+
+    def connect(self, engine: int, model: str = "") -> None:
         """Pass requests to the engine on this port from now on, first those that wait."""
         self._engine, self._draining = engine, False
+        self._model, self._model_since = model, time.monotonic()
+        self.look()
+
+    def wanted(self) -> str:
+        """Return the model to swap in: the one that waits longest, if the engine's has nothing to do or had its turn.
+
+        "" if none waits.
+        """
+        others = [each for each in self._waiting if each.model not in ("", self._model)]
+        if not others:
+            return ""
+        is_idle = not self.inside and len(others) == len(self._waiting)
+        had_its_turn = time.monotonic() - max(others[0].since, self._model_since) >= TURN_S
+        return others[0].model if is_idle or had_its_turn else ""
+
+    def give_up(self, model: str, because: str) -> None:
+        """Refuse requests for a model that does not start, for a while."""
+        self._broken[model] = (because, time.monotonic() + _BROKEN_S)
         self.look()
 
     def disconnect(self) -> None:
@@ -125,11 +164,20 @@ class Door:
                     await asyncio.sleep(0.05)
 
     def look(self) -> None:
-        """Let requests in or hold them, also by the gate's file, with which `tune` closes the gate."""
-        if self._leaving or (self._engine is not None and not self._draining and not self._folder.gate_file.exists()):
-            self._open.set()
-        else:
-            self._open.clear()
+        """Let requests in that waited for what is there now; `tune` closes the gate by a file."""
+        is_open = self._is_open
+        for each in self._waiting:
+            if self._leaving or self._trouble(each.model) or (is_open and each.model in ("", self._model)):
+                each.let_in.set()
+
+    @property
+    def _is_open(self) -> bool:
+        return self._engine is not None and not self._draining and not self._folder.gate_file.exists()
+
+    def _trouble(self, model: str) -> str:
+        """Return why a model does not start; "" if that is not known."""
+        because, until = self._broken.get(model, ("", 0.0))
+        return because if time.monotonic() < until else ""
 
     async def close(self) -> None:
         """Stop listening, and end all connections."""
@@ -163,9 +211,17 @@ class Door:
             status, document, headers = not_authorized()
             return await _answer(reader, writer, status, document, headers)
         if head.path == INSIDE:
-            self.look()
             return await _answer(reader, writer, 200, {"inside": self.inside, "held": self.held})
-        while (engine := await self._admit(head)) is not None:
+        model = ""
+        if self.models and not head.is_ours:
+            if head.path == "/v1/models":
+                return await _answer(reader, writer, 200, _listed(self.models))
+            if head.request.method == b"POST":
+                head = await _with_body(head, reader, writer)
+                model = _model_of(head.body or b"")
+            if model and model not in self.models:
+                return await _answer(reader, writer, 404, _unknown(model, self.models))
+        while (engine := await self._admit(head, model)) is not None:
             counts = head.request.method == b"POST" and not head.is_ours
             self.inside += counts
             try:
@@ -177,24 +233,34 @@ class Door:
             finally:
                 self.inside -= counts
             await asyncio.sleep(_GONE_S)
-        return await _refuse(reader, writer)
+        trouble = self._trouble(model)
+        return await _refuse(reader, writer, trouble, _BROKEN_S if trouble else AGAIN_S)
 
-    async def _admit(self, head: _Head) -> int | None:
+    async def _admit(self, head: _Head, model: str) -> int | None:
         """Return the engine for a request as soon as it may go there; None if it has to come again."""
         if head.is_open or head.is_ours:
             return self._engine
-        self.look()
         if head.request.method != b"POST" and self._engine is not None:
             return self._engine  # questions about the server: /v1/models
-        if not self._open.is_set() and self.held < MOST_HELD:
-            self.held += 1
-            try:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._hold):
-                        await self._open.wait()
-            finally:
-                self.held -= 1
-        return self._engine if self._open.is_set() and not self._leaving else None
+        until = time.monotonic() + self._hold
+        while not self._leaving and not self._trouble(model):
+            if self._is_open and model in ("", self._model):
+                return self._engine
+            if self.held >= MOST_HELD or not await self._wait(model, until - time.monotonic()):
+                return None
+        return None
+
+    async def _wait(self, model: str, seconds: float) -> bool:
+        """Wait until `look` lets a request in. Return whether it did so in time."""
+        me = _Waiting(model)
+        self._waiting.append(me)
+        try:
+            await asyncio.wait_for(me.let_in.wait(), seconds)
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting.remove(me)
+        return True
 
     async def _relay(
         self, engine: int, head: _Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -258,11 +324,32 @@ async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> 
     return passed
 
 
-async def _refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+def _model_of(body: bytes) -> str:
+    """Return the model that a request names; "" if it names none."""
+    try:
+        named = json.loads(body).get("model")
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return named if isinstance(named, str) else ""
+
+
+def _listed(models: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    known = {"object": "model", "owned_by": "mai-server"}
+    return {"object": "list", "data": [{"id": name, **known, **about} for name, about in models.items()]}
+
+
+def _unknown(model: str, models: Mapping[str, Any]) -> dict[str, Any]:
+    message = f"The model {model[:200]!r} is not served here. These are: {', '.join(models)}."
+    return {"error": {"message": message, "type": "NotFoundError", "param": "model", "code": 404}}
+
+
+async def _refuse(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, because: str = "", again: int = AGAIN_S
+) -> None:
     """Ask a client to come again."""
-    message = f"The server is away for a while: try again in {AGAIN_S} s."
+    message = f"{because or 'The server is away for a while'}: try again in {again} s."
     document = {"error": {"message": message, "type": "ServiceUnavailable", "code": 503}}
-    await _answer(reader, writer, 503, document, [(b"retry-after", str(AGAIN_S).encode())])
+    await _answer(reader, writer, 503, document, [(b"retry-after", b"%d" % again)])
 
 
 async def _answer(

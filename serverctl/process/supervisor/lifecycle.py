@@ -29,7 +29,7 @@ from serverctl.process import probe
 from serverctl.process.cleanup import end_left_behind
 from serverctl.process.load_record import LoadRecord
 from serverctl.process.logs import LogWriter
-from serverctl.process.request import Change, Prepared, ServerRequest, prepare, read_change
+from serverctl.process.request import Prepared, ServerRequest, prepare
 from serverctl.process.state import Download, Folder, State, cannot_write, failure_json, has_room
 from serverctl.process.supervisor.before_start import refuse_hopeless
 from serverctl.process.supervisor.child import Child, server_env
@@ -37,14 +37,11 @@ from serverctl.process.supervisor.door import Door
 from serverctl.process.supervisor.publisher import Publisher
 from serverctl.process.supervisor.readiness import Verdict, question
 from serverctl.process.supervisor.restart import back_off, deaths_lately, grace, memory_wanted, wait_for_memory
+from serverctl.process.supervisor.turns import TICK, Turns
 from serverctl.process.supervisor.watchdog import Pulse, StallWatch, Watchdog, timeouts
 
-#: Interval of the owner's checks, seconds: the maximum delay of the state file.
-_TICK = 0.05
 #: Intervals of /health checks, seconds, while starting (cheap: the port is closed until the end) and while serving.
 _POLL_STARTING, _POLL_SERVING = 0.1, 2.0
-#: Seconds for running requests to finish before vLLM gets SIGTERM.
-_FINISH = 5.0
 
 
 def _spoken(seconds: float) -> str:
@@ -69,22 +66,21 @@ class Owner:
         self._echo = echo
         self._timeouts = timeouts()
         self._goal = request.goal
-        self._turn = asyncio.Event()  # set to end or to change the server: everything that waits goes on
-        self._stopping = False
-        self._change: Change | None = None
         self._fallback: ServerRequest | None = None  # what served before the last change, until that serves
         self._earlier: tuple[Kind, ...] = ()
         self._dropped: tuple[str, ...] = ()
         self._first_plan: Plan | None = None
         self._log = LogWriter(folder.log_file)
-        self._nap = ""  # why the engine is to end until a client asks something
         self._key = ""
         self._door = Door(folder, self._timeouts.hold)
+        self._door.models = {each.name: {} for each in request.models}
+        self._turns = Turns(folder, self._door, self._timeouts.hold)
         self._engine_port = 0
         me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), f"{time.time():.2f}")
         self.state = State(
             phase="planning", name=folder.name, supervisor=me, started=time.time(), log=str(folder.log_file)
         )
+        self.state.models = list(self._door.models)
         before = folder.read() or State()
         self._before = before.guardian
         self._earlier_port = before.port
@@ -95,16 +91,16 @@ class Owner:
 
     def stop(self) -> None:
         """Request the end. Safe to call from the event loop's signal handlers."""
-        self._stopping = True
-        self._turn.set()
+        self._turns.stop()
 
     async def run(self) -> ExitStatus:
         """Run until stopped, or until no repair is left to try."""
         left = await asyncio.to_thread(end_left_behind, self._before, self.state.run)
         if left:
             self.state.note(time.time(), f"Ended {len(left)} processes that an earlier server had left behind.")
-        self._folder.change_file.unlink(missing_ok=True)  # of a client that was killed
-        changes = asyncio.create_task(self._look_for_changes())
+        changes = asyncio.create_task(
+            self._turns.look(lambda: (self._request, self.state.is_ready), lambda text: self._set("restarting", text))
+        )
         try:
             status = await self._run()
             if status == ExitStatus.DONE:
@@ -116,9 +112,9 @@ class Owner:
             self._log.close()
 
     async def _run(self) -> ExitStatus:
-        while not self._stopping:
+        while not self._turns.stopping:
             self._take_change()
-            if self._nap:
+            if self._turns.nap:
                 await self._sleep_until_asked()
                 continue
             given_up = await self._attempt()
@@ -140,7 +136,7 @@ class Owner:
             told_so = cannot_write(self._folder.path, error)
             why = Kind.DISK if is_full(error) else Kind.PERMISSION
             return failure_json(why.name, told_so.what), told_so.remedy
-        if self._turn.is_set():
+        if self._turns.came.is_set():
             return None
         failure = taken or await self._life(prepared, command)
         if failure is None:
@@ -151,38 +147,25 @@ class Owner:
             return failure.summary(), step.because
         self._apply(step)
         await self._pause(step, failure, prepared.plan)
-        if not self._turn.is_set():
+        if not self._turns.came.is_set():
             self._set("planning", "Looking at the hardware and planning.")
         return None
 
     async def _sleep_until_asked(self) -> None:
         """Go without an engine until a client waits at the door, or other settings or the end are wanted."""
-        because, self._nap = self._nap, ""
-        if not self._stopping:
-            self._turn.clear()
+        because, self._turns.nap = self._turns.nap, ""
+        self._turns.begin()
         self._set("asleep", because)
-        while not self._turn.is_set() and not self._door.held:
-            await asyncio.sleep(_TICK)
-        if not self._turn.is_set():
+        await self._turns.asked()
+        if (request := self._request.for_model(self._door.wanted())) is not None:
+            self._use(request)
+        if not self._turns.came.is_set():
             self._set("planning", "A client asks something: waking.")
 
-    async def _look_for_changes(self) -> None:
-        """Notice requests for other settings, and tell so before the file goes, which the client waits for."""
-        while True:
-            await asyncio.sleep(_TICK)
-            self._door.look()
-            if self._folder.change_file.exists() and not self._stopping:
-                with contextlib.suppress(MaiError, OSError):
-                    self._change = read_change(self._folder.change_file)
-                    self._turn.set()
-                    self._set("restarting", "A restart is wanted: waiting for the requests that run.")
-                self._folder.change_file.unlink(missing_ok=True)
-
     def _take_change(self) -> None:
-        change, self._change = self._change, None
-        if change is None:
+        if (change := self._turns.take_change()) is None:
             return
-        self._nap = ""
+        self._turns.nap = ""
         if self.state.ready_at is not None:
             self._fallback = self._request
         self.state.refused = None
@@ -191,9 +174,11 @@ class Owner:
 
     def _go_back(self, failure: dict[str, Any], because: str) -> bool:
         """Return to what served before the last change, if that failed. Return whether there is anything."""
-        if self._fallback is None or self._turn.is_set():
-            return self._turn.is_set()
+        if self._fallback is None or self._turns.came.is_set():
+            return self._turns.came.is_set()
         before, self._fallback = self._fallback, None
+        if self._request.models and self._request.served_name != before.served_name:
+            self._door.give_up(self._request.served_name or "", failure["title"].rstrip("."))
         self.state.refused = {**failure, "remedy": failure["remedy"] or because, "stopped_because": because}
         self._use(before)
         self._set("restarting", f"{failure['title'].rstrip('.')}. Going back to the settings before.")
@@ -205,8 +190,7 @@ class Owner:
         self._first_plan, self._dropped, self._earlier, self.state.deaths = None, (), (), []
         with contextlib.suppress(OSError):  # a full disk
             write_atomically(self._folder.request_file, request.to_json())
-        if not self._stopping:
-            self._turn.clear()
+        self._turns.begin()
 
     async def _listen(self) -> Failure | None:
         """Open the door on the requested port; else on the earlier one, which clients may know, or on any."""
@@ -288,14 +272,17 @@ class Owner:
             asyncio.create_task(watcher)
             for watcher in (self._serve(child, prepared), self._look_around(child, prepared.plan))
         ]
-        ends = [asyncio.create_task(event.wait()) for event in (self._turn, child.exited)]
+        ends = [asyncio.create_task(event.wait()) for event in (self._turns.came, child.exited)]
         try:
             await asyncio.wait((*watchers, *ends), return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in (*watchers, *ends):
                 task.cancel()
-        if self._turn.is_set():
-            await self._drain()
+        if self._turns.came.is_set():
+            await self._turns.drain()
+            if self._turns.stopping:
+                self._set("stopping", "Stopping.")
+                await self._turns.leave()
             is_ready = self.state.ready_at is not None
             await child.end(await asyncio.to_thread(grace, self._engine_port if is_ready else None))
             return None
@@ -303,17 +290,6 @@ class Owner:
             await child.close()
             return self._ended(child)
         return next(watcher for watcher in watchers if watcher.done()).result()
-
-    async def _drain(self) -> None:
-        """Wait for the requests that run. While the server stays, new ones are held."""
-        if not self._stopping:
-            draining = asyncio.create_task(self._door.drain(self._change.wait if self._change else _FINISH))
-            while not draining.done() and not self._stopping:
-                await asyncio.sleep(_TICK)
-            draining.cancel()
-        if self._stopping:
-            self._set("stopping", "Stopping.")
-            await self._door.drain(_FINISH, leaving=True)
 
     async def _serve(self, child: Child, prepared: Prepared) -> Failure:
         """Wait until the server is ready, then watch it. Return the failure when it answers wrong or not at all."""
@@ -333,7 +309,7 @@ class Owner:
         """Keep the state file up to date. Return the failure if the start is stuck."""
         stall = StallWatch(lambda: self._progress(child, plan), self._timeouts)
         while True:
-            await asyncio.sleep(_TICK)
+            await asyncio.sleep(TICK)
             if self.state.server_pid != child.server_pid:
                 self._set_process(child)
             if not self._publisher.refresh():
@@ -375,9 +351,11 @@ class Owner:
         state.report = child.report.to_json()
         state.stage, state.percent, state.download = "serving", None, None
         self._fallback = None
-        if self._turn.is_set():
+        if self._turns.came.is_set():
             return
-        self._door.connect(self._engine_port)
+        if self._door.models:
+            self._door.models[state.model] = {"max_model_len": state.limits.get("context")}
+        self._door.connect(self._engine_port, state.model)
         self._set("ready", f"{state.model} answers on port {state.port}, {took:.0f} s after its start.")
         assert self._first_plan is not None
         keep_adjustments(self._first_plan, self._goal, prepared.capabilities.version)
@@ -395,9 +373,9 @@ class Owner:
                 if record.take(page, watchdog.heartbeat.asked):
                     used = time.monotonic()
                 elif idle is not None and time.monotonic() - used >= idle:
-                    self._nap = f"Nobody asked anything for {_spoken(idle)}: asleep until the next request."
-                    self._stopping = self._stopping or self._request.passing  # nobody would end it
-                    self._turn.set()
+                    if self._request.passing:  # its program was killed, so nobody would end it
+                        self.stop()
+                    self._turns.rest(f"Nobody asked anything for {_spoken(idle)}: asleep until the next request.")
             await asyncio.sleep(_POLL_SERVING)
             sight = await asyncio.to_thread(watchdog.look)
             state.heartbeat = watchdog.heartbeat
@@ -436,15 +414,9 @@ class Owner:
     async def _pause(self, step: Step, failure: Failure, plan: Plan) -> None:
         """Wait for the back-off after a crash, and for the card's memory to become free."""
         self._set("restarting" if self.state.deaths else "waiting", self.state.message)
-        if not await self._sleep(back_off(len(self.state.deaths))):
+        if not await self._turns.sleep(back_off(len(self.state.deaths))):
             wanted = memory_wanted(step, failure, plan)
-            await wait_for_memory(wanted, self._request.hardware, self._sleep, self._timeouts.memory)
-
-    async def _sleep(self, seconds: float) -> bool:
-        """Sleep, but wake up when a stop or a change is requested. Return whether it is."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._turn.wait(), seconds)
-        return self._turn.is_set()
+            await wait_for_memory(wanted, self._request.hardware, self._turns.sleep, self._timeouts.memory)
 
     def _progress(self, child: Child, plan: Plan) -> tuple[object, ...]:
         """Return values that change while a start makes progress: output lines, downloaded bytes."""

@@ -15,8 +15,9 @@ from typing import Any
 import httpx2
 import pytest
 from PIL import Image
-from stubs.controlled import PATIENCE, Machine
+from stubs.controlled import PATIENCE, Machine, tiny_model
 
+from serverctl import endpoint
 from serverctl.load.tune.seen import noting
 from serverctl.process import control, probe
 from serverctl.process.probe import INSIDE, OURS
@@ -405,3 +406,101 @@ def test_a_change_that_does_not_start_is_told_with_its_reason(machine: Machine) 
     assert done.returncode == 1
     assert "runs as before: The card reported an error" in done.stderr
     assert machine.state().is_ready
+
+
+# Several models at one door
+
+
+async def named(client: httpx2.AsyncClient, model: str) -> int:
+    answer: httpx2.Response = await client.post(CHAT, json={"model": model})
+    return answer.status_code
+
+
+async def test_a_request_waits_for_the_model_that_it_names(folder: Folder) -> None:
+    async with behind(folder) as (door, engine, client):
+        door.models = {"A": {"max_model_len": 8192}, "B": {}}
+        door.connect(engine.port, "A")
+        listed = (await client.get("/v1/models")).json()["data"]
+        assert [(each["id"], each.get("max_model_len")) for each in listed] == [("A", 8192), ("B", None)]
+        unknown = await client.post(CHAT, json={"model": "C"})
+        assert unknown.status_code == 404
+        assert unknown.json()["error"]["message"] == "The model 'C' is not served here. These are: A, B."
+        assert await named(client, "A") == 200
+        assert door.wanted() == ""
+        waits = asyncio.create_task(named(client, "B"))
+        await until(lambda: door.held == 1)
+        assert door.wanted() == "B"
+        door.connect(engine.port, "B")
+        assert await waits == 200
+        assert len(engine.bodies) == 2
+
+
+async def test_a_model_that_is_busy_keeps_the_engine_for_its_turn(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with behind(folder) as (door, engine, client):
+        door.models = {"A": {}, "B": {}}
+        door.connect(engine.port, "A")
+        engine.may.clear()
+        runs = asyncio.create_task(named(client, "A"))
+        await until(lambda: door.inside == 1)
+        waits = asyncio.create_task(named(client, "B"))
+        await until(lambda: door.held == 1)
+        assert door.wanted() == ""
+        monkeypatch.setattr(doors, "TURN_S", 0.0)
+        assert door.wanted() == "B"
+        engine.may.set()
+        assert await runs == 200
+        door.connect(engine.port, "B")
+        assert await waits == 200
+
+
+async def test_requests_for_a_model_that_does_not_start_are_told_why(folder: Folder) -> None:
+    async with behind(folder) as (door, engine, client):
+        door.models = {"A": {}, "B": {}}
+        door.connect(engine.port, "A")
+        waits = asyncio.create_task(client.post(CHAT, json={"model": "B"}))
+        await until(lambda: door.held == 1)
+        door.give_up("B", "Too little memory")
+        for answer in (await waits, await client.post(CHAT, json={"model": "B"})):
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "60")
+            assert "Too little memory" in answer.json()["error"]["message"]
+        assert door.wanted() == ""
+        assert await named(client, "A") == 200
+
+
+def two(machine: Machine) -> tuple[str, ...]:
+    tiny_model(machine.folder / "other")
+    return (*machine.small, "--swap", str(machine.folder / "other"))
+
+
+def ask(server: dict[str, Any], model: str) -> int:
+    return httpx2.post(
+        f"{server['endpoint']}/chat/completions", json={"model": model, "messages": []}, timeout=60,
+        headers={"Authorization": f"Bearer {server['api_key']}"},
+    ).status_code  # fmt: skip
+
+
+def test_the_model_that_a_client_names_is_swapped_in(machine: Machine) -> None:
+    done = machine.run("up", *two(machine), "--json")
+    assert done.returncode == 0, done.stderr
+    server = json.loads(done.stdout)
+    served: list[str] = []
+    for model, starts in (("tiny", 1), ("other", 2), ("other", 2), ("tiny", 3)):
+        assert ask(server, model) == 200
+        assert len(machine.starts) == starts
+        served.append(machine.starts[-1]["argv"][1])
+    assert served == [str(machine.folder / name) for name in ("tiny", "other", "other", "tiny")]
+    assert ask(server, "third") == 404
+    assert endpoint.ready_server(str(machine.folder / "other")).model == "other", "the agent asks for one, too"
+    changed = machine.run("up", "--restart", "--model", "tiny", "--json")
+    assert json.loads(changed.stdout)["model"] == "tiny"
+
+
+def test_a_swap_that_fails_leaves_the_model_before(machine: Machine) -> None:
+    failing = {"before": {"LOADING": [["fail", "CUDA"]]}}
+    machine.scenario({}, failing, failing, {})
+    server = json.loads(machine.run("up", *two(machine), "--json").stdout)
+    assert ask(server, "other") == 503
+    assert ask(server, "tiny") == 200
+    assert len(machine.starts) <= 4

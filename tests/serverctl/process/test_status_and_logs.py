@@ -20,9 +20,9 @@ from serverctl.process.state import Folder
 from serverctl.watch import Watch, by_clients
 
 KEYS = {
-    "name", "phase", "stage", "percent", "message", "model", "source", "family", "endpoint", "api_key", "vllm",
-    "limits", "supervisor_pid", "server_pid", "started", "ready_after_s", "uptime_s", "attempt", "download", "report",
-    "plan", "failure", "events", "heartbeat", "metrics", "log", "gpus", "judged", "judged_window_s",
+    "name", "phase", "stage", "percent", "message", "model", "models", "source", "family", "endpoint", "api_key",
+    "vllm", "limits", "supervisor_pid", "server_pid", "started", "ready_after_s", "uptime_s", "attempt", "download",
+    "report", "plan", "failure", "events", "heartbeat", "metrics", "log", "gpus", "judged", "judged_window_s",
 }  # fmt: skip
 
 
