@@ -1,11 +1,13 @@
 """The report over tasks: shares, intervals, epochs, the run's own verdict against the judges, and a baseline."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.evals.statistics import clustered_wilson, wilson
+from agent.evals.tasks.osworld import write_tree
 from agent.evals.tasks.report import TaskVerdict, lines, read_baseline, report_on, told, verdict_of, write_verdicts
 from agent.evals.tasks.state import State
 from agent.evals.tasks.task import EvalTask
@@ -13,6 +15,7 @@ from agent.evals.tasks.work import STATES, States
 from agent.fleet.results import Result
 from foundation.errors import UsageError
 
+BUNDLES = Path(__file__).parents[1] / "record/data/format-3"
 RAISE = "xfconf xfwm4 /general/cycle_raise"
 GOOD = ("right", "right refusal")
 
@@ -108,3 +111,22 @@ def test_the_report_is_told_in_lines() -> None:
     assert "baseline: 1 tasks right only here, 0 only there, 0 alike; McNemar's p = 1" in text
     assert next(lines(report_on([], {}, ["a#1", "b#1", "c#1"]))) == "0 tasks, 0 runs judged, 3 left"
     assert next(told(SOME[2])) == "FALSE DONE       c#1 (4 steps, 8.0 s)"
+
+
+def test_runs_are_written_as_osworlds_tree_of_results(tmp_path: Path) -> None:
+    runs = [
+        verdict("a#1", "right", True, bundle="interrupted", status=1),
+        verdict("a#2", "honest miss", bundle="interrupted"),
+        verdict("b#1", "not judged", bundle="interrupted"),
+        verdict("c#1", "right", bundle="removed"),
+    ]
+    assert write_tree(runs, BUNDLES, tmp_path) == 2
+    (folder, again) = sorted(path.parent for path in tmp_path.rglob("result.txt"))
+    assert (folder.name, again.name) == ("a", "a-2")
+    assert folder.relative_to(tmp_path).parts[:2] == ("mai-agent", "screenshot")
+    assert folder.parent.name == "xfce"
+    assert [(each / "result.txt").read_text() for each in (folder, again)] == ["1.0\n", "0.0\n"]
+    rows = [json.loads(line) for line in (folder / "traj.jsonl").read_text().splitlines()]
+    assert [(row["step_num"], row["done"], row["reward"]) for row in rows] == [(1, False, 0.0), (2, True, 1.0)]
+    second = (BUNDLES / "interrupted/screens/0002.png").read_bytes()
+    assert (folder / rows[0]["screenshot_file"]).read_bytes() == second, "the screen after the first step"

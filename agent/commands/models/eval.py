@@ -56,7 +56,8 @@ def main(argv: Sequence[str]) -> int:
     importing.add_argument("file", metavar="FILE", type=Path, help="answers in ScreenSpot-Pro's form of results")
     importing.add_argument("--model", metavar="NAME", type=plain_text, required=True, help="the model that answered")
     importing.add_argument("--family", metavar="NAME", help="its family (default: found out from its name)")
-    rescoring.add_argument("out", metavar="DIR", type=Path, help="the folder of answers")
+    rescoring.add_argument("out", metavar="DIR", type=Path, help="the folder of answers or of runs of tasks")
+    eval_tasks.add_osworld(rescoring)
     for each in (importing, rescoring):
         each.add_argument("--report", action="store_true", help="write report.html, with every miss (takes longer)")
     rescoring.add_argument("--data", metavar="DATA", type=Path, help="the folder of the benchmark, if it was moved")
@@ -146,7 +147,7 @@ def _import(given: argparse.Namespace) -> int:
 def _rescore(given: argparse.Namespace) -> int:
     run = read_run(given.out)
     if run["benchmark"] == eval_tasks.BENCHMARK:
-        return eval_tasks.rescore(given.out, given.baseline, as_json=given.json)
+        return eval_tasks.rescore(given)
     if run["benchmark"] not in benchmark_names():
         raise UsageError(f"{given.out} is of an unknown benchmark, {run['benchmark']}.", "Was eval.json changed?")
     _put_score(given, read_benchmark(run["benchmark"], given.data or Path(str(run.get("data")))))

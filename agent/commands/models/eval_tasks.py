@@ -37,12 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--undo", action="store_true", help="undo every run, and see whether anything is left of it")
     parser.add_argument("--prove", action="store_true",
                         help="no agent: do by hand what tasks expect, and see whether their judges see it")  # fmt: skip
+    add_osworld(parser)
     parser.add_argument("--list", action="store_true", help="print the tasks")
     parser.add_argument("--sandbox-size", metavar="WxH", type=sandbox_size, help="of all desktops, whatever tasks say")
     parser.add_argument("--sandbox-network", choices=("none", "host"), help="what programs in them reach")
     add_fleet_options(parser)
     for group in ("policy", "engine", "two models", "limits and history"):
         add_options(parser, group, without=("approve",))
+
+
+def add_osworld(parser: argparse.ArgumentParser) -> None:
+    """The argument for the tree of results."""
+    parser.add_argument("--osworld", metavar="DIR", type=Path, help="write the runs as OSWorld's tree of results, too")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -84,7 +90,7 @@ def run(given: argparse.Namespace) -> int:
         carry_out(Fleet(runner, results, view, parallel=given.parallel, retries=given.retries), waiting, view)
         if given.prove:
             return _report_proof([results.of[task.id] for task in possible], out, as_json=given.json)
-    return _report(out, [task.id for task in wanted], baseline, as_json=given.json)
+    return _report(out, given, [task.id for task in wanted], baseline)
 
 
 def _verdict(result: "Result", out: Path) -> Iterator[str]:
@@ -116,14 +122,14 @@ def _report_proof(results: "Sequence[Result]", out: Path, *, as_json: bool) -> i
     return ExitStatus.NOT_DONE if flawed else ExitStatus.DONE
 
 
-def rescore(out: Path, baseline: Path | None, *, as_json: bool) -> int:
+def rescore(given: argparse.Namespace) -> int:
     """Judge what is recorded in a folder again, and report on it."""
     from agent.evals.tasks.report import read_baseline
 
-    return _report(out, (), None if baseline is None else read_baseline(baseline), as_json=as_json)
+    return _report(given.out, given, (), None if given.baseline is None else read_baseline(given.baseline))
 
 
-def _report(out: Path, wanted: Iterable[str], baseline: Mapping[str, bool] | None, *, as_json: bool) -> int:
+def _report(out: Path, given: argparse.Namespace, wanted: Iterable[str], baseline: Mapping[str, bool] | None) -> int:
     """Judge what is recorded in a folder, write the verdicts, and print the report. 1 if runs have no verdict."""
     from agent.evals.tasks.report import lines, read_results, report_on, verdict_of, write_verdicts
 
@@ -131,7 +137,11 @@ def _report(out: Path, wanted: Iterable[str], baseline: Mapping[str, bool] | Non
     verdicts = [verdict_of(result, out) for result in read_results(out)]
     write_verdicts(out, verdicts)
     told = report_on(verdicts, options, wanted, baseline)
-    if as_json:
+    if given.osworld is not None:
+        from agent.evals.tasks.osworld import write_tree
+
+        remark(f"{write_tree(verdicts, out, given.osworld)} runs are written to {given.osworld}")
+    if given.json:
         put_json(told.model_dump())
     else:
         put(*lines(told))

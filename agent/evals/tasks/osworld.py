@@ -1,0 +1,75 @@
+"""Writes runs of tasks as OSWorld's tree of results, so that its viewers and `show_result.py` can be used.
+
+The layout is ACTIONS/OBSERVATION/MODEL/CLASS/TASK with `result.txt` (0.0 or 1.0), `traj.jsonl`, `args.json` and
+pictures after each step. Actions are words: nothing of them is to be executed.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from agent.evals.tasks.report import TaskVerdict
+from agent.record.read import Bundle, read_bundle
+from foundation.errors import UsageError
+from foundation.files import cannot_write
+
+_ACTIONS = "mai-agent"
+
+
+def write_tree(verdicts: Sequence[TaskVerdict], out: Path, to: Path) -> int:
+    """Write the judged runs of a folder below `to`. Return how many. Raises EnvironmentLacksError."""
+    written = 0
+    try:
+        for one in verdicts:
+            if one.judged and (bundle := _bundle(out / one.bundle)) is not None:
+                _write(one, bundle, to)
+                written += 1
+    except OSError as error:
+        raise cannot_write(to, error) from error
+    return written
+
+
+def _bundle(path: Path) -> Bundle | None:
+    try:
+        return read_bundle(path)
+    except UsageError:  # its folder was removed
+        return None
+
+
+def _write(one: TaskVerdict, bundle: Bundle, to: Path) -> None:
+    model = re.sub(
+        r"[^\w.-]+", "_", (bundle.run.model or bundle.run.engine or "unknown").rstrip("/").rpartition("/")[2]
+    )
+    epoch = one.id.rpartition("#")[2]
+    name = one.task if epoch == "1" else f"{one.task}-{epoch}"
+    folder = to / _ACTIONS / "screenshot" / model / one.group / name
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = list(_rows(one, bundle))
+    for row, picture in rows:
+        if picture is not None:
+            shutil.copyfile(picture, folder / row["screenshot_file"])
+    (folder / "traj.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row, _ in rows), encoding="utf-8")
+    args = {"instruction": one.say, "model": model, "engine": bundle.run.engine, "verdict": one.verdict}
+    (folder / "args.json").write_text(json.dumps(args, indent=1) + "\n", encoding="utf-8")
+    (folder / "result.txt").write_text(f"{float(one.right)}\n", encoding="utf-8")  # last: it says that the run is whole
+
+
+def _rows(one: TaskVerdict, bundle: Bundle) -> Iterator[tuple[dict[str, Any], Path | None]]:
+    """Yield the rows of `traj.jsonl`, each with the picture after its step: the one that the next step began with."""
+    began, steps = datetime.fromisoformat(bundle.run.started), bundle.steps
+    for number, step in enumerate(steps, 1):
+        after = steps[min(number, len(steps) - 1)].image
+        time = datetime.fromtimestamp(began.timestamp() + (step.at or 0.0), began.tzinfo).strftime("%Y%m%d@%H%M%S")
+        picture = None if after is None else bundle.path / after.file
+        there = picture is not None and picture.is_file()
+        last = number == len(steps)
+        yield {
+            "step_num": number, "action_timestamp": time, "action": "; ".join(each.words for each in step.each_action),
+            "response": step.answers[-1].raw if step.answers else "", "reward": float(one.right and last), "done": last,
+            "info": {"error": step.error} if step.error else {},
+            "screenshot_file": f"step_{number}_{time}{picture.suffix}" if picture is not None and there else None,
+        }, picture if there else None  # fmt: skip
