@@ -31,7 +31,9 @@ from agent.screen.outline import Outline
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_INSTEAD = re.compile(r"[,;]?\s*\binstead\b[.!]?\s*$|^\s*instead,?\s+", re.IGNORECASE)
+_INSTEAD = re.compile(
+    r"[,;]?\s*\binstead\b[.!]?\s*$|^\s*instead,?\s+|^\s*(?:no|wait|sorry|actually)\s*[,.!:]\s*", re.IGNORECASE
+)
 _YES = ("y", "yes")
 _SKIP = re.compile(r"\s*(?:please )?skip\b", re.IGNORECASE)
 #: Actions spent on one goal before it is given up.
@@ -315,7 +317,9 @@ class _Run:
             self._said.append(f"{'All other parts' if self._skipped else 'All parts'} are done: {done}.")
         elif not any(isinstance(goal, Repeat) for goal in kept):
             self._said.append("I did what was asked, but nothing shows that it took effect.")
-        return _end("success", " ".join(self._said), self._reached, verified=verified)
+        if self._unclear:  # it may have been another wish
+            self._said.append(f"You also said “{'”, “'.join(self._unclear)}”, which I could not follow.")
+        return _end("success", " ".join(self._said), self._reached, verified=verified and not self._unclear)
 
     def _unverified(self, goals: Sequence[Goal]) -> list[Done]:
         """Return the reached goals that nothing proves. A goal that only leads to the next is proved by the next."""

@@ -549,6 +549,19 @@ def test_what_it_cannot_follow_it_says_and_goes_on(engine):
     assert reply.arguments["action"] == "wait"
 
 
+def test_what_it_could_not_follow_keeps_the_run_from_being_called_done(engine):
+    box_now = [screen(box(on=on, w=200)) for on in (False, True)]
+    replies = follow(engine, "enable Reverse scroll direction", *box_now, notes={0: Note("said", "hurry up a bit")})
+    assert ending(replies[-1]) == ("success", False)
+    assert "You also said “hurry up a bit”, which I could not follow." in replies[-1].arguments["text"]
+
+
+def test_a_changed_wish_may_begin_with_no(engine):
+    page, after = screen(element("push button", "Apply")), screen(element("push button", "Close"))
+    _, reply = follow(engine, "click Apply", page, after, notes={0: Note("said", "No, open mousepad instead")})
+    assert call_of(reply) == {"action": "open", "text": "mousepad"}
+
+
 @pytest.mark.parametrize("said", ["Skip it and go on with the next part.", "open mousepad"])
 def test_a_part_that_the_person_does_not_want_is_left_out(engine, said):
     page = screen(element("push button", "Appearance"))
