@@ -10,6 +10,7 @@ COMMANDS = {
     "check": "the checklist of a server that goes into production, answered point by point",
     "logs": "a server's log",
     "down": "stop a server and everything it started",
+    "boot": "start the last server with the machine, or no longer",
     "models": "the models on this machine: list, pull, rm",
     "doctor": "say what this machine has and lacks for serving",
     "diagnose": "explain a vLLM log: what failed, why, what to do",
@@ -25,7 +26,7 @@ COMMANDS = {
 _ROOMS = {
     "plans": ("plan", "export", "capabilities"),
     "machine": ("install", "models", "doctor"),
-    "servers": ("up", "status", "check", "logs", "down", "diagnose"),
+    "servers": ("up", "status", "check", "logs", "down", "boot", "diagnose"),
     "load": ("bench", "tune", "batch"),
 }
 

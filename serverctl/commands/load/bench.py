@@ -8,7 +8,7 @@ import secrets
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from foundation.printing import is_terminal, put_json, remark
 from serverctl.commands.endpoint_options import add_target, chosen_target
 from serverctl.commands.options import parse_screen
 from serverctl.commands.progress import BarProgress
-from serverctl.load.bench.workload import Workload
+from serverctl.load.bench.workload import AGAIN, Workload
 from serverctl.load.client import Endpoint
 from serverctl.plan.settings import parse_assignments
 from serverctl.planning import load_presets
@@ -45,6 +45,7 @@ _EXAMPLES = """examples:
   mai-server bench --size 1280x720,3840x2160 --images 3    small and large screens, three screenshots a request
   mai-server bench --compare latency balanced              start each preset in turn, and compare them
   mai-server bench --compare latency latency+max_num_seqs=4   a preset with another setting against it
+  mai-server bench --compare latency latency         a test of the comparison: nothing must be better
   mai-server bench --compare running http://127.0.0.1:8001    servers that run: the same requests to each in turn
   mai-server bench --replay RUN --compare latency speculative  by a recorded run of mai-agent: its screenshots,
                                                            histories, answers' lengths and pauses
@@ -61,7 +62,7 @@ _AS_GIVEN = ("images", "requests", "max_tokens", "text_tokens", "cache", "seed")
 class Contender:
     """One side of a comparison."""
 
-    name: str  # as it was written
+    name: str  # as it was written; the second of the same name says so
     url: str | None = None  # of a server that runs
     preset: str | None = None  # of one that is started; None for the usual one
     overrides: dict[str, Any] = field(default_factory=dict)  # its settings beside the preset's
@@ -69,7 +70,7 @@ class Contender:
     @property
     def runs(self) -> bool:
         """Whether it is there already."""
-        return self.url is not None or self.name == RUNNING
+        return self.url is not None or self.name.startswith(RUNNING)
 
 
 def main(arguments: list[str]) -> int:
@@ -156,9 +157,10 @@ def parse_contenders(words: Sequence[str]) -> list[Contender]:
         words = words[0].split(",")
     names = [word.strip() for word in words if word.strip()]
     found = [_contender(name) for name in names]
-    if len(found) < 2 or len(set(names)) < len(names):
-        raise UsageError("A comparison needs two different sides.", "For example --compare latency balanced.")
-    return found
+    if len(found) < 2:
+        raise UsageError("A comparison needs two sides.", "For example --compare latency balanced.")
+    counts = [names[:place].count(name) for place, name in enumerate(names)]
+    return [replace(side, name=side.name + AGAIN * count) for side, count in zip(found, counts, strict=True)]
 
 
 def _contender(name: str) -> Contender:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from serverctl.load.bench.report import LATENCIES, RATES, Measurement, Report
 from serverctl.load.bench.stats import INTERVAL, Difference, compare_pairs
-from serverctl.load.bench.workload import Setting
+from serverctl.load.bench.workload import AGAIN, Setting
 
 CAVEAT = (
     f"Interval: {INTERVAL}. Within noise: the interval holds 1. Disturbed: this program was held up during one of the "
@@ -119,6 +119,9 @@ def _verdict(name: str, first: str, differences: Sequence[tuple[Setting, Differe
         if one is not None
     )
     whole = f"requests take {numbers}" if numbers else "they have no answered request in common"
+    if name.removesuffix(AGAIN) == first.removesuffix(AGAIN) and judgement != "cannot tell":
+        because = f"{name} is {first} itself, and yet {whole}: this machine is too busy now to compare anything."
+        return Verdict(name, "cannot tell", because)
     words = {"better": "is better than", "worse": "is worse than"}.get(judgement)
     if words:
         return Verdict(name, judgement, f"{name} {words} {first}: {whole}.")

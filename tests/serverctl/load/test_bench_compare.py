@@ -65,18 +65,32 @@ def test_a_wrong_side_starts_nothing(wrong: tuple[str, ...], monkeypatch: pytest
         command.main(list(wrong))
 
 
-def test_settings_that_pull_apart_are_no_verdict() -> None:
-    def report(name: str, small: float, large: float) -> Report:
-        measured = tuple(
-            Measurement(
-                Setting(64, 64, images, 1, "cold"),
-                tuple(Sample(0.0, 1.0, base + number / 10, number=number) for number in range(6)),
-                1.0, ServerSide(), 4,
-            )
-            for images, base in ((1, small), (3, large))
-        )  # fmt: skip
-        return Report(name, "m", "http://127.0.0.1:1/v1", Workload(), "run", measured)
+def report(name: str, small: float, large: float) -> Report:
+    measured = tuple(
+        Measurement(
+            Setting(64, 64, images, 1, "cold"),
+            tuple(Sample(0.0, 1.0, base + number / 10, number=number) for number in range(6)),
+            1.0, ServerSide(), 4,
+        )
+        for images, base in ((1, small), (3, large))
+    )  # fmt: skip
+    return Report(name, "m", "http://127.0.0.1:1/v1", Workload(), "run", measured)
 
+
+def test_a_side_that_is_named_twice_is_a_test_of_the_comparison() -> None:
+    sides = command.parse_contenders(["latency", "balanced", "latency"])
+    assert [(side.name, side.preset) for side in sides] == [
+        ("latency", "latency"), ("balanced", "balanced"), ("latency (again)", "latency"),
+    ]  # fmt: skip
+    assert all(side.runs for side in command.parse_contenders(["running", "running"]))
+    (same,) = Comparison((report("latency", 10, 10), report("latency (again)", 10, 10))).verdicts()
+    assert same.judgement == "cannot tell"
+    (noisy,) = Comparison((report("latency", 10, 10), report("latency (again)", 5, 5))).verdicts()
+    assert noisy.judgement == "cannot tell"
+    assert "too busy now to compare anything" in noisy.because
+
+
+def test_settings_that_pull_apart_are_no_verdict() -> None:
     def judgement(small: float, large: float) -> str:
         return Comparison((report("a", 10, 10), report("b", small, large))).verdicts()[0].judgement
 
