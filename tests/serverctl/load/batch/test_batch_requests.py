@@ -129,14 +129,17 @@ def test_an_image_that_is_none_fails_its_own_request_only(tmp_path: Path, out: P
     assert ok_ids(out) == ["r0", "r1"]
 
 
-def test_answers_hold_text_usage_and_time(requests: Path, out: Path) -> None:
-    with TokenServer(lambda _n, _b: Say("Grüße 你好", tokens=3)) as server:
+@pytest.mark.parametrize("counted", [True, False])
+def test_answers_hold_text_usage_and_time_and_null_for_what_is_not_counted(
+    requests: Path, out: Path, counted: bool
+) -> None:
+    with TokenServer(lambda _n, _b: Say("Grüße 你好", tokens=3), traits=Traits(details=counted)) as server:
         assert run(server, requests) == ExitStatus.DONE
     for line in answers(out):
         assert line["text"] == "Grüße 你好"
         assert line["finish_reason"] == "stop"
         assert line["usage"]["completion_tokens"] == 3
-        assert line["usage"]["cached_tokens"] is not None
+        assert (line["usage"]["cached_tokens"] is not None) is counted
         assert line["seconds"] >= 0
     assert "你好" in out.read_text(encoding="utf-8")
 
