@@ -105,8 +105,11 @@ def report_of_load(running: int, waiting: int, used: float) -> str:
         ),
         ([(8, 20, 20.0)], "20 requests wait although the KV cache has room", "--set max_num_seqs=24"),
         ([(2, 0, 0.4), (8, 0, 1.6)], "hardly used: 1.6% by 8 requests", "about 300 such requests"),
+        ([(8, 20, 85.0)], "cache is full: 8 requests run, 20 wait", "--set max_num_seqs=8"),
+        ([(8, 20, 84.9)], "", ""),
+        ([(2, 0, 29.9)], "hardly used: 30% by 2 requests", "about 4 such requests"),
+        ([(2, 0, 30.0)], "", ""),
         ([(1, 0, 1.6)], "", ""),
-        ([(8, 0, 55.0)], "", ""),
         ([(0, 0, 0.0)], "", ""),
     ],
 )
