@@ -34,7 +34,9 @@ def test_every_card_is_known_by_its_own_name_and_once_only() -> None:
         assert 100 < gpu.bandwidth_gb_s < 10_000
 
 
-@pytest.mark.parametrize(("name", "hint"), [("rtx 409", "rtx-4090"), ("H100 40GB", "h100"), ("T40", "t4")])
+@pytest.mark.parametrize(
+    ("name", "hint"), [("rtx 409", "rtx-4090"), ("H100 40GB", "h100"), ("T40", "t4"), ("T4 18GB", "t4")]
+)
 def test_an_unknown_card_is_refused_with_near_names(name: str, hint: str) -> None:
     with pytest.raises(UsageError) as refusal:
         imagine(name)

@@ -54,7 +54,14 @@ def test_a_cards_name_tells_its_compute_capability_where_the_driver_does_not(nam
 
 @pytest.mark.parametrize(
     ("total", "reserved", "usable"),
-    [(15360, 257, 15103), (15360, None, 15360), (15360, 0, 15360), (15360, 9999, 15360)],
+    [
+        (15360, 257, 15103),
+        (15360, None, 15360),
+        (15360, 0, 15360),
+        (15360, 9999, 15360),
+        (15360, 3839, 11521),
+        (15360, 3840, 15360),
+    ],
 )
 def test_what_the_driver_keeps_is_not_counted_unless_it_is_absurd(
     total: int, reserved: int | None, usable: int

@@ -137,6 +137,8 @@ class TestProcessor:
         with pytest.raises(CannotPlanError, match="would take minutes") as refusal:
             plan(processor(), "MAI-UI-8B", vllm=CPU)
         assert "--engine literal" in refusal.value.remedy
+        with pytest.raises(CannotPlanError, match=r"has 3\.8 billion"):
+            plan(processor(), "Qwen2.5-VL-3B-Instruct", vllm=CPU)
         assert plan(processor(), "MAI-UI-8B", vllm=CPU, force=True).model.name == "MAI-UI-8B"
 
     def test_too_little_memory_is_refused_with_numbers_and_an_old_processor_is_warned_of(self) -> None:

@@ -35,6 +35,7 @@ def test_8b_takes_a_second_card_for_speed_only_over_nvlink(name: str, cards: int
     made = plan(name, "MAI-UI-8B")
     assert len(made.gpus) == cards
     assert (made.settings.tensor_parallel_size or 1) == cards
+    assert [len(plan("h100*2", model).gpus) for model in ("Qwen3-VL-4B-Instruct", "Qwen2.5-VL-7B-Instruct")] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,8 @@ class TestCardsThatAreNotAlike:
     def test_memory_counts_more_than_age_and_the_best_speaks_for_all(self) -> None:
         new, large = card(16, sm=89, index=0, name="new"), card(24, sm=80, index=1, name="large")
         assert [group.first.name for group in groups((new, large))] == ["large", "new"]
+        for gib, best in ((21.5, "large"), (21.7, "new")):  # within a tenth the newer one is the better
+            assert groups((card(gib, sm=89, name="new"), large))[0].first.name == best
         with pytest.raises(CannotPlanError, match="does not fit on large"):
             plan(machine(new, large), "MAI-UI-32B")
 

@@ -246,6 +246,7 @@ def test_the_kv_cache_gives_up_bits_before_a_request_gives_up_screenshots() -> N
     [
         ("l40s", "Qwen3-VL-30B-A3B-Instruct", "Qwen/Qwen3-VL-30B-A3B-Instruct-FP8"),
         ("l4", "Qwen3-VL-8B-Instruct", "Qwen/Qwen3-VL-8B-Instruct-FP8"),
+        ("a100-40", "Qwen3-VL-30B-A3B-Instruct", "Qwen/Qwen3-VL-30B-A3B-Instruct-FP8"),
         ("t4", "Qwen3-VL-8B-Instruct", "Qwen/Qwen3-VL-8B-Instruct"),  # fp8 in blocks needs a newer card
         ("l4", "MAI-UI-8B", "Tongyi-MAI/MAI-UI-8B"),  # nobody published one
     ],

@@ -70,6 +70,14 @@ def test_throughput_serves_the_most_requests(cards: str, model: str, precision: 
     assert [len(server) for server in made.replicas] == servers
 
 
+def test_slots_are_left_to_vllm_from_its_own_least_on_and_a_server_of_many_agents_holds_four() -> None:
+    assert plan("h200", "MAI-UI-8B", "throughput").settings.max_num_seqs is None, "256 requests fit"
+    assert (plan("h100", "MAI-UI-2B", "throughput").settings.max_num_seqs or 0) < 256
+    for gib, precision in ((25.0, "fp8"), (26.0, "16-bit")):  # 16 bits hold three requests, and four
+        two = machine(card(gib, index=0), card(gib, index=1))
+        assert plan(two, "MAI-UI-8B", "throughput").precision == precision
+
+
 def test_balanced_leaves_vllms_defaults() -> None:
     found = flags(plan("h100*8", "MAI-UI-8B", "balanced"))
     for flag in ("--performance-mode", "--max-cudagraph-capture-size", "--tensor-parallel-size", "--enforce-eager"):

@@ -113,6 +113,8 @@ def test_a_prepared_checkpoint_is_named_where_one_is_known(model: str, wish: str
 def test_a_deprecated_method_is_planned_where_the_person_allows_it() -> None:
     made = planned(checkpoint("fbgemm_fp8", 8), "h100", "fbgemm_fp8", extra=("--allow-deprecated-quantization",))
     assert made.settings.quantization == "fbgemm_fp8"
+    older = planned(checkpoint("fbgemm_fp8", 8), "h100", "fbgemm_fp8", vllm="0.32.0")
+    assert older.settings.quantization == "fbgemm_fp8", "0.33 is the first that refuses it"
 
 
 @pytest.mark.parametrize(("wish", "bytes_of_weight"), [("mxfp8", 1.0), ("mxfp4", 0.53125), ("fp8_per_block", 1.0)])

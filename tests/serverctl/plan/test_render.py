@@ -78,6 +78,9 @@ def test_what_every_plan_has() -> None:
     assert variables["VLLM_ENABLE_STARTUP_PLAN"] == "1"
     assert variables["VLLM_HTTP_MAX_REQUEST_BODY_SIZE"] == str(256 * 1024**2)
     assert "VLLM_ATTENTION_BACKEND" not in variables
+    for edge, larger in ((6_000_000, False), (6_553_600, True)):  # 32.4 and 35.4 MB at 2.7 bytes a pixel
+        few = plan("h100", "MAI-UI-8B", overrides={"images": 2, "longest_edge": edge})
+        assert ("VLLM_HTTP_MAX_REQUEST_BODY_SIZE" in env(few)) is larger
 
 
 def test_an_older_vllm_gets_what_it_has_and_the_rest_is_named() -> None:
