@@ -205,7 +205,7 @@ class AsyncDesktop:
     async def _carry_out(
         self, instruction: str, goals: Sequence[Goal] | None, secrets: Sequence[str], stop: StopSwitch
     ) -> Result:
-        engine = None if goals is None else goals_engine(goals)
+        engine = None if goals is None else goals_engine(goals, self._options.engine)
         job = await asyncio.to_thread(self._workplace.job, instruction, stop, engine, secrets)
         self.bundles.append(job.recorder.path)
         gathered = Gatherer(instruction, job.recorder.path)

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from agent.commands.arguments import add_options, add_recorded_run, check_sandbox, open_own_desktop, recorded_run
 from foundation.command_line import Parser, plain_text
-from foundation.errors import MaiError, UsageError
+from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.foreign_text import on_one_line
 from foundation.printing import put, put_json, put_text, remark
 from foundation.stray_output import stray_output_kept
 
 if TYPE_CHECKING:
+    from agent.literal.goals import Target
     from agent.recipes.recipe import Recipe
     from agent.record.read import Bundle
 
@@ -115,9 +116,14 @@ def do_main(argv: Sequence[str]) -> int:
 def _do(argv: Sequence[str]) -> int:
     from agent.commands.run import add_run_options, execute
 
-    parser = Parser(prog="mai-agent do", description="Do the steps of a recipe, without a model.")
+    parser = Parser(
+        prog="mai-agent do",
+        description="Do the steps of a recipe, without a model. If --endpoint names one, it is asked what a thing is "
+        "called now that is not there under its recorded name.",
+    )
     parser.add_argument("name", metavar="NAME", type=plain_text, help="a recipe's name, or its file")
     parser.add_argument("values", metavar="NAME=VALUE", nargs="*", type=plain_text, help="values of its parameters")
+    parser.add_argument("--repair", action="store_true", help="keep such new names in the recipe's file without asking")
     add_run_options(parser)
     given, rest = parser.parse_known_args(argv)
     if wrong := [word for word in rest if word.startswith("-") or "=" not in word]:
@@ -126,13 +132,39 @@ def _do(argv: Sequence[str]) -> int:
     from agent.literal.client import goals_engine
     from agent.options import RunOptions
     from agent.recipes.files import load_recipe
+    from agent.record.redactor import Redactor
     from agent.settings import load_settings
 
     recipe, values = load_recipe(given.name), pairs([*given.values, *rest])
     given.instruction, goal = recipe.with_values(values)
     options = RunOptions.of(given, load_settings())
-    return execute(options, as_json=given.json, engine=partial(goals_engine, [goal]),
-                   secrets=recipe.secrets(values))  # fmt: skip
+    secrets = recipe.secrets(values)
+    repairs: dict[int, Target] = {}
+    engine = partial(goals_engine, [goal], options.engine, repairs, Redactor(secrets=secrets).text)
+    status = execute(options, as_json=given.json, engine=engine, secrets=secrets)
+    if repairs and status == ExitStatus.DONE:
+        _offer_repairs(given.name, recipe, repairs, unasked=given.repair)
+    return status
+
+
+def _offer_repairs(name: str, recipe: "Recipe", repairs: "dict[int, Target]", *, unasked: bool) -> None:
+    """Write what a model found into the recipe's file, if the person wants that."""
+    import difflib
+
+    from agent.console.terminal import terminal_ask
+    from agent.recipes.files import keep_recipe
+
+    repaired = recipe.repaired(repairs)
+    changes = difflib.unified_diff(
+        recipe.text.splitlines(), repaired.text.splitlines(), "recipe", "repaired", "", "", 0
+    )
+    for line in list(changes)[2:]:
+        remark(on_one_line(line))
+    ask = terminal_ask()
+    if unasked or (ask is not None and ask(f"The run went well with this change. Keep it in {name}?")):
+        remark(f"saved as {keep_recipe(repaired, name, replace=True)}")
+    elif ask is None:
+        remark("The run went well with this change. --repair keeps it in the recipe.")
 
 
 def main(argv: Sequence[str]) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from agent.core.notes import without_notes
 from agent.families.base import Call, PromptRequest
 from agent.families.literal.family import FUNCTION, render
+from agent.literal.do.now import Question
 from agent.literal.engine import BadRequestError, Engine
 from agent.literal.find.reader import WHO
-from agent.literal.goals import Goal, Reading
+from agent.literal.goals import Goal, Reading, Target
 from agent.literal.language.asked_model import AskedModel
 from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
@@ -30,14 +31,22 @@ class LiteralClient:
 
     Args:
         goals: what to do, whatever the instruction says; None to read the instruction.
-        model: reads what is beyond the grammar; None for no such model.
+        model: reads what is beyond the grammar, and repairs steps of recipes; None for no such model.
+        repairs: takes the targets that the model finds for steps of a recipe, by the steps' numbers.
     """
 
-    def __init__(self, goals: Sequence[Goal] | None = None, model: AskedModel | None = None) -> None:
+    def __init__(
+        self,
+        goals: Sequence[Goal] | None = None,
+        model: AskedModel | None = None,
+        repairs: dict[int, Target] | None = None,
+    ) -> None:
         data_folder(WHO)  # fail at once if tesseract's data is missing
-        self._model = model
+        self._model, self._reads = model, goals is None
         self._asked: dict[str, Reading | NotUnderstoodError] = {}  # what the model made of instructions
-        self._engine = Engine(understand=self._understand if goals is None else lambda _: Reading(list(goals)))
+        self._repairs = repairs
+        understand = self._understand if goals is None else lambda _: Reading(list(goals))
+        self._engine = Engine(understand=understand, repairs=None if model is None else repairs)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -55,8 +64,10 @@ class LiteralClient:
         if not isinstance(prompt, PromptRequest):
             raise _cannot("it is no request of the literal family")
         usage = Usage()
-        if self._model is not None:
+        if self._model is not None and self._reads:
             usage = await self._ask(self._model, without_notes(prompt.instruction), on_progress)
+        elif self._model is not None and (question := self._engine.question) is not None:
+            usage = await self._repair(self._model, question, on_progress)
         text = await asyncio.to_thread(self._answer, prompt)  # OCR takes up to a second
         on_progress(Delta(text))
         took = (time.monotonic() - began) * 1000
@@ -81,6 +92,13 @@ class LiteralClient:
                 self._asked[instruction] = error
         return Usage()
 
+    async def _repair(self, model: AskedModel, question: Question, on_progress: OnProgress) -> Usage:
+        """Ask the model which thing a step of a recipe means now."""
+        found, question.told, usage = await model.choose(question, on_progress)
+        if found is not None and self._repairs is not None:
+            self._repairs[question.number] = found
+        return usage
+
     def _understand(self, instruction: str) -> Reading:
         """Raises NotUnderstoodError."""
         asked = self._asked.get(instruction) or _read(instruction)
@@ -104,9 +122,19 @@ def _cannot(why: str) -> ModelError:
     return ModelError("refused", f"The literal engine cannot answer this: {why}.", "")
 
 
-def goals_engine(goals: Sequence[Goal]) -> model_engine.Engine:
-    """Return the literal engine for these goals. Raises EnvironmentLacksError if tesseract's data is missing."""
-    return model_engine.Engine("literal", _ENDPOINT, family="literal", client=LiteralClient(goals))
+def goals_engine(
+    goals: Sequence[Goal],
+    choice: EngineChoice = EngineChoice(),  # noqa: B008 -- a frozen value
+    repairs: dict[int, Target] | None = None,
+    mask: Callable[[str], str] = lambda text: text,
+) -> model_engine.Engine:
+    """Return the literal engine for these goals; if an address is named, its model repairs steps of recipes.
+
+    `repairs` takes these repairs, `mask` masks secrets in what leaves this computer. Raises as `literal_engine`.
+    """
+    model, remark = _asked(choice, mask)
+    client = LiteralClient(goals, model, {} if repairs is None else repairs)
+    return model_engine.Engine("literal", _ENDPOINT, remark=remark, family="literal", client=client)
 
 
 def literal_engine(choice: EngineChoice, mask: Callable[[str], str] = lambda text: text) -> model_engine.Engine:
@@ -115,9 +143,14 @@ def literal_engine(choice: EngineChoice, mask: Callable[[str], str] = lambda tex
     `mask` masks secrets in what leaves this computer. Raises EnvironmentLacksError: tesseract's data is missing, or
     something that a named cloud provider needs. UsageError: the address is invalid.
     """
+    model, remark = _asked(choice, mask)
+    return model_engine.Engine("literal", _ENDPOINT, remark=remark, family="literal", client=LiteralClient(model=model))
+
+
+def _asked(choice: EngineChoice, mask: Callable[[str], str]) -> tuple[AskedModel | None, str]:
+    """Return the model at the named address, if there is one, and what a person must know of it."""
     if choice.url is None:
-        return model_engine.Engine("literal", _ENDPOINT, family="literal", client=LiteralClient())
+        return None, ""
     named = model_engine.named_endpoint(choice).endpoint
     where = "" if named.is_local else f"What the literal engine does not understand is sent to {named.host}, as text."
-    client = LiteralClient(model=AskedModel(named, mask))
-    return model_engine.Engine("literal", _ENDPOINT, remark=where, family="literal", client=client)
+    return AskedModel(named, mask), where

@@ -15,12 +15,12 @@ from agent.core.changes import Change
 from agent.core.geometry import Size
 from agent.core.notes import Note, read_notes, without_notes
 from agent.families.base import PastStep, PromptRequest
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, WhichError, wait
+from agent.literal.do.now import Done, Move, Now, Pursuit, Question, Step, Steps, Stuck, Verdict, WhichError, wait
 from agent.literal.do.proof import leads, shown_by_sum, shown_late
 from agent.literal.do.pursue import pursue
 from agent.literal.find.reader import Reader
 from agent.literal.find.scene import Scene
-from agent.literal.goals import ArrangeWindow, Click, Close, Goal, Open, Press, Reading, Repeat, Type, Wait
+from agent.literal.goals import ArrangeWindow, Click, Close, Goal, Open, Press, Reading, Repeat, Target, Type, Wait
 from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.language.wording import UNDERSTOOD, describe_goal
@@ -63,15 +63,18 @@ class Engine:
     Args:
         read: returns an outline of the words in a screenshot, for screens without an accessibility tree.
         understand: returns the reading of an instruction. Raises NotUnderstoodError.
+        repairs: takes the targets that a text model finds for steps of a recipe; None if there is no such model.
     """
 
     def __init__(
         self,
         read: "Callable[[Image], Outline] | None" = None,
         understand: Callable[[str], Reading] = lambda instruction: Reading(read_instruction(instruction)),
+        repairs: dict[int, Target] | None = None,
     ) -> None:
         self._read = read or Reader().outline
         self._understand = understand
+        self._repairs = repairs
         self._run: _Run | None = None
         self._lock = Lock()  # a cancelled request may still be running in its thread
 
@@ -89,6 +92,11 @@ class Engine:
                 return _give_up(f"{error} This is the literal engine; it understands English: {UNDERSTOOD}.", ())
             return run.decide(self._scene(prompt.outline, picture), prompt.changes, picture.size)
 
+    @property
+    def question(self) -> Question | None:
+        """What a text model is to be asked before the next answer; None if nothing."""
+        return None if self._run is None else self._run.now.question
+
     def _go_on(self, prompt: PromptRequest) -> "_Run":
         """Return the run of a request, advanced to its last step.
 
@@ -100,7 +108,7 @@ class Engine:
         environ = {str(name): str(value) for name, value in prompt.options.get("environ", {}).items()}
         reading = self._understand(without_notes(prompt.instruction))
         asks = prompt.options.get("asks") is True
-        self._run = run = _Run(prompt.instruction, reading, Names.told(environ), asks=asks)
+        self._run = run = _Run(prompt.instruction, reading, Names.told(environ), self._repairs, asks=asks)
         for note in read_notes(prompt.instruction):
             run.hear(note)
         for step in prompt.steps:
@@ -125,10 +133,11 @@ class Engine:
 class _Run:
     """One run: its goals, and the steps of the current goal."""
 
-    def __init__(self, instruction: str, reading: Reading, names: Names, *, asks: bool) -> None:
-        self.now = Now(Scene(Outline(Size(1, 1), ())), names=names)
+    def __init__(
+        self, instruction: str, reading: Reading, names: Names, repairs: dict[int, Target] | None, *, asks: bool
+    ) -> None:
+        self.now = Now(Scene(Outline(Size(1, 1), ())), names=names, asks=asks, repairs=repairs)
         self._instruction, self._goals, self._by = instruction, list(reading.goals), reading.by
-        self._asks = asks  # before a model's reading is done
         self._unclear: list[str] = []  # messages of the person that were not understood
         self._said: list[str] = []  # sentences for the next answer's thought
         self._reached: list[Done] = []
@@ -212,7 +221,7 @@ class _Run:
         """Show a model's reading of the instruction. Return whether the person agrees, if they are to be asked."""
         read = "; ".join(f"{number}) {describe_goal(goal)}" for number, goal in enumerate(self._goals, 1))
         told = f"I do not understand the sentence myself. {self._by} reads it as: {read}."
-        if not self._asks:
+        if not self.now.asks:
             self._said.append(told)
             return True
         move = yield Step(told, {"action": "ask_user", "question": f"{told} Shall I do that? (yes or no)"})

@@ -203,6 +203,19 @@ class Recipe(_Model):
         shown = {name: value for name, value in values.items() if not self.parameters[name].secret}
         return _replaced(self.instruction, shown), Repeat(parts, tuple(one.expected for one in filled.expect))
 
+    def repaired(self, repairs: Mapping[int, Target]) -> "Recipe":
+        """Return the recipe with other targets for steps, by the steps' numbers (1 for the first)."""
+        steps = list(self.steps)
+        for number, target in repairs.items():
+            step = steps[number - 1]
+            found = {"name": target.name, "role": target.role, "window": target.inside}
+            if step.click is not None:
+                steps[number - 1] = step.model_copy(update={"click": step.click.model_copy(update=found)})
+            elif step.type is not None and step.type.into is not None:
+                into = step.type.into.model_copy(update=found)
+                steps[number - 1] = step.model_copy(update={"type": step.type.model_copy(update={"into": into})})
+        return self.model_copy(update={"steps": steps})
+
     def secrets(self, given: Mapping[str, str]) -> list[str]:
         """Return the values that no record may hold."""
         return [given[name] for name, one in self.parameters.items() if one.secret and given.get(name)]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from stubs.display import forget_pyautogui
+from stubs.endpoint import FakeEndpoint, say
 
 import mai_agent
 from agent.recipes.files import keep_recipe
@@ -90,6 +91,10 @@ def test_a_button_that_is_gone_ends_it_with_the_steps_number(tmp_path):
         )
         assert not any(step.action.startswith("click “Add") for step in result.steps)
         assert not kept.exists()
+    with FakeEndpoint([say('{"same": "Add a note"}')]) as endpoint, sandbox(tmp_path, endpoint=endpoint.url) as desk:
+        kept = start(desk, source.replace('("Add", self.add_note)', '("Add a note", self.add_note)'), "Add a note")
+        assert desk.repeat("note").outcome == "done"
+        assert [note["title"] for note in json.loads(kept.read_text())] == ["Bread"]
 
 
 class Demonstration:

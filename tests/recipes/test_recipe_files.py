@@ -152,6 +152,27 @@ def test_a_recipe_is_offered_for_its_instruction(folder, instruction, told):
     assert offer(instruction).removeprefix("A recipe does this without a model: ") == told
 
 
+def test_new_names_of_targets_change_only_their_steps():
+    text = """version: 1
+instruction: add {title}
+parameters:
+  title: ''
+steps:
+- type:
+    text: '{title}'
+    into: {name: Title, role: text, in: Notes}
+- click: {name: Add, role: push button, in: Notes, near: [Notes]}
+- press: enter
+"""
+    recipe = read_recipe(text, "here")
+    found = {1: Target("Heading", "text", inside="Notes"), 2: Target("Keep", "push button", inside="My notes")}
+    repaired = read_recipe(recipe.repaired(found).text, "here")
+    assert repaired.steps[0].type is not None and repaired.steps[0].type.text == "{title}"
+    assert repaired.text == recipe.text.replace("name: Title", "name: Heading").replace(
+        "name: Add", "name: Keep"
+    ).replace("role: push button\n    in: Notes", "role: push button\n    in: My notes")
+
+
 def test_a_secret_stands_neither_in_the_instruction_nor_in_the_file():
     text = NOTE.replace("title: Bread", "title: {secret: true}")
     recipe = read_recipe(text, "note")

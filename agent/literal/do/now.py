@@ -85,6 +85,16 @@ class Move:
         return self.has("skipped") or (self.has("refused") and self.has("said"))
 
 
+@dataclass
+class Question:
+    """Which thing a step of a recipe means now; a text model answers it between two steps."""
+
+    number: int  # of the step
+    words: str  # what the step does
+    choices: Mapping[str, Target]  # the things that it may mean, by their names
+    told: str = ""  # what came of it, as a clause
+
+
 _T = TypeVar("_T")
 Verdict: TypeAlias = Done | Stuck
 #: A generator of steps that returns a value.
@@ -109,6 +119,10 @@ class Now:
     last: bool = True  # the current goal is the last
     following: Goal | None = None  # the next goal
     answer: str | None = None  # the person's answer to the question which of several things is meant
+    asks: bool = False  # a person can be asked
+    #: targets that a text model found for steps of a recipe, by the steps' numbers; None if there is no such model
+    repairs: dict[int, Target] | None = None
+    question: Question | None = None  # for the text model
 
     @property
     def finder(self) -> Finder:

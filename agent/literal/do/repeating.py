@@ -1,7 +1,7 @@
 """Does the steps of a recipe: each target has exactly the recorded name and role, in the recorded window.
 
-What is missing is waited for and scrolled into view. Nothing else is tried, and nothing that is only alike is touched:
-a step that cannot be done ends the run with its number.
+What is missing is waited for and scrolled into view. Nothing that is only alike is touched unless a text model says
+that it is the same thing (`repairing`). A step that cannot be done ends the run with its number.
 """
 
 import re
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from agent.core.changes import Change
 from agent.literal.do.looking import Search, safe_spot
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, start, until, wait
+from agent.literal.do.repairing import repaired
 from agent.literal.do.type_text import type_text
 from agent.literal.do.windows import raise_window
 from agent.literal.find.effects import is_on, state_of
@@ -39,6 +40,8 @@ from agent.screen.outline import Element, ShownWindow
 _MOST_WAITS, _WAIT = 5, 0.8
 #: Waits for expected changes: 3 s in all.
 _LATE_WAITS, _LATE = 4, 0.75
+#: Most things that a text model chooses from.
+_MOST_OTHERS = 80
 _CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
 #: Roles of targets whose own role is not recorded, because only the words there were read.
 _ANY = CLICKABLE | TEXTS | {"image", "panel", "table column header", "tree table", "paragraph"}
@@ -49,6 +52,13 @@ class _Already(Done):
     """What was to be chosen or switched stood so before."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Missing(Stuck):
+    """The target is not there; `others` are the things of its kind in its window."""
+
+    others: tuple[Element, ...] = ()
+
+
 def repeat(now: Now, goal: Repeat) -> Pursuit:
     """Do all steps, then check the expected changes."""
     known = now.changes
@@ -56,7 +66,11 @@ def repeat(now: Now, goal: Repeat) -> Pursuit:
     chosen: Verdict | None = None
     for number, part in enumerate(goal.parts, 1):
         now.begun = len(now.moves)
-        verdict = yield from _do(now, part, last=number == len(goal.parts) and not goal.expected)
+        last = number == len(goal.parts) and not goal.expected
+        verdict = yield from _do(now, part, last=last)
+        if isinstance(verdict, _Missing):
+            mended = yield from repaired(now, number, part, verdict, verdict.others)
+            verdict = mended if isinstance(mended, Stuck) else (yield from _do(now, mended, last=last))
         if isinstance(verdict, Stuck):
             words = f"{verdict.words[:1].lower()}{verdict.words[1:]}" if verdict.words[:2] != "I " else verdict.words
             return Stuck(f"Step {number} of {len(goal.parts)}, {describe_goal(part.goal)}: {words}")
@@ -216,7 +230,8 @@ def _find(
         elif not there:
             step = search.further_down()
         if step is None:
-            return Stuck(_why_not(now, target, there, sure))
+            why = _why_not(now, target, there, sure)
+            return Stuck(why) if there else _Missing(why, tuple(_others(now, target, roles)))
         search.latest = yield step
 
 
@@ -252,6 +267,14 @@ def _matching(now: Now, target: Target, roles: frozenset[str] = frozenset()) -> 
         return [one for one in inside if any(_is_same(text, name) for text in _texts(one) for name in names)]
     nameless = [one for one in inside if not one.name.strip() and ("editable" in one.states or one.role not in FIELDS)]
     return [one for one in nameless if "focused" in one.states] or nameless
+
+
+def _others(now: Now, target: Target, roles: frozenset[str]) -> list[Element]:
+    """Return the named elements of a target's role in its window; in the one in front, if there is no such window."""
+    wanted = frozenset({target.role}) if target.role else roles or _ANY
+    window = target.inside if target.inside == DESKTOP or _windows(now, target.inside) else ""
+    inside = [one for one in now.scene.elements if one.role in wanted and _is_in(now, one, window)]
+    return [one for one in inside if one.name.strip() and "disabled" not in one.states][:_MOST_OTHERS]
 
 
 def _near(now: Now, elements: list[Element], near: Sequence[str]) -> list[Element]:

@@ -1,12 +1,14 @@
-"""Asks a text model once how to read an instruction that is beyond the grammar."""
+"""Asks a text model how to read an instruction that is beyond the grammar, or what a recipe's target is called now."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from agent.families.base import ParseFailure
 from agent.families.shared.json_calls import as_text, split_thought
 from agent.families.shared.lenient_json import JsonFailure, first_object
-from agent.literal.goals import Reading
+from agent.literal.do.now import Question
+from agent.literal.goals import Reading, Target
 from agent.literal.language.goal_json import BadReadingError, read_goals, schema
 from agent.literal.language.grammar import check_secrets
 from agent.literal.language.refusals import check_final
@@ -30,9 +32,15 @@ the window in front, the default application or the place that is open. Add noth
 If any part of it cannot be said by these goals, answer {{"goals": []}}: a condition, a time to wait for, a text that \
 you would have to make up, something that is not named, a question, a command for a shell, a password or a payment."""
 
+_WHICH = """\
+A recorded step of a task on a desktop computer cannot be done, because what it needs is not on the screen under its \
+old name. You get the step and the names of the things of that kind that are there now. Answer with one JSON object \
+{"same": NAME}: the name, exactly as listed, of the thing that does the same as the one of the step, so that only its \
+words have changed. If none of them surely does, answer {"same": ""}."""
+
 
 class AskedModel:
-    """A text model that reads instructions.
+    """A text model that reads instructions and repairs steps of recipes.
 
     Args:
         endpoint: where it is served.
@@ -52,7 +60,9 @@ class AskedModel:
         check_final(instruction)
         try:
             endpoint = await self._client.discover()
-            done = await self._client.complete(_request(instruction), on_progress)
+            form = schema()
+            system = _SYSTEM.format(schema=json.dumps(form, separators=(",", ":")))
+            done = await self._client.complete(_request(system, instruction, form), on_progress)
         except MaiError as error:
             raise NotUnderstoodError(f"{why_not} No model could be asked how to read it: {error}") from error
         name = endpoint.model or endpoint.host
@@ -65,15 +75,37 @@ class AskedModel:
             raise NotUnderstoodError(f"{why_not} {name} found no reading either.")
         return Reading(goals, name), done.answer.usage
 
+    async def choose(self, question: Question, on_progress: OnProgress) -> tuple[Target | None, str, Usage]:
+        """Return the thing that a step of a recipe means now, None if the model knows none; and what came of it."""
+        names = list(question.choices)
+        form = {
+            "type": "object",
+            "properties": {"same": {"enum": [*names, ""]}},
+            "required": ["same"],
+            "additionalProperties": False,
+        }
+        asked = f"Step: {question.words}\nThere now: {json.dumps(names, ensure_ascii=False)}"
+        try:
+            endpoint = await self._client.discover()
+            done = await self._client.complete(_request(_WHICH, asked, form), on_progress)
+        except MaiError as error:
+            return None, f"no model could be asked: {error}", Usage()
+        name = endpoint.model or endpoint.host
+        try:
+            same = json.loads(_object_in(as_text(done.answer))).get("same")
+        except BadReadingError as error:
+            return None, f"{name} was asked, but {error}", done.answer.usage
+        found = question.choices.get(same) if isinstance(same, str) else None
+        told = f"{name} says that it is “{found.name}” now" if found else f"{name} does not know it either"
+        return found, told, done.answer.usage
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
 
-def _request(instruction: str) -> ChatRequest:
-    form = schema()
-    system = _SYSTEM.format(schema=json.dumps(form, separators=(",", ":")))
-    chat: Sequence[Message] = (Message.text("system", system), Message.text("user", instruction))
+def _request(system: str, text: str, form: Mapping[str, Any]) -> ChatRequest:
+    chat: Sequence[Message] = (Message.text("system", system), Message.text("user", text))
     return ChatRequest(chat, Sampling(), schema=form, template_arguments={"enable_thinking": False})
 
 
