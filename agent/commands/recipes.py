@@ -155,11 +155,9 @@ def _offer_repairs(name: str, recipe: "Recipe", repairs: "dict[int, Target]", *,
     from agent.recipes.files import keep_recipe
 
     repaired = recipe.repaired(repairs)
-    changes = difflib.unified_diff(
-        recipe.text.splitlines(), repaired.text.splitlines(), "recipe", "repaired", "", "", 0
-    )
-    for line in list(changes)[2:]:
-        remark(on_one_line(line))
+    for line in difflib.ndiff(recipe.text.splitlines(), repaired.text.splitlines()):
+        if line.startswith(("+", "-")):
+            remark(on_one_line(line))
     ask = terminal_ask()
     if unasked or (ask is not None and ask(f"The run went well with this change. Keep it in {name}?")):
         remark(f"saved as {keep_recipe(repaired, name, replace=True)}")
