@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from agent.core.notes import without_notes
 from agent.families.base import Call, PromptRequest
 from agent.families.literal.family import FUNCTION, render
-from agent.literal.do.now import Question
 from agent.literal.engine import BadRequestError, Engine
 from agent.literal.find.reader import WHO
-from agent.literal.goals import Goal, Reading, Target
+from agent.literal.goals import Goal, Question, Reading, Target
 from agent.literal.language.asked_model import AskedModel
 from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError

@@ -15,12 +15,25 @@ from agent.core.changes import Change
 from agent.core.geometry import Size
 from agent.core.notes import Note, read_notes, without_notes
 from agent.families.base import PastStep, PromptRequest
-from agent.literal.do.now import Done, Move, Now, Pursuit, Question, Step, Steps, Stuck, Verdict, WhichError, wait
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, WhichError, wait
 from agent.literal.do.proof import leads, shown_by_sum, shown_late
 from agent.literal.do.pursue import pursue
 from agent.literal.find.reader import Reader
 from agent.literal.find.scene import Scene
-from agent.literal.goals import ArrangeWindow, Click, Close, Goal, Open, Press, Reading, Repeat, Target, Type, Wait
+from agent.literal.goals import (
+    ArrangeWindow,
+    Click,
+    Close,
+    Goal,
+    Open,
+    Press,
+    Question,
+    Reading,
+    Repeat,
+    Target,
+    Type,
+    Wait,
+)
 from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.language.wording import UNDERSTOOD, describe_goal

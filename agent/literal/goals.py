@@ -1,6 +1,6 @@
 """The goals of an instruction, which the engine pursues one after the other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -220,6 +220,16 @@ class Expected:
 
 #: Names the place of what is in no window in a `Part`: icons on the desktop that no tree tells.
 DESKTOP = "desktop"
+
+
+@dataclass
+class Question:
+    """Which thing a step of a recipe means now; a text model answers it between two steps."""
+
+    number: int  # of the step
+    words: str  # what the step does
+    choices: Mapping[str, Target]  # the things that it may mean, by their names
+    told: str = ""  # what came of it, as a clause
 
 
 @dataclass(frozen=True, slots=True)

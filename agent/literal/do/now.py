@@ -15,7 +15,7 @@ from agent.core.notes import Note, NoteKind
 from agent.literal.find.effects import Effects, effects
 from agent.literal.find.finder import WHOLE, Finder, Found
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene, middle
-from agent.literal.goals import Goal, Target
+from agent.literal.goals import Goal, Question, Target
 from agent.literal.vocabulary.lexicon import ORDINALS, either
 from agent.literal.vocabulary.names import Names
 from agent.screen.outline import Element
@@ -83,16 +83,6 @@ class Move:
     def skipped(self) -> bool:
         """Whether the person skipped it, or refused it with a message."""
         return self.has("skipped") or (self.has("refused") and self.has("said"))
-
-
-@dataclass
-class Question:
-    """Which thing a step of a recipe means now; a text model answers it between two steps."""
-
-    number: int  # of the step
-    words: str  # what the step does
-    choices: Mapping[str, Target]  # the things that it may mean, by their names
-    told: str = ""  # what came of it, as a clause
 
 
 _T = TypeVar("_T")

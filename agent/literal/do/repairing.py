@@ -6,8 +6,8 @@ Only things of the same kind and window come into question. Where a person can b
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent.literal.do.now import Now, Question, Step, Steps, Stuck, wait
-from agent.literal.goals import Click, Part, Target, Toggle, Type
+from agent.literal.do.now import Now, Step, Steps, Stuck, wait
+from agent.literal.goals import Click, Part, Question, Target, Toggle, Type
 from agent.literal.language.wording import describe_goal, describe_target
 from agent.screen.outline import Element
 

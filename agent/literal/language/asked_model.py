@@ -7,8 +7,7 @@ from typing import Any
 from agent.families.base import ParseFailure
 from agent.families.shared.json_calls import as_text, split_thought
 from agent.families.shared.lenient_json import JsonFailure, first_object
-from agent.literal.do.now import Question
-from agent.literal.goals import Reading, Target
+from agent.literal.goals import Question, Reading, Target
 from agent.literal.language.goal_json import BadReadingError, read_goals, schema
 from agent.literal.language.grammar import check_secrets
 from agent.literal.language.refusals import check_final
