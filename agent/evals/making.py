@@ -168,15 +168,20 @@ def _somewhere(size: Size, rng: random.Random) -> Region:
 def _chosen(
     found: Sequence[Target], outline: Outline, most: int, rng: random.Random
 ) -> Iterator[tuple[Question, Target]]:
-    """Yield targets of as many roles, and as many kinds of questions, as there are."""
+    """Yield targets of as many roles, and as many kinds of questions, as there are; one of the panels, which stay."""
+    titles, panels = {window.title for window in outline.windows}, 0
     left = list(found)
     rng.shuffle(left)
     roles, kinds, chosen = Counter[str](), Counter[str](), 0
     while left and chosen < most:
         target = min(left, key=lambda one: roles[one.role])
         left.remove(target)
+        of_panel = target.element.window not in titles
+        if of_panel and panels:
+            continue
         question = min(questions_of(target, outline, rng), key=lambda one: kinds[one.asks], default=None)
         if question is not None:
+            panels += of_panel
             roles[target.role] += 1
             kinds[question.asks] += 1
             chosen += 1

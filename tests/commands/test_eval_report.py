@@ -23,8 +23,9 @@ def page(mai: CommandLine, tmp_path: Path) -> str:
     written(tmp_path / "data" / "OSWorld-G.json", samples)
     answers = [OUTSIDE.replace("900", "200"), OUTSIDE + HOSTILE, OUTSIDE]
     with FakeEndpoint([say(answer) for answer in answers]) as endpoint:
-        ran = mai("eval", "grounding", "osworld-g", str(tmp_path / "data"), "--out", str(tmp_path / "out"),
-                  "--at-once", "1", "--endpoint", endpoint.url)  # fmt: skip
+        data, out, log = (str(tmp_path / name) for name in ("data", "out", "log.json"))
+        command = ("eval", "grounding", "osworld-g", data, "--out", out, "--inspect-log", log, "--at-once", "1")
+        ran = mai(*command, "--endpoint", endpoint.url)
     assert ran.status == 0, ran.err
     return (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
@@ -60,3 +61,15 @@ def test_what_strangers_wrote_is_only_text(page: str) -> None:
     assert not re.search(r'(src|href)="(?!data:)', body)
     assert "default-src 'none'" in page
     assert "</script><script>alert(1)" in data_of(page)["steps"][0]["answers"][0]["raw"]
+
+
+def test_a_log_of_inspect_has_each_answer_with_its_picture_and_its_score(page: str, tmp_path: Path) -> None:
+    log = json.loads((tmp_path / "log.json").read_text(encoding="utf-8"))
+    assert (log["version"], log["status"], log["eval"]["task"]) == (2, "success", "grounding/osworld-g")
+    assert log["results"]["scores"][0]["metrics"]["official"]["value"] == pytest.approx(1 / 3)
+    assert [one["scores"]["official"]["value"] for one in log["samples"]] == ["C", "I", "I"]
+    hit = log["samples"][0]
+    assert hit["input"][0]["content"][0]["image"].startswith("data:image/jpeg;base64,")
+    assert hit["input"][0]["content"][1]["text"] == "the bbox"
+    assert (hit["target"], hit["scores"]["official"]["answer"]) == ("20, 10, 60, 30", "40.0, 20.0")
+    assert hit["output"]["choices"][0]["message"]["content"][0]["text"] == OUTSIDE.replace("900", "200")

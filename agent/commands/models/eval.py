@@ -60,6 +60,8 @@ def main(argv: Sequence[str]) -> int:
     eval_tasks.add_osworld(rescoring)
     for each in (importing, rescoring):
         each.add_argument("--report", action="store_true", help="write report.html, with every miss (takes longer)")
+    for each in (asking, importing, rescoring):
+        each.add_argument("--inspect-log", metavar="FILE", type=Path, help="write all as a log of Inspect, too (JSON)")
     rescoring.add_argument("--data", metavar="DATA", type=Path, help="the folder of the benchmark, if it was moved")
     for each in (asking, importing, tasking, rescoring):
         each.add_argument("--baseline", metavar="DIR", type=Path, help="compare with the verdicts there (McNemar)")
@@ -167,6 +169,10 @@ def _put_score(given: argparse.Namespace, benchmark: Benchmark) -> None:
 
         report = write_report(given.out, benchmark, told, verdicts, answers)
         remark(f"The misses: {report}")
+    if given.inspect_log is not None:
+        from agent.evals.inspect_log import write_inspect_log
+
+        write_inspect_log(given.inspect_log, benchmark, told, verdicts, answers)
     if given.json:
         put_json(told)
     else:
