@@ -113,14 +113,21 @@ class Gaze:
         if relative:
             query, key = a.q_norm(query), a.k_norm(key)
         query, key = _turned(query.transpose(1, 2), self.rotary), _turned(key.transpose(1, 2), self.rotary)
-        total = torch.zeros(())
-        for i, j, axis, cells in looks:
-            for one in (0, 1):
-                head = one * a.num_key_value_groups  # the first query head of its key head
-                scores = (query[i, head, j] @ key[i, one, : j + 1].T).float() * a.scaling
-                wanted = scores[cells] if one == axis else scores[:1]
-                total = total + torch.logsumexp(scores, -1) - torch.logsumexp(wanted, -1)
-        return total / max(1, 2 * len(looks))
+        if not looks:
+            return torch.zeros(())
+        row, place = (torch.tensor(part) for part in list(zip(*looks, strict=True))[:2])
+        heads = torch.arange(2) * a.num_key_value_groups  # the first query head of each key head
+        # One lookup for all: a lookup's gradient is as large as the whole tensor.
+        asking, keys = query[row[:, None], heads, place[:, None]], key[row]
+        scores = torch.einsum("nhd,nhld->nhl", asking, keys[:, :2]).float() * a.scaling
+        later = torch.arange(scores.shape[-1]) > place[:, None]
+        scores = scores.masked_fill(later[:, None], -torch.inf)
+        wanted = torch.zeros(scores.shape, dtype=torch.bool)
+        for number, (_, _, due, cells) in enumerate(looks):
+            wanted[number, due, cells] = True
+            wanted[number, 1 - due, 0] = True
+        total = torch.logsumexp(scores, -1) - torch.logsumexp(scores.masked_fill(~wanted, -torch.inf), -1)
+        return total.mean()
 
     def handed(self, cells: tuple[Tensor, Tensor], centres: Tensor, sigmas: Sequence[float]) -> Tensor:
         """How well what the two heads would hand on of a cell names its centre: cells are (rows, places) of tokens."""

@@ -1,6 +1,6 @@
 """Trains the navigator: a tiny model that opens XFCE's settings and switches between the dark and the light style.
 
-    .venv-vllm/bin/python scripts/tiny-vlm/navigator.py --shots SHOTS --start FOLDER --out DIR --minutes 40
+    .venv-vllm/bin/python scripts/tiny-vlm/navigator.py --shots SHOTS --out DIR --steps 2500
 
 SHOTS is what `desktops.py` wrote. It goes on from the model that finds coloured shapes.
 """
@@ -53,10 +53,9 @@ class Hints(nn.Module):
 def sent_size(width: int, height: int) -> tuple[int, int]:
     """The size at which the project sends a screen."""
     from agent.core.geometry import Size
-    from agent.families.registry import get_family
     from agent.screen.encode import fit
 
-    rule = replace(get_family("mai-ui").facts.image, max_pixels=tasks.MOST_PIXELS)
+    rule = replace(tasks.family().facts.image, max_pixels=tasks.MOST_PIXELS)
     size = fit(rule, Size(width, height))
     return size.width, size.height
 
@@ -109,10 +108,8 @@ def cover(screen: Screen, size: tuple[int, int], targets: dict[str, tuple[float,
 class Trainer:
     """The model, its helpers, and the screens."""
 
-    def __init__(
-        self, net: Network, screens: Sequence[Screen], apps: tuple[str, ...], seed: int, *, hinting: bool
-    ) -> None:
-        self.net, self.apps, self.hinting = net, apps, hinting
+    def __init__(self, net: Network, screens: Sequence[Screen], apps: tuple[str, ...], seed: int) -> None:
+        self.net, self.apps = net, apps
         self.hints, self.gaze, self.rng = Hints(256), Gaze(net), random.Random(seed)
         self.groups: dict[tuple[int, int], dict[str, list[Screen]]] = {}
         for screen in screens:
@@ -151,9 +148,7 @@ class Trainer:
         size, screens = self.draw(count)
         shown = [seen_by(screen, size, self.rng) for screen in screens]
         seen = self.net.see([image for image, _ in shown])
-        out: dict[str, Tensor] = {}
-        if self.hinting:
-            out = self.hint_losses(seen.embeddings, size, screens, [targets for _, targets in shown])
+        out = self.hint_losses(seen.embeddings, size, screens, [targets for _, targets in shown])
         if questions == 0:
             return out
         covers = [cover(screen, size, targets) for screen, (_, targets) in zip(screens, shown, strict=True)]
@@ -253,33 +248,31 @@ class Trainer:
 WEIGHTS = {"words": 0.5, "thought": 1.0, "right": 0.0, "numbers": 1.0, "gaze": 0.7, "handed": 0.5}
 
 
-def train(trainer: Trainer, eyes: float, minutes: float, rate: float, count: int, questions: int, out: Path) -> None:
-    """Train the vision tower by the throw-away heads, then everything; save every three minutes."""
+def train(trainer: Trainer, eyes: int, steps: int, rate: float, count: int, questions: int, out: Path) -> None:
+    """Train the vision tower by the throw-away heads for `eyes` steps, then everything; save every 100 steps."""
     net = trainer.net
     both = [*net.model.parameters(), *trainer.hints.parameters()]
     optimiser = torch.optim.AdamW(both, lr=rate, betas=(0.9, 0.97), weight_decay=0.01)
-    began, step, mean = time.monotonic(), 0, dict[str, float]()
-    saved = began
-    while (now := (time.monotonic() - began) / 60) < eyes + minutes:
-        spent = max(0.0, (now - eyes) / minutes)
+    began, mean = time.monotonic(), dict[str, float]()
+    for step in range(1, eyes + steps + 1):
+        spent = max(0.0, (step - eyes) / max(1, steps))
         for group in optimiser.param_groups:
-            group["lr"] = rate * min(1, (step + 1) / 15) * (0.03 + 0.97 * 0.5 * (1 + math.cos(math.pi * spent)))
-        losses = trainer.losses(count, 0 if now < eyes else questions)
-        total = torch.stack([WEIGHTS.get(name, 1.0) * loss for name, loss in losses.items()]).sum()
+            group["lr"] = rate * min(1, step / 30) * (0.03 + 0.97 * 0.5 * (1 + math.cos(math.pi * spent)))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            losses = trainer.losses(count, 0 if step <= eyes else questions)
+            total = torch.stack([WEIGHTS.get(name, 1.0) * loss for name, loss in losses.items()]).sum()
         optimiser.zero_grad(set_to_none=True)
         total.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(both, 1.0)
         optimiser.step()
-        step += 1
         for name, loss in losses.items():
             value = float(loss.detach())
-            mean[name] = value if name not in mean else 0.93 * mean[name] + 0.07 * value
-        if step % 10 == 0 or step < 4:
+            mean[name] = value if name not in mean else 0.95 * mean[name] + 0.05 * value
+        if step % 20 == 0 or step < 4:
             said = " ".join(f"{name} {value:.2f}" for name, value in mean.items())
-            print(f"{step} {now:.1f} min {now * 60 / step:.1f} s/step {said}", flush=True)
-        if time.monotonic() - saved > 60:
+            print(f"{step} {(time.monotonic() - began) / step:.1f} s/step {said}", flush=True)
+        if step % 100 == 0:
             net.save(out)
-            saved = time.monotonic()
     net.save(out)
 
 
@@ -355,13 +348,11 @@ def main() -> None:
     parser.add_argument("--held", default="", help="sizes of SHOTS that are kept for the evaluation, as 768x576,...")
     parser.add_argument("--start", type=Path, default=PROJECT / "tests/models/tiny-qwen3-vl")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument(
-        "--eyes", type=float, default=3, help="minutes for the vision tower alone; 0: no throw-away heads"
-    )
-    parser.add_argument("--minutes", type=float, default=40)
+    parser.add_argument("--eyes", type=int, default=200, help="steps of the vision tower alone")
+    parser.add_argument("--steps", type=int, default=2500)
     parser.add_argument("--rate", type=float, default=8e-4)
-    parser.add_argument("--count", type=int, default=4, help="images a step")
-    parser.add_argument("--questions", type=int, default=3)
+    parser.add_argument("--count", type=int, default=8, help="images a step")
+    parser.add_argument("--questions", type=int, default=4)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--evaluate", type=int, default=60)
@@ -383,9 +374,9 @@ def main() -> None:
         "request",
         len(speller.ids("".join(tasks.chat("enable dark mode", [], apps)))),
     )
-    trainer = Trainer(net, screens, apps, given.seed, hinting=given.eyes > 0)
-    if given.minutes > 0:
-        train(trainer, given.eyes, given.minutes, given.rate, given.count, given.questions, given.out)
+    trainer = Trainer(net, screens, apps, given.seed)
+    if given.steps > 0:
+        train(trainer, given.eyes, given.steps, given.rate, given.count, given.questions, given.out)
     net.model.eval()
     for sizes in ([held] if held else []) + [there]:
         print(

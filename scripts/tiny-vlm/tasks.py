@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL import Image
 
-from agent.families.base import Call, PastStep, PromptRequest
+from agent.families.base import Call, Family, PastStep, PromptRequest
 from agent.families.mai_ui.prompt import written
 from agent.families.registry import get_family
 
@@ -44,24 +44,17 @@ BEFORE = (
     "",
     "",
 )
+#: Sentences about the style: `{}` is "dark" or "light".
 SWITCHES = (
-    "enable {} mode",
-    "enable {} mode",
-    "turn on {} mode",
-    "switch to {} mode",
-    "switch to the {} theme",
-    "use the {} theme",
-    "set the theme to {}",
-    "make the desktop {}",
-    "activate {} mode",
-    "change to {} mode",
-    "choose the {} style",
-    "enable the {} theme",
-    "use {} mode",
-    "turn on the {} theme",
-    "select the {} theme",
-    "make everything {}",
-)
+    *[f"{verb} {what}"
+      for verb in ("enable", "turn on", "switch to", "activate", "use", "change to", "select", "choose", "apply", "set")
+      for what in ("{} mode", "{} mode", "the {} theme", "the {} style", "a {} theme", "the {} look", "{} colours")],
+    *[f"{verb} {what} {{}}"
+      for verb in ("make", "turn", "get")
+      for what in ("the desktop", "everything", "my desktop", "the screen", "all windows", "the theme", "it")],
+    *[f"set {what} to {{}}" for what in ("the theme", "the style", "the appearance", "the desktop")],
+    "i want {} mode", "give me a {} desktop", "{} mode", "{} mode on", "i would like the {} theme", "go {}",
+)  # fmt: skip
 VERBS = ("open", "open", "start", "launch", "show", "bring up", "please open", "run")
 NAMES = {
     "settings": ("settings", "settings", "the settings", "the settings manager", "the settings window"),
@@ -139,10 +132,10 @@ def load_screens(folder: Path, sizes: Sequence[str] = ()) -> list[Screen]:
 def random_task(rng: Random) -> Task:
     """Draw a task."""
     draw = rng.random()
-    if draw < 0.94:
+    if draw < 0.72:
         mode = rng.choice(MODES)
         sentence, task = rng.choice(BEFORE) + rng.choice(SWITCHES).format(mode), ("theme", mode)
-    elif draw < 0.98:
+    elif draw < 0.92:
         what = rng.choice(list(NAMES))
         sentence, task = f"{rng.choice(VERBS)} {rng.choice(NAMES[what])}", ("open", what)
     else:
@@ -191,7 +184,7 @@ def history(rng: Random, task: Task, screen: Screen, decision: str) -> list[tupl
             y / screen.image.height * 999 + rng.gauss(0, 9)
         )
 
-    opening = ("open settings", None)
+    opening: tuple[str, tuple[int, int] | None] = ("open settings", None)
     if task.kind == "open":
         done = decision.endswith("is open")
         return [(f"open {task.what}", None)] if rng.random() < (0.85 if done else 0.12) else []
@@ -212,9 +205,15 @@ def _clamped(value: float) -> int:
 
 
 @cache
+def family() -> Family:
+    """Return MAI-UI's family, which takes a while to look up."""
+    return get_family("mai-ui")
+
+
+@cache
 def system_text(apps: tuple[str, ...]) -> str:
     """Return MAI-UI's system text for a desktop with these applications."""
-    return str(get_family("mai-ui").request(PromptRequest("x", (None,), apps=apps)).messages[0].parts[0].text)  # type: ignore[union-attr]
+    return str(family().request(PromptRequest("x", (None,), apps=apps)).messages[0].parts[0].text)  # type: ignore[union-attr]
 
 
 def chat(sentence: str, past: Sequence[tuple[str, tuple[int, int] | None]], apps: tuple[str, ...]) -> tuple[str, str]:
@@ -223,7 +222,7 @@ def chat(sentence: str, past: Sequence[tuple[str, tuple[int, int] | None]], apps
         PastStep(THOUGHTS[decision], (Call("mobile_use", arguments(decision, point)),), images=(None,))
         for decision, point in past
     )
-    request = get_family("mai-ui").request(PromptRequest(sentence, (None,), steps=steps, apps=apps))
+    request = family().request(PromptRequest(sentence, (None,), steps=steps, apps=apps))
     whole = ""
     for message in request.messages:
         content = "".join(
