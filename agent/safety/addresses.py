@@ -21,6 +21,8 @@ _STRIPPED = "".join(map(chr, range(33)))
 _AUTHORITY = re.compile(r"([^/\\?#]*)([/\\?#]?)")
 _OTHER_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:[/\\]", re.IGNORECASE)
 _MAILBOX = re.compile(r"[^\s:@/\\?#]+@[^\s:@/\\?#]+")
+#: An address of a script that does nothing.
+_NO_SCRIPT = re.compile(r"javascript:\W*(?:void\W*0?)?\W*", re.IGNORECASE)
 _HOST = re.compile(r"localhost|(?:[0-9]{1,3}\.){3}[0-9]{1,3}|(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}")
 
 
@@ -72,6 +74,18 @@ def site_of(url: str) -> str:
     """Return the host of an address, or "" if it has none."""
     parts = _normal_parts(url)
     return "" if parts is None else (parts.hostname or "")
+
+
+def is_script(url: str) -> bool:
+    """Whether a link leads nowhere by its address, so that only a script can make it do anything."""
+    return url.endswith("#") or _NO_SCRIPT.fullmatch(url) is not None
+
+
+def says_another(text: str, url: str) -> bool:
+    """Whether a link's text is the address of another site than the one that it leads to."""
+    said, leads = (site_of(one).removeprefix("www.") for one in (visited(text) or "", url))
+    written = text.strip().casefold().startswith(("http://", "https://", "www."))
+    return bool(written and said and leads and said != leads and not leads.endswith(f".{said}"))
 
 
 def facts_of(url: str, instruction: str) -> frozenset[Fact]:

@@ -1,5 +1,6 @@
 """What is known about the desktop when an action is judged, and the protocol for finding it out."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -23,6 +24,7 @@ Fact: TypeAlias = Literal[
     "a menu's title",  # it hits an element that only opens a menu
     "a form",  # at least two single-line fields were filled in on this page (window title)
     "a link",  # it hits a link, which leads to a page
+    "another address",  # its text is the address of another site than it leads to
     "a button",  # it presses a button, a menu item, or something drawn like one
     "drawn as a button",  # the words there are centred in a small area of their own
     "drawn apart",  # the letters of its caption are drawn apart, or below each other
@@ -70,6 +72,7 @@ class Place:
     dialog: bool = False  # a dialog of another window
     backdrop: bool = False  # the desktop background
     site: str = ""  # of the page that a browser shows there, as the browser tells it
+    window: Hashable = None  # the desktop's identifier of the window; None if unknown
 
 
 @dataclass(frozen=True, slots=True)

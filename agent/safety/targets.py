@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from agent.core.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, PressKeys, TypeText, points_of
 from agent.core.geometry import DesktopPoint, Region
 from agent.core.roles import role_group
+from agent.safety.addresses import is_script, says_another
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.text import spelled
 from agent.safety.words import is_drawn_apart, is_strange, plain, shipped_words
@@ -54,6 +55,8 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         found.add("a switch")
     if seen.elements and all(one.role == "link" for one in seen.elements):
         found.add("a link")
+    if any(says_another(text, link_of(seen)) for text in (seen.words, *(one.name for one in seen.elements))):
+        found.add("another address")
     if seen.elements and seen.elements[-1].role in _ROWS:
         found.add("a row")
     if seen.elements and seen.elements[-1].role in _VALUES:
@@ -63,7 +66,7 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
     if isinstance(action, TYPING):
         if not seen.elements:
             found.add("unknown focus")
-        elif seen.elements[-1].role in _BUTTONS:
+        elif seen.elements[-1].role in _BUTTONS or link_of(seen):
             found |= _pressed(place, seen)
         if _is_short(action) and "a text" not in found:
             found.add("a bare letter")
@@ -86,23 +89,26 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
 
 
 @cache
-def _showing_pages() -> tuple[re.Pattern[str], ...]:
-    groups = load_config("policies/default.toml")["groups"]
-    written = [one for name in ("browsers", "mailers") for one in groups[name]]
-    return tuple(re.compile(one, re.IGNORECASE) for one in written)
+def _group(name: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(one, re.IGNORECASE) for one in load_config("policies/default.toml")["groups"][name])
+
+
+def is_browser(place: Place | None) -> bool:
+    """Whether a window is a browser's."""
+    return place is not None and (_is_of("browsers", place.app) or _is_of("browsers", place.title))
 
 
 def is_page(place: Place | None) -> bool:
     """Whether a window shows third-party documents, such as web pages, which choose their elements' roles and names
     freely.
     """
-    texts = (place.app, place.title) if place is not None else ()
-    return any(_is_of_pages(text) for text in texts if text)
+    mail = place is not None and (_is_of("mailers", place.app) or _is_of("mailers", place.title))
+    return mail or is_browser(place)
 
 
-@lru_cache(maxsize=64)
-def _is_of_pages(text: str) -> bool:
-    return any(pattern.search(text) for pattern in _showing_pages())
+@lru_cache(maxsize=128)
+def _is_of(group: str, text: str) -> bool:
+    return bool(text) and any(pattern.search(text) for pattern in _group(group))
 
 
 def claimed_facts(action: Action[DesktopPoint], place: Place | None, seen: Situation) -> frozenset[Fact]:
@@ -132,8 +138,9 @@ def named_elements(place: Place | None, seen: Situation, *, typing: bool) -> Ite
 
 
 def _pressed(place: Place | None, seen: Situation) -> set[Fact]:
-    if any(one.role in _BUTTONS for one in seen.elements):
-        return {"a button"} if any(map(str.strip, captions(seen, typing=False))) else {"a button", "nameless"}
+    if any(one.role in _BUTTONS for one in seen.elements) or (is_page(place) and is_script(link_of(seen))):
+        told = captions(seen, typing=seen.under is None)
+        return {"a button"} if any(map(str.strip, told)) else {"a button", "nameless"}
     if is_page(place) and _is_picture(seen):
         return {"a button", "nameless"}
     drawn = "drawn as a button" in seen.facts and not (place is not None and place.backdrop)
@@ -204,6 +211,11 @@ def facts_of_focus(seen: Situation) -> set[Fact]:
     searches: set[Fact] = {"a search"} if any(map(shipped_words("searches").found, called)) else set()
     one_line = (focus.role in _ONE_LINE or focus.role == "text") and "multi line" not in focus.states
     return {"a text", "one line" if one_line and focus.box.height <= _TALLEST_LINE else "a long text", *searches}
+
+
+def link_of(seen: Situation) -> str:
+    """Return the address of the link that is hit, or has the focus; "" if it is none, or its address is unknown."""
+    return next((one.value or "" for one in seen.elements[-1:] if one.role == "link"), "")
 
 
 def focus_of(seen: Situation) -> Element | None:

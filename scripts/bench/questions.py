@@ -33,7 +33,7 @@ from agent.safety.input_history import InputHistory
 from agent.safety.policy import Grants, Policy
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Fact, Place, Situation
-from agent.safety.targets import takes_text
+from agent.safety.targets import is_browser, takes_text
 from agent.safety.text import spelled
 from agent.screen.ocr import Ocr
 from agent.screen.outline import Element
@@ -163,7 +163,7 @@ def is_terminal(app: str) -> bool:
 def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
     """One action of the data; what it does not say of its window is as `where` says."""
     told = {**where, **({"keys": told} if isinstance(told, str) else told)}
-    place = _place(str(told.get("in", "")), dialog=bool(told.get("dialog")))
+    place = _place(str(told.get("in", "")), dialog=bool(told.get("dialog")), window=str(told.get("window", "")))
     app = place.app if place else ""
     action, caption = _action_of(told)
     elements = tuple(_element(told[part], told) for part in ("focus",) if part in told)
@@ -196,10 +196,12 @@ def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
     return Step(action, seen, str(told.get("window", app)), _words(told), stands)
 
 
-def _place(told: str, *, dialog: bool = False) -> Place | None:
-    """The window that "application · title" stands for."""
+def _place(told: str, *, dialog: bool = False, window: str = "") -> Place | None:
+    """The window that "application · title" stands for. Each dialog is a window of its own, each page a site."""
     app, _, title = told.partition(" · ")
-    return Place(app, title, _WINDOW, dialog) if app else None
+    place = Place(app, title, _WINDOW, dialog, window=title if dialog else window or app)
+    site = title if is_browser(place) and not dialog else ""
+    return replace(place, site=site) if app else None
 
 
 def _words(told: Mapping[str, Any]) -> str:
@@ -260,7 +262,7 @@ def _element(told: str, more: Mapping[str, Any]) -> Element:
     states = frozenset(
         {"multi line", "editable"} if tall else {"focused", *({"editable"} if more.get("editable") else ())}
     )
-    return Element(1, role, told[len(role) :].strip(), box, states=states)
+    return Element(1, role, told[len(role) :].strip(), box, more.get("href"), states)
 
 
 _ROLES = ("push button", "toggle button", "check box", "check menu item", "radio button", "radio menu item",

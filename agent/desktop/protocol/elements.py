@@ -46,10 +46,13 @@ class Elements(Protocol):
         """Return the visible elements of the top windows; only `lacks` if the elements are unknown."""
 
     def at(self, point: DesktopPoint) -> Element | None:
-        """Return the element that a click at a point would hit; None if unknown."""
+        """Return the element that a click at a point would hit, a link with its address as value; None if unknown."""
 
     def focused(self) -> Element | None:
-        """Return the element with the keyboard focus in the active window, without its value; None if unknown."""
+        """Return the element with the keyboard focus in the active window; None if unknown.
+
+        Its value is left out, but the address of a link.
+        """
 
     def field_text(self) -> FieldText | None:
         """Return the current text of the field with the keyboard focus in the active window.

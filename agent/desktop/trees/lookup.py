@@ -106,10 +106,9 @@ class Lookup:
         name = Tree(node.ref, [], class_names=self.application.is_gtk4).name(node)
         draft = Draft(node, node.role, name, node.box or self.layer.box)
         before = self.known.get(node.ref)
-        if before is None:
-            return element_of(self.layer, draft, 0)
-        # A text field may have become a password field meanwhile, or the reverse.
-        return replace(before, role=roles.role_name(node.role), states=states_of(draft), value=None)
+        if before is not None:  # a text field may have become a password field meanwhile, or the reverse
+            before = replace(before, role=roles.role_name(node.role), states=states_of(draft), value=None)
+        return (yield from _addressed(before or element_of(self.layer, draft, 0), node.ref))
 
     def text(self, layers: Sequence[Layer]) -> Question[FieldText | None]:
         """Return the text and selection of the focused field; None if unknown."""
@@ -172,6 +171,7 @@ class Lookup:
         for ref in reversed(path):
             element = self.known.get(ref)
             if element is not None and (element.role in _CONTROLS or "clickable" in element.states):
+                element = yield from _addressed(element, ref)
                 for node in (yield from details([ref])):
                     if node.role in roles.CONTROLS:
                         clickable = "clickable" in element.states
@@ -194,7 +194,7 @@ class Lookup:
         if (element := self.known.get(node.ref)) is not None:
             return replace(element, states=states_of(draft), name=draft.name or element.name, trusted=True)
         draft.name = draft.name or next((name(one) for one in chain if name(one)), "")
-        return element_of(self.layer, draft, 0)
+        return (yield from _addressed(element_of(self.layer, draft, 0), node.ref))
 
     def _with_focus(self, layers: Sequence[Layer]) -> Question[tuple[Node, Node] | None]:
         """Return the node that has the focus, and the window's node."""
@@ -231,6 +231,14 @@ class Lookup:
         if having:
             return (yield from details(having[:_MOST]))
         return (yield from walked(frame, _WALKED))
+
+
+def _addressed(element: Element, ref: Ref) -> Question[Element]:
+    """Return a link with its address for a value; any other element as it is."""
+    if element.role != "link":
+        return element
+    [told] = yield [method(ref, "Hyperlink", "GetURI", "s", "i", 0)]
+    return replace(element, value=str(told[0])[:_LONGEST_TEXT] if told else None)
 
 
 def _chain(path: Sequence[Ref], start: Ref) -> Question[list[Node]]:

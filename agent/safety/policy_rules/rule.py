@@ -32,23 +32,23 @@ from agent.core.actions import (
 from agent.core.geometry import DesktopPoint, Region
 from agent.safety.policy_rules.values import Box, Chord, Facts, Names, Patterns, Some, Text, Words, chord_of
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
-from agent.safety.targets import captions, named_elements
+from agent.safety.targets import captions, link_of, named_elements
 from agent.safety.text import found, matches, one_line, spelled
 from agent.screen.outline import Element
 
-#: The action types that a rule can name: those of `actions.to_json`, and two defined by effect. "press" is any way to
+#: The action types that a rule can name: those of `actions.to_json`, and three defined by effect. "press" is any way to
 #: press an element (a click, or Enter or space on the focused element); "activate" is any way to open it (a double
-#: click, Enter).
+#: click, Enter); "follow" is any way to follow a link whose address is known.
 _ActionName: TypeAlias = Literal[
     "click", "long_press", "move", "drag", "scroll", "type", "key", "hold", "open", "visit", "call_tool", "press",
-    "activate",
+    "activate", "follow",
 ]  # fmt: skip
 _POINTING = frozenset({"click", "long_press", "move", "drag", "scroll", "press", "activate"})
 _ON_DESKTOP = _POINTING | {"type", "key", "hold"}
 #: The actions to which each condition can apply.
 _CONDITIONS: dict[str, frozenset[str]] = {
     "keys": frozenset({"key", "hold"}),
-    "patterns": frozenset({"type", "open", "visit", "call_tool"}),
+    "patterns": frozenset({"type", "open", "visit", "follow", "call_tool"}),
     "windows": _ON_DESKTOP,
     "elsewhere": _ON_DESKTOP,
     "words": _POINTING,
@@ -59,8 +59,8 @@ _CONDITIONS: dict[str, frozenset[str]] = {
     "elements": _ON_DESKTOP,
     "buttons": frozenset({"click"}),
     "excepted": frozenset({"open", "call_tool"}),
-    "given": _ON_DESKTOP | {"open", "visit"},
-    "unless": _ON_DESKTOP | {"open", "visit"},
+    "given": _ON_DESKTOP | {"open", "visit", "follow"},
+    "unless": _ON_DESKTOP | {"open", "visit", "follow"},
 }
 #: The information that each fact depends on: if it is missing, conditions on the fact count as met. All other facts
 #: follow from the run's own actions.
@@ -121,7 +121,7 @@ class Rule(PolicyPart):
 
     def matches(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> bool:
         """Whether the rule applies to this action. A condition on lost information counts as met."""
-        if not self._speaks_of(action, unjudged=bool(situation.unjudged)) or any(
+        if not self._speaks_of(action, situation) or any(
             fact in situation.facts - situation.claimed for fact in self.unless
         ):
             return False
@@ -135,8 +135,9 @@ class Rule(PolicyPart):
             return self._opens(action, situation)
         if isinstance(action, CallTool):
             return not self.excepts(action) and self._names((action.name,))
-        if isinstance(action, VisitPage):
-            return self._names((action.url, unquote(action.url)))
+        if isinstance(action, VisitPage) or "follow" in self.actions:
+            url = action.url if isinstance(action, VisitPage) else _followed(action, situation)
+            return self._names((url, unquote(url)))
         if self.patterns and next(self.finds(action, situation), None) is None:
             return False
         if self.unlisted_keys and not self._is_unlisted_chord(action):
@@ -194,7 +195,7 @@ class Rule(PolicyPart):
             return False
         return chord_of(action.keys) not in self.unlisted_keys
 
-    def _speaks_of(self, action: Action[DesktopPoint], *, unjudged: bool) -> bool:
+    def _speaks_of(self, action: Action[DesktopPoint], situation: Situation) -> bool:
         kind = to_json(action)["type"]
         if kind in self.actions or (kind == "hold" and "key" in self.actions):  # holding a key presses it first
             return True
@@ -202,8 +203,10 @@ class Rule(PolicyPart):
             return True
         if self.actions & {"press", "activate"} and self._presses(action):
             return True
+        if "follow" in self.actions:
+            return bool(_followed(action, situation))
         # Keys pressed one by one are a text as well, and so is what stands in the fields that a press submits.
-        return "type" in self.actions and bool(self.patterns) and (unjudged or bool(spelled(action)))
+        return "type" in self.actions and bool(self.patterns) and (bool(situation.unjudged) or bool(spelled(action)))
 
     def _presses(self, action: Action[DesktopPoint]) -> bool:
         match action:
@@ -311,6 +314,14 @@ def _names(situation: Situation, *, typing: bool) -> Iterator[str]:
     for element in named_elements(place, situation, typing=typing):
         yield element.name
         yield element.label
+
+
+def _followed(action: Action[DesktopPoint], situation: Situation) -> str:
+    """Return the address of the link that an action follows; "" if it follows none."""
+    keys = action.keys if isinstance(action, PressKeys | HoldKeys) else ()
+    entered = isinstance(action, TypeText) and "enter" in _pressed_in(action.text)
+    follows = entered or "enter" in _pressed(keys) or (isinstance(action, Click) and action.button != "right")
+    return link_of(situation) if follows else ""
 
 
 def _pressed(keys: Sequence[str]) -> frozenset[str]:
