@@ -108,7 +108,7 @@ class Workplace:
     """Engine, desktop and policy for the runs of one sitting; a context manager. `tell` is told how starts go."""
 
     def __init__(self, options: RunOptions, tell: Tell, ask: Ask | None, *, offers: bool = True) -> None:
-        from agent.safety.policy import Grants, Policy
+        from agent.safety.policy import Policy
 
         self._options = options
         self._tell = tell
@@ -120,7 +120,6 @@ class Workplace:
         self._others: dict[Role, Engine] = {}
         self._desk: Desk | None = None
         self.policy: Policy = Policy.load(options.approve or "risky", options.policy)
-        self.grants: Grants = Grants()
 
     def __enter__(self) -> "Workplace":
         return self
@@ -196,7 +195,6 @@ class Workplace:
             sandbox=options.sandbox,
             bundle=str(recorder.path),
             patience=Patience.of(options.patience),
-            grants=self.grants,
             stop_key=options.stop_key or DEFAULT_CHORD,
             title=title,
         )

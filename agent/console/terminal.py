@@ -34,7 +34,7 @@ class Console:
         self.interactive = _has_terminal()
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
-        """Ask whether an action may be carried out; all but yes and always is no, and may say what to do instead."""
+        """Ask whether an action may be carried out; all but “y” and “a” is no, and may say what to do instead."""
         if not self.interactive:
             raise EnvironmentLacksError(
                 f"The model wants to {unplaced(action)}, which needs your approval ({question.reason}); "
@@ -51,7 +51,7 @@ class Console:
 
     async def _answer(self, told: Asked) -> str:
         """Show a question page by page, and take the answer at its end; before that only a no counts."""
-        always = "a = always, " if told.scope else ""
+        always = "a = yes for the run, " if told.scope else ""
         keys = f"  [y = yes, {always}Enter or n = no, or what to do instead] "
         shown, unsaid = 0, ""
         while True:
@@ -151,7 +151,7 @@ def question_lines(told: Asked, width: int) -> tuple[list[str], list[str]]:
     for fact in (*told.facts, *(f"a rule found in it: {piece}" for piece in dict.fromkeys(found))):
         lines += _wrapped(fact, "  ", width)
     reason = _wrapped(f"asked because {'; '.join(told.reasons)}", "  ", width)
-    return lines, reason + (_wrapped(f"“always” allows {told.scope}", "  ", width) if told.scope else [])
+    return lines, reason + (_wrapped(f"“a” also allows {told.scope}", "  ", width) if told.scope else [])
 
 
 def _wrapped(text: str, indent: str, width: int, *, signs: bool = True) -> list[str]:

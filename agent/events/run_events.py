@@ -156,7 +156,7 @@ class ApprovalAsked(RunEvent):
     step: int
     target: Action[DesktopPoint]
     reason: str
-    scope: str = ""  # what "always" would allow
+    scope: str = ""  # what a yes for the rest of the run would allow
     index: int = field(default=0, kw_only=True)  # which of the step's actions
     aim: Aim = field(default=Aim(), kw_only=True)  # what it goes to, where that is known
 
@@ -169,7 +169,7 @@ class ApprovalGiven(RunEvent):
     allowed: bool
     by: str  # who or what decided; not always a person
     note: str = ""  # what to do instead, for the model
-    always: bool = False  # the same scope is not asked about again
+    always: bool = False  # it holds for the rest of the run, in the scope of the question
     #: the action as the person changed it, which is carried out in place of the model's
     instead: Action[DesktopPoint] | None = None
     milliseconds: float = 0.0  # how long the person took

@@ -26,13 +26,16 @@ class HostPerson:
         told = asked(action, question)
         what = " ".join(filter(None, (told.what, told.where)))
         lines = [f"Allow mai-agent to {what}?", told.text, *told.facts, f"Asked because {'; '.join(told.reasons)}."]
-        return Approval(allowed=await self.permit("\n".join(filter(None, lines))), by="you")
+        more = {"for_the_run": f"Also allow {told.scope}"} if told.scope else {}
+        answer = await self._call.ask("\n".join(filter(None, lines)), "boolean", allow="Allow this", **more)
+        allowed = answer.get("allow") is True
+        return Approval(allowed, "you", always=allowed and bool(more) and answer.get("for_the_run") is True)
 
     async def ask(self, question: str) -> str | None:
         """Return the person's reply; None if nobody can be asked, or they decline."""
-        reply = await self._call.ask(question, "reply", "string", "Your reply")
+        reply = (await self._call.ask(question, "string", reply="Your reply")).get("reply")
         return reply if isinstance(reply, str) else None
 
     async def permit(self, question: str) -> bool:
         """Ask a yes/no question; anything but a yes is a no."""
-        return await self._call.ask(question, "allow", "boolean", "Allow this") is True
+        return (await self._call.ask(question, "boolean", allow="Allow this")).get("allow") is True

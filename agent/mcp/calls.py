@@ -6,7 +6,7 @@ is required, and the host calls again with the reply; the run waits in between.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from mcp.server.mcpserver import Context
@@ -37,12 +37,15 @@ class Call:
         known = self.context.client_capabilities
         return known is not None and known.elicitation is not None
 
-    async def ask(self, message: str, field: str, kind: str, title: str) -> Any:
-        """Ask for one value of a JSON type; None if the person declines, does not reply, or cannot be asked."""
+    async def ask(self, message: str, kind: str, **titles: str) -> Mapping[str, Any]:
+        """Ask for values of a JSON type by name, the first of them required.
+
+        Return nothing if the person declines, does not reply, or cannot be asked.
+        """
         if not self.can_ask:
-            return None
-        value = {"type": kind, "title": title}
-        schema = {"type": "object", "properties": {field: value}, "required": [field]}
+            return {}
+        properties = {name: {"type": kind, "title": title} for name, title in titles.items()}
+        schema = {"type": "object", "properties": properties, "required": [*properties][:1]}
         if self.context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             session = self.context.session
             answer = await session.elicit_form(message, schema, related_request_id=self.context.request_id)
@@ -53,8 +56,8 @@ class Call:
             done, _ = await asyncio.wait([self._reply], timeout=_PATIENCE)
             answer = self._reply.result() if done else None
         if not isinstance(answer, ElicitResult) or answer.action != "accept":
-            return None
-        return (answer.content or {}).get(field)
+            return {}
+        return answer.content or {}
 
     def replied(self, context: "Context[Any, Any]") -> None:
         """Go on with the host's next request, which brings the reply."""

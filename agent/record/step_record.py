@@ -68,7 +68,7 @@ class ApprovalRecord(Record):
     """A question about the action that the model proposed, and what the person said to it."""
 
     reason: Text = ""  # why it was asked about what the model proposed
-    scope: Text = ""  # what "always" would allow
+    scope: Text = ""  # what a yes for the rest of the run would allow
     allowed: bool | None = None  # null while nobody has answered
     by: Text | None = None  # who or what decided; not always a person
     note: Text = ""  # what to do instead, for the model

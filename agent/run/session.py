@@ -33,7 +33,7 @@ from agent.run.models.assemble import DecidingModel, FallbackModel, Ground, fall
 from agent.run.models.loop_detector import LoopRule
 from agent.run.models.roles import Role, ServedModel, open_model
 from agent.run.models.settings import RunSettings
-from agent.safety.policy import Grants, Policy
+from agent.safety.policy import Policy
 from agent.safety.run_registry import Registered
 from agent.safety.stop import StopSwitch
 from agent.sandbox.processes import MARK
@@ -69,7 +69,6 @@ class Request:
     family_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     bundle: str = ""  # folder of the run's record
     patience: Patience = Patience()  # noqa: RUF009 -- frozen
-    grants: Grants = field(default_factory=Grants)  # what the user allowed permanently in this session
     stop_key: str = DEFAULT_CHORD  # global hotkey that stops the run; "none" for no hotkey
     title: str = ""  # name in lists of running runs, secrets masked; default: the instruction
     open_desktop: OpenDesktop = open_desktop  # opens the desktop to work on
@@ -116,9 +115,7 @@ async def run(
         opened.callback(desktop.close)
         ground = Ground(desktop, languages, request.system_prompt, request.zoom, models.get("grounder"))
         own = main_model(actor, settings, ground)
-        consent = Consent(
-            request.policy, desktop.approver(person), steering or Steering(), desktop.surroundings, request.grants
-        )
+        consent = Consent(request.policy, desktop.approver(person), steering or Steering(), desktop.surroundings)
         recorded = [Path(request.bundle).absolute()] if request.bundle else []
         context = RunContext(
             own.observer, desktop.hand, own.actor, own.history, consent, person, stop, tools,

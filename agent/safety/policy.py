@@ -3,7 +3,7 @@
 Text on the screen can influence a model, so the model's own judgement is no protection.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
@@ -13,15 +13,9 @@ from agent.core.actions import (
     TYPING,
     Action,
     CallTool,
-    Click,
-    Drag,
-    HoldKeys,
     OpenApp,
-    PressKeys,
-    TypeText,
     VisitPage,
     shorten,
-    to_json,
 )
 from agent.core.geometry import DesktopPoint
 from agent.safety.addresses import site_of
@@ -29,6 +23,7 @@ from agent.safety.policy_rules.disclosure import Leaving
 from agent.safety.policy_rules.policy_file import load_policy
 from agent.safety.policy_rules.rule import Allowed, Rule
 from agent.safety.situation import UNKNOWN, Place, Sense, Situation
+from agent.safety.targets import is_browser
 from foundation.errors import UsageError
 from foundation.foreign_text import printable
 
@@ -39,6 +34,8 @@ JUDGED = (*TOUCHING, CallTool)
 PersonAnswer: TypeAlias = Literal["allowed", "changed", "refused", "skipped", "told"]
 ApproveMode: TypeAlias = Literal["ask", "risky", "never"]
 APPROVE_MODES: tuple[ApproveMode, ...] = get_args(ApproveMode)
+#: Who decided, if the person allowed it earlier in the run; the scope follows.
+EARLIER = "you, before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ class Approval:
     allowed: bool
     by: str  # who decided
     note: str = ""  # what to do instead, for the model
-    always: bool = False  # do not ask about the same scope again in this session
+    always: bool = False  # do not ask again in the question's scope, for the rest of the run
     instead: Action[DesktopPoint] | None = None  # the action as the user changed it, to carry out instead
     skip: bool = False  # not allowed; the model continues with the next thing
 
@@ -70,12 +67,13 @@ class Question:
     """Why an action needs approval."""
 
     reason: str  # as a clause, naming the rule
-    scope: str  # what "always" would allow, in words: "typing into xfce4-terminal"
+    scope: str  # what a yes for the rest of the run would allow, in words; "" if there is no such yes
     asker: Asker = field(default="rules", compare=False)
     #: What the rules matched in the text to type, as they read it. It must be shown before approval.
     matched: tuple[str, ...] = field(default=(), compare=False)
     reasons: tuple[str, ...] = field(default=(), compare=False)  # the parts of `reason`, one per rule
     situation: Situation = field(default=UNKNOWN, compare=False)  # what is known about its target
+    place: Hashable = field(default=None, compare=False)  # where such a yes would hold
 
     @property
     def held(self) -> bool:
@@ -85,20 +83,20 @@ class Question:
 
 @dataclass(slots=True)
 class Grants:
-    """The permanent permissions of one session: reasons, each in a scope."""
+    """What the person allowed for the rest of one run: reasons, each at a place (a window, a site, an application)."""
 
-    _given: set[tuple[str, str]] = field(default_factory=set)
+    _given: set[tuple[str, Hashable]] = field(default_factory=set)
 
     def add(self, question: Question) -> None:
-        """Allow every reason of a question in its scope."""
-        self._given.update((reason, question.scope) for reason in question.reasons)
+        """Allow every reason of a question at its place."""
+        self._given.update((reason, question.place) for reason in question.reasons)
 
     def allow(self, question: Question) -> bool:
-        """Whether all of a question's reasons were allowed in its scope, together or one after the other.
+        """Whether all of a question's reasons were allowed at its place, together or one after the other.
 
         A question without a scope is always asked.
         """
-        given = all((reason, question.scope) in self._given for reason in question.reasons)
+        given = all((reason, question.place) in self._given for reason in question.reasons)
         return bool(question.scope) and bool(question.reasons) and given
 
 
@@ -139,8 +137,7 @@ class Policy:
     def question(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Question | None:
         """Return why this action needs approval, or None if it may proceed.
 
-        Every matching rule is named: an action that was permanently allowed for one reason is asked about again for
-        another.
+        Every matching rule is named: what was allowed for one reason is asked about again for another.
         """
         if self.mode == "never" or not isinstance(action, JUDGED):
             return None
@@ -166,22 +163,11 @@ class Policy:
             reasons.insert(0, "every action is to be approved")
         if not reasons:
             return None
-        for_good = (
-            not blind
-            and not situation.doubt
-            and all(rule.always for rule in matching)
-            and _is_placed(action, situation)
-        )
-        scope = printable(scope_of(action, situation)) if for_good else ""
+        for_more = not blind and not situation.doubt and all(rule.always for rule in matching)
+        place, scope = scope_of(action, situation, len(reasons)) if for_more else (None, "")
         matched = (piece for rule in matching for piece in rule.finds(action, situation))
         found = tuple(dict.fromkeys(matched))
-        return Question("; ".join(reasons), scope, asker, found, tuple(reasons), situation)
-
-
-def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:
-    """Whether the target is known. If it is not, a permanent permission would apply everywhere."""
-    place = situation.focused if isinstance(action, TYPING) else situation.under
-    return isinstance(action, OpenApp | VisitPage | CallTool) or (place is not None and bool(place.app or place.title))
+        return Question("; ".join(reasons), scope, asker, found, tuple(reasons), situation, place)
 
 
 #: The information that rules use, in words.
@@ -202,48 +188,44 @@ def _cannot_keep(blind: Sequence[Rule], situation: Situation) -> str:
     return f"it is not known {since} {unknown}, which needs your eyes (rules {', '.join(names)}{more})"
 
 
-_POINTING = {"click": "clicking", "long_press": "pressing", "drag": "dragging", "scroll": "scrolling",
-             "move": "moving the pointer"}  # fmt: skip
+def scope_of(action: Action[DesktopPoint], situation: Situation, reasons: int = 1) -> tuple[Hashable, str]:
+    """Return where a permission for the rest of the run would hold, and what it allows, in words.
 
-
-def scope_of(action: Action[DesktopPoint], situation: Situation) -> str:
-    """Describe what "always" would allow: the kind of action, its target and its application."""
+    Both are empty if the place is not known: the permission would hold everywhere.
+    """
     match action:
-        case TypeText():
-            return f"typing{_in(situation.focused, 'into')}"
-        case PressKeys(keys) | HoldKeys(keys):
-            return f"pressing {'+'.join(keys)}{_in(situation.focused)}"
         case OpenApp(name):
-            return f"opening {_application(name, situation.opens)}"
+            key: tuple[Hashable, ...] = ("open", *(situation.opens or (name,)))
+            allows = f"opening {_application(name, situation.opens)}"
         case VisitPage(url):
-            return f"visiting pages of {shorten(site_of(url))}" if site_of(url) else ""
+            key = ("visit", site_of(url) or None)
+            allows = f"visiting pages of {shorten(site_of(url))}"
         case CallTool(name):
-            return f"calling the tool {shorten(name)}, with any arguments"
-        case Click(_, button, count):
-            kind = f"{'' if button == 'left' else f'{button}-'}{'double-' if count == 2 else ''}clicking"
+            key = ("tool", name)
+            allows = f"calling the tool {shorten(name)}, with any arguments"
         case _:
-            kind = _POINTING[to_json(action)["type"]]
-    kind = "+".join([*getattr(action, "held", ()), kind])
-    aim = _aim(situation)
-    aim = f"{' to' if isinstance(action, Drag) else ''} {aim}" if aim else ""
-    origin = f" from {situation.origin.app}" if situation.origin and situation.origin != situation.under else ""
-    return f"{kind}{origin}{aim}{_in(situation.under)}"
+            ends = (situation.focused,) if isinstance(action, TYPING) else (situation.origin, situation.under)
+            places = [place for place in ends if place is not None] or [Place("", "")]
+            key = tuple(map(_key, places))
+            where = " and ".join(dict.fromkeys(map(_here, places)))
+            allows = f"actions asked for the same reason{'s' if reasons > 1 else ''} {where}"
+    return (None, "") if None in key else (key, printable(f"{allows}, for the rest of the run"))
 
 
-def _aim(situation: Situation) -> str:
-    """Return the target of an action: the words there, and the element's name if it differs."""
-    read = " ".join(situation.words.split()).casefold()
-    hit = [one.words for one in situation.elements if (one.name or one.label) and one.name.casefold() not in read]
-    told = [shorten(situation.words)] if situation.words else []
-    return " ".join((*told, *(f"({words})" for words in hit))) if told else " to ".join(hit)
+def _key(place: Place) -> Hashable:
+    """Return what a place must have in common with a later one; None if the place is not known.
+
+    A browser's window shows many sites, so nothing can be allowed in it while the browser does not tell the site.
+    """
+    if place.site:
+        return place.app, place.site
+    return None if place.window is None or is_browser(place) else (place.app, place.window)
 
 
-def _in(place: Place | None, how: str = "in") -> str:
-    if place is None:
-        return ""
-    if place.site:  # what is allowed on a page is allowed on its site, not on every site that this browser shows
-        return f" {'on' if how == 'in' else how} {shorten(place.site)} in {place.app}"
-    return f" {how} {place.app}" if place.app else f" {how} the window {shorten(place.title)}"
+def _here(place: Place) -> str:
+    if place.site:
+        return f"on {shorten(place.site)} in {place.app}"
+    return f"in this {'dialog' if place.dialog else 'window'} of {place.app or shorten(place.title)}"
 
 
 def _application(asked: str, opens: tuple[str, ...] | None) -> str:

@@ -1,4 +1,4 @@
-"""The text of an approval question: the action, its target, its full text, the reasons, and what “always” would allow.
+"""The text of an approval question: the action, its target, its full text, the reasons, and what else can be allowed.
 
 The text is not cut here. The interface decides how much fits at once, and must not accept approval of text that was not
 shown.
@@ -37,7 +37,7 @@ class Asked:
     found: tuple[str, ...]  # matches, as the rules read them, that cannot be located in the text
     facts: tuple[str, ...]  # further facts that are too long for a line
     reasons: tuple[str, ...]
-    scope: str  # "" if it cannot be allowed permanently
+    scope: str  # what a yes for the rest of the run would allow; "" if it can only be allowed once
 
 
 def asked(action: Action[DesktopPoint], question: Question) -> Asked:

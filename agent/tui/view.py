@@ -75,7 +75,7 @@ def deed(answer: str | None, by: str | None, note: str = "") -> str:
     if answer is None:
         return ""
     if by != "you":
-        return "always" if by is not None and by.startswith("always") else ""
+        return "you: before" if by is not None and by.startswith("you, before") else ""
     return f"you: {on_one_line(note)}" if answer == "told" else _DEEDS.get(answer, "")
 
 

@@ -44,7 +44,7 @@
       const name = button.dataset.answer;
       button.hidden = approval ? name === "reply" || (name === "always" && !asked.scope) : name !== "reply";
       button.disabled = !decides || name === "allow" || name === "always";
-      if (name === "always") button.textContent = `Always: ${asked.scope}`;
+      if (name === "always") button.textContent = `Allow, and also ${asked.scope}`;
     }
     readable();
     $("ask").scrollIntoView({ block: "nearest" });

@@ -91,19 +91,19 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
         ("use the menu\n", Approval(allowed=False, by="you", note="use the menu")),
     ],
 )
-async def test_only_a_yes_or_an_always_allows_an_action(terminal: Terminal, typed: str, approval: Approval) -> None:
+async def test_only_a_yes_allows_an_action(terminal: Terminal, typed: str, approval: Approval) -> None:
     terminal.answer("allow: click at 10,20?", typed)
     assert await terminal.console(StopSwitch()).approve(CLICK, RISKY) == approval
 
 
-async def test_always_names_its_scope_and_is_not_offered_without_one(terminal: Terminal) -> None:
+async def test_a_yes_for_the_run_names_its_scope_and_is_not_offered_without_one(terminal: Terminal) -> None:
     console = terminal.console(StopSwitch())
-    terminal.answer("“always” allows clicking", "a\n")
+    terminal.answer("“a” also allows clicking", "a\n")
     assert (await console.approve(CLICK, RISKY)).always
     terminal.shown = b""
     terminal.answer("allow:", "a\n")
     assert await console.approve(CLICK, Question("risky", "")) == Approval(allowed=False, by="you")
-    assert "always" not in terminal.shown.decode("utf-8", "replace")
+    assert "for the run" not in terminal.shown.decode("utf-8", "replace")
 
 
 async def test_what_would_steer_the_terminal_or_cannot_be_seen_is_spelled_out(terminal: Terminal) -> None:
@@ -136,8 +136,8 @@ async def test_a_long_text_is_shown_page_by_page_and_approved_at_its_end_only(te
     given = await asyncio.wait_for(terminal.console(StopSwitch()).approve(LONG, RISKY), 20)
     assert given == Approval(allowed=True, by="you")
     assert "rm -rf ~/Documents⏎\r\n" in terminal.shown.decode()
-    assert terminal.shown.decode().endswith("[y = yes, a = always, Enter or n = no, or what to do instead] ")
-    assert terminal.shown.index(b"asked because risky") < terminal.shown.index(b"allows clicking")
+    assert terminal.shown.decode().endswith("[y = yes, a = yes for the run, Enter or n = no, or what to do instead] ")
+    assert terminal.shown.index(b"asked because risky") < terminal.shown.index(b"also allows clicking")
 
 
 @pytest.mark.parametrize(("answer", "note"), [("n\n", ""), ("use the menu\n", "use the menu"), ("\x04", "")])

@@ -152,16 +152,15 @@ def test_a_button_that_may_submit_is_judged_by_what_stands_in_the_fields_beside_
 def test_what_is_allowed_for_good_on_a_page_is_allowed_on_its_site():
     elements, policy, grants = Elements(), Policy.load("risky"), Grants()
     desk = around(elements)
-    for address, scope in (
-        ("https://shop.example/a?b=1", "on “shop.example” in Firefox"),
-        ("file:///a.html", "in Firefox"),
-    ):
+    elements.address = "https://shop.example/a?b=1"
+    question = policy.question(Click(BUTTON), desk.of(Click(BUTTON)))
+    assert "on “shop.example” in Firefox" in question.scope
+    assert not grants.allow(question)
+    grants.add(question)
+    assert grants.allow(question)
+    for address in ("https://shop.example.evil.example/", "file:///a.html"):
         elements.address = address
-        question = policy.question(Click(BUTTON), desk.of(Click(BUTTON)))
-        assert question.scope.endswith(scope), question.scope
-        assert not grants.allow(question)
-        grants.add(question)
-        assert grants.allow(question)
+        assert not grants.allow(policy.question(Click(BUTTON), desk.of(Click(BUTTON)))), address
 
 
 def test_a_click_is_known_by_the_element_that_it_hits():

@@ -14,6 +14,7 @@ from stubs.http_stub import HttpStub
 from stubs.lair import Lair
 
 from agent.desktop.x11.windows import X11Windows
+from agent.events.run_events import ApprovalGiven
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -148,3 +149,46 @@ def test_a_button_of_a_page_is_judged_by_what_stands_in_the_fields_that_it_submi
         )
     assert any("looks like a secret" in reason for reason in asked), asked
     assert scopes == ["127.0.0.1"], "what is allowed for good is allowed on this site"
+
+
+LINKS = {
+    "https://a.example/issues/14#comments": "",
+    "javascript:document.title='pressed'": "leads to no page",
+    "mailto:all@a.example?body=I%20quit": "leads to no page",
+    "/notes/12/delete": "does something",
+    "/tools/setup.exe": "downloads",
+}
+
+
+def test_a_link_is_judged_by_its_address_whatever_it_is_called(lair):
+    shown = "".join(
+        f'<a href="{href}" style="position:fixed;left:10vw;width:80vw;height:8vh;top:{4 + 10 * number}vh">Details</a>'
+        for number, href in enumerate(LINKS)
+    )
+    with closing(
+        HttpStub(lambda request: request.respond(f"<title>A page</title>{shown}".encode(), "text/html"))
+    ) as server:
+        lair.browse("--kiosk", server.url)
+        for number, reason in list(enumerate(LINKS.values()))[1:]:
+            asked, _ = lair.run([act("click", coordinate=[500, round((8 + 10 * number) * 9.99)])], allowed=False)
+            assert reason in "".join(asked), (number, asked)
+        asked, _ = lair.run([act("click", coordinate=[500, 80])], allowed=False)
+        assert asked == []
+
+
+def test_a_yes_for_the_rest_of_the_run_holds_on_the_site_and_in_that_run(lair):
+    """Two buttons that delete: the second is covered by the answer to the first, but in no other run or site."""
+    content = page([("", "Delete the draft"), ("", "Remove it"), ("", "Send")]).encode()
+    clicks = [act("click", coordinate=[500, round((8 + 10 * number) * 9.99)]) for number in range(3)]
+
+    def answers(steps):
+        lair.run(steps, allowed=True, always=True)
+        return [event.by.partition(":")[0] for event in lair.events if isinstance(event, ApprovalGiven)]
+
+    with closing(HttpStub(lambda request: request.respond(content, "text/html"))) as server:
+        lair.browse("--kiosk", server.url)
+        assert answers(clicks) == ["you", "you, before", "you"], "sending is another reason"
+        assert answers(clicks[1:2]) == ["you"], "this is another run"
+        other = f"{server.url.replace('127.0.0.1', 'localhost')}/\n"
+        elsewhere = [act("key", keys="ctrl+l"), act("type", text=other)]
+        assert answers([clicks[0], *elsewhere, clicks[1]])[-1] == "you", "this is another site"

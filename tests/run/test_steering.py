@@ -185,17 +185,20 @@ async def test_a_stop_ends_a_paused_run_at_once() -> None:
     assert desk.hand.done == []
 
 
-async def test_what_was_allowed_for_good_is_not_asked_again_in_the_same_scope() -> None:
+async def test_what_was_allowed_for_the_rest_of_the_run_is_not_asked_again_in_it() -> None:
     person = FakePerson(approvals=[Approval(allowed=True, by="you", always=True)])
     script = [act("open", text="files"), act("open", text="files"), DONE]
     events, desk = await run(script, approve="ask", person=person)
     assert len(person.asked) == 1
-    assert [event.by for event in every(events, ApprovalGiven)] == ["you", "always: opening files"]
+    assert [event.by for event in every(events, ApprovalGiven)] == [
+        "you",
+        "you, before: opening files, for the rest of the run",
+    ]
     assert desk.hand.done == [OpenApp("files"), OpenApp("files")]
 
 
-async def test_what_was_allowed_in_one_application_is_asked_again_in_another() -> None:
-    places = [Place("Mousepad", ""), Place("Xterm", "")]
+async def test_what_was_allowed_in_one_window_is_asked_again_in_another() -> None:
+    places = [Place("Mousepad", "", window=1), Place("Mousepad", "", window=2)]
 
     def knows(action: Action[DesktopPoint]) -> Situation:
         return Situation(focused=places.pop(0)) if isinstance(action, TypeText) else UNKNOWN

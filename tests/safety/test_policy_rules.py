@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.core.actions import Action, Click, Drag, HoldKeys, LongPress, Move, OpenApp, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint, Region
-from agent.safety.policy import Grants, Policy, Question
+from agent.safety.policy import Policy
 from agent.safety.situation import UNKNOWN, Fact, Place, Situation
 from agent.safety.text import readings, spelled
 
@@ -473,48 +473,6 @@ def test_the_examples_in_the_documentation_are_policies(tmp_path: Path) -> None:
     policies = [own(tmp_path, example) for example in re.findall(r"```toml\n(.*?)```", text, re.DOTALL)]
     assert any(policy.question(PressKeys(("a",)), into("Thunderbird")) for policy in policies)
     assert any(policy.question(TypeText("x"), into("Firefox")) for policy in policies)
-
-
-# What an "always" allows
-
-
-@pytest.mark.parametrize(
-    ("action", "situation", "scope"),
-    [
-        (TypeText("ls"), into("Xfce4-terminal"), "typing into Xfce4-terminal"),
-        (Click(POINT), at("Delete", "Thunar"), "clicking “Delete” in Thunar"),
-        (Click(POINT, "right", 2), at("Delete", "Thunar"), "right-double-clicking “Delete” in Thunar"),
-        (PressKeys(("ctrl", "w")), into("Mousepad"), "pressing ctrl+w in Mousepad"),
-        (PressKeys(("ctrl", "w")), into("", "a title"), "pressing ctrl+w in the window “a title”"),
-        (OpenApp("console"), Situation(opens=("Terminal", "xterm", "xterm")), "opening Terminal (xterm)"),
-        (OpenApp("console"), UNKNOWN, "opening console"),
-        (
-            Drag(None, POINT),
-            Situation(under=Place("Xfdesktop", ""), origin=Place("Thunar", ""), words="Trash"),
-            "dragging from Thunar to “Trash” in Xfdesktop",
-        ),
-        (LongPress(POINT), at("Send\x1b[2J", "Evil\x07"), "pressing “Send\\x1b[2J” in Evil\\x07"),
-    ],
-)
-def test_the_scope_says_what_would_be_allowed(action: Action[DesktopPoint], situation: Situation, scope: str) -> None:
-    question = Policy.load("risky").question(action, situation)
-    assert question is not None
-    assert question.scope == scope
-
-
-def test_what_was_allowed_for_one_reason_is_asked_again_when_there_is_another() -> None:
-    grants = Grants()
-    plain = SHIPPED.question(TypeText("ls"), into("XTerm"))
-    worse = SHIPPED.question(TypeText("sudo ls"), into("XTerm"))
-    worst = SHIPPED.question(TypeText("password: x"), into("XTerm"))
-    assert plain and worse and worst
-    grants.add(plain)
-    assert grants.allow(SHIPPED.question(TypeText("pwd"), into("XTerm")) or Question("", ""))
-    assert not grants.allow(worse)
-    grants.add(worse)
-    assert not grants.allow(SHIPPED.question(TypeText("sudo ls"), into("URxvt")) or Question("", ""))
-    grants.add(worst)
-    assert not grants.allow(worst)
 
 
 def test_every_shipped_pattern_finds_something_of_what_it_is_for() -> None:

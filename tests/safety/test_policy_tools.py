@@ -60,11 +60,11 @@ def test_one_rule_that_excepts_a_tool_does_not_silence_another(tmp_path: Path) -
     assert "rule “files”" in question.reason
 
 
-def test_an_always_for_a_tool_names_it_and_holds_for_no_other() -> None:
+def test_what_is_allowed_of_a_tool_names_it_and_holds_for_no_other() -> None:
     policy, grants = Policy.load("risky"), Grants()
     question = policy.question(READ)
     assert question is not None
-    assert question.scope == "calling the tool “read_file”, with any arguments"
+    assert question.scope == "calling the tool “read_file”, with any arguments, for the rest of the run"
     grants.add(question)
     again, other = policy.question(CallTool("read_file", {"path": "/"})), policy.question(CallTool("write_file"))
     assert again is not None and grants.allow(again)

@@ -158,5 +158,5 @@ def test_the_question_shows_the_whole_address_and_allows_a_site_for_good() -> No
     shown = asked(VisitPage(url), question)
     assert shown.text == url
     assert shown.where == "with Chromium"
-    assert shown.scope == "visiting pages of “other.org”"
+    assert shown.scope == "visiting pages of “other.org”, for the rest of the run"
     assert site_of(url) == "other.org"

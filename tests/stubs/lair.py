@@ -37,13 +37,14 @@ class Lair:
         windows.close()
         time.sleep(0.5)
 
-    def run(self, steps, *, allowed, open_desktop=X11Desktop, said=None, sentence="do it"):
+    def run(self, steps, *, allowed, always=False, open_desktop=X11Desktop, said=None, sentence="do it"):
         """The questions that a person was asked, who answers all of them the same, and what they were warned of."""
         self.events = events = []
 
         class Someone:
             async def approve(self, action, question):
-                return Approval(allowed=allowed(question) if callable(allowed) else allowed, by="you")
+                allows = allowed(question) if callable(allowed) else allowed
+                return Approval(allowed=allows, by="you", always=always)
 
             async def ask(self, question):
                 return None

@@ -75,7 +75,7 @@ async def test_a_changed_point_is_the_persons_point(bench: Bench) -> None:
         assert bench.answers == [Approval(allowed=True, by="you", instead=Click(DesktopPoint(10, 20)))]
 
 
-async def test_a_question_without_a_scope_offers_no_always(bench: Bench) -> None:
+async def test_a_question_without_a_scope_can_only_be_allowed_once(bench: Bench) -> None:
     async with bench.app().run_test(size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
         await bench.feed(pilot, *bench.asks(1, CLICK, "you go step by step", "", asker="step"))
@@ -83,7 +83,7 @@ async def test_a_question_without_a_scope_offers_no_always(bench: Bench) -> None
         await pilot.press("a")
         await pilot.pause(ALONE)
         assert bench.answers == []
-        assert "always" not in shown(pilot)
+        assert "also to" not in shown(pilot)
 
 
 async def test_letters_typed_on_the_line_answer_no_question(bench: Bench) -> None:

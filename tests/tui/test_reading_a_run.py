@@ -44,7 +44,7 @@ async def test_rows_tell_names_instead_of_coordinates(bench: Bench) -> None:
         ({"allowed": False, "answer": "refused"}, "⊘", "you: no"),
         ({"allowed": False, "answer": "skipped"}, "–", "you: skipped"),
         ({"allowed": False, "answer": "told", "note": "go \x1b[2J"}, "↪", r"you: go \x1b[2J"),
-        ({"allowed": True, "by": "always: typing in Thunar"}, "✓", "always"),
+        ({"allowed": True, "by": "you, before: typing in Thunar"}, "✓", "you: before"),
         ({"allowed": True, "by": "dry run"}, "✓", ""),
     ],
 )

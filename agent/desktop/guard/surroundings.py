@@ -274,7 +274,8 @@ class DesktopSurroundings:
         """Return name and place of a window, to show to the person."""
         if window is None:
             return None
-        return Place(window.app, window.title, self._sources.windows(lambda known: known.region(window.id)))
+        region = self._sources.windows(lambda known: known.region(window.id))
+        return Place(window.app, window.title, region, window=window.id)
 
     def _place(self, window: Window | None) -> Place | None:
         place = self._where(window)

@@ -212,7 +212,7 @@ const report = (() => {
       if (asked.reason) lines.push(el("p", { class: "soft", text: `Asked because ${asked.reason}.` }));
       const when = (asked.milliseconds ? ` after ${time(asked.milliseconds)}` : "") + (asked.at === null ? "" : `, ${asked.at.toFixed(1)} s into the run`);
       lines.push(el("p", { text: capital(asked.answer) + when }));
-      if (asked.always) lines.push(el("p", { class: "soft", text: `Always, for ${asked.always}.` }));
+      if (asked.always) lines.push(el("p", { class: "soft", text: `Allowed for the rest of the run, too: ${asked.always}.` }));
     }
     if (one.changed) {
       lines.push(el("p", { class: "words", text: `Changed to: ${one.changed}` }));

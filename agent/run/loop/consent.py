@@ -13,7 +13,7 @@ from agent.run.control.race import Race
 from agent.run.control.steering import Steering
 from agent.run.control.worker import Worker
 from agent.safety.naming import aim_of
-from agent.safety.policy import Approval, Approver, Grants, Policy, Question
+from agent.safety.policy import EARLIER, Approval, Approver, Grants, Policy, Question
 from agent.safety.situation import UNKNOWN, Situation, Surroundings
 
 
@@ -25,7 +25,7 @@ class Consent:
     approver: Approver  # asks the person
     steering: Steering = field(default_factory=Steering)  # whether the person wants to approve the next action
     surroundings: Surroundings | None = None  # inspects the desktop for the policy; None if nothing can
-    grants: Grants = field(default_factory=Grants)  # what the person allowed permanently
+    grants: Grants = field(default_factory=Grants)  # what the person allowed for the rest of this run
 
     def question(self, judged: Action[DesktopPoint], situation: Situation, objection: str = "") -> Question | None:
         """Return the question to ask about an action; None if it may go ahead.
@@ -74,7 +74,7 @@ class Consent:
         emit(ApprovalAsked(step, target, question.reason, question.scope, index=index, aim=aim_of(target, situation)))
         began = time.perf_counter()
         if not held and self.grants.allow(question):
-            given = Approval(allowed=True, by=f"always: {question.scope}")
+            given = Approval(allowed=True, by=f"{EARLIER}: {question.scope}")
         elif dry_run and not held:
             given = Approval(allowed=True, by="dry run")
         else:
@@ -143,7 +143,7 @@ class Consent:
 
 
 def _with_objection(question: Question | None, objection: str, situation: Situation) -> Question:
-    """Add the objection of the model's service to a question. It can never be allowed permanently."""
+    """Add the objection of the model's service to a question. It can only be allowed once."""
     reason = f"the model's own service wants you to agree: {objection}"
     if question is None:
         return Question(reason, "", "service", reasons=(reason,), situation=situation)

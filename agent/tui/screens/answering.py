@@ -38,7 +38,7 @@ class AnsweringScreen(StepsScreen):
 
     BINDINGS: ClassVar = [
         Binding("y", "answer('yes')", "Yes, once", show=False),
-        Binding("a", "answer('always')", "Always, in this scope", show=False),
+        Binding("a", "answer('always')", "Yes, for the rest of the run", show=False),
         Binding("n", "answer('no')", "No", show=False),
         Binding("i", "instead", "No, do this instead", show=False),
         Binding("e", "edit", "Change it", show=False),

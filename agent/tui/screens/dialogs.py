@@ -42,7 +42,7 @@ TASKS: dict[str, list[tuple[str, str]]] = {
     "Answer a question": [
         ("↑ ↓ j k", "read all of it; Page Up and Down, Home, End"),
         ("y", "yes, once; reads on first while not all was in sight"),
-        ("a", "always, in the scope that is named"),
+        ("a", "yes, also to what is named, for the rest of the run"),
         ("n", "no"),
         ("i", "no, and what to do instead"),
         ("e", "change it, then Enter"),

@@ -165,7 +165,7 @@ class ApprovalPanel(Vertical):
         headline = " ".join(filter(None, (told.what, told.where)))
         reasons = "; ".join(told.reasons)
         head, why = _wrapped(headline, width), _wrapped(self._problem or f"because {reasons}", width)
-        self._scope = _wrapped(f"a always: {told.scope}", width) if told.scope else []
+        self._scope = _wrapped(f"a yes, also to {told.scope}", width) if told.scope else []
         sections = [Section(told.text, marks=told.marks, signs=not told.ours)] if told.text else []
         sections += [Section(piece, "a rule reads in it: ") for piece in told.found]
         sections += [Section(fact) for fact in told.facts]
@@ -174,7 +174,7 @@ class ApprovalPanel(Vertical):
         if len(head) + lines + len(why) + self._key_lines(width) > height:
             tail = _tail(told, width, low=low) if told.text and lines > _LEAST else []
             if len(self._scope) > most_scope:
-                self._scope, told_of = [], [Section(told.scope, "“always” allows: ")]
+                self._scope, told_of = [], [Section(told.scope, "“a” also allows ")]
                 sections += told_of
             spare = height - self._key_lines(width) - _LEAST - len(tail)
             if len(head) > max(most_head, spare - len(why)):
@@ -216,7 +216,7 @@ class ApprovalPanel(Vertical):
         if self._scope:
             first, *more = self._scope
             return [*flowing(keys, width), Content.assemble(("a", "reverse"), first[1:]), *map(Content, more)]
-        return flowing([*keys, Key("a", "always (what that allows stands above)", "always")], width)
+        return flowing([*keys, Key("a", "yes for the run (to what stands above)", "yes, run")], width)
 
     def _show_keys(self) -> None:
         width = max(10, (self._room or (0, 0))[0] - self.gutter.width)
