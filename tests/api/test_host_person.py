@@ -1,0 +1,47 @@
+"""A question that an MCP host shows: its person may allow more than once, but only in the scope that was shown."""
+
+from typing import Any
+
+import pytest
+
+from agent.core.actions import Click
+from agent.core.geometry import DesktopPoint
+from agent.mcp.approvals import HostPerson
+from agent.safety.policy import Approval, Question
+
+CLICK = Click(DesktopPoint(10, 20))
+SCOPE = "actions asked for the same reason in this window of Thunar, for the rest of the run"
+
+
+class Host:
+    """A call whose host answers every question the same."""
+
+    can_ask = True
+
+    def __init__(self, **content: Any) -> None:
+        self.content = content
+        self.titles: dict[str, str] = {}
+
+    async def ask(self, _message: str, _kind: str, **titles: str) -> dict[str, Any]:
+        self.titles = titles
+        return self.content
+
+
+@pytest.mark.parametrize(
+    ("scope", "content", "allowed", "always"),
+    [
+        (SCOPE, {"allow": True, "for_the_run": True}, True, True),
+        (SCOPE, {"allow": True}, True, False),
+        (SCOPE, {"allow": True, "for_the_run": "yes"}, True, False),
+        (SCOPE, {"for_the_run": True}, False, False),
+        (SCOPE, {}, False, False),
+        ("", {"allow": True, "for_the_run": True}, True, False),
+    ],
+)
+async def test_a_yes_for_the_rest_of_the_run_is_a_second_box_that_names_its_scope(
+    scope: str, content: dict[str, Any], allowed: bool, always: bool
+) -> None:
+    host = Host(**content)
+    answer = await HostPerson(host).approve(CLICK, Question("it deletes", scope))  # type: ignore[arg-type]
+    assert answer == Approval(allowed, "you", always=always)
+    assert host.titles.get("for_the_run", "") == (f"Also allow {scope}" if scope else "")
