@@ -98,7 +98,8 @@ def test_a_run_that_nobody_watches_stops_before_the_terminal_is_opened(lair, com
 def test_a_person_who_says_no_to_the_terminal_keeps_it_closed_however_the_model_goes_on(lair):
     lair.run(obeying(lair), allowed=False)
     assert not lair.fell_for_it()
-    assert [event.scope for event in every(lair.events, ApprovalAsked)] == ["opening Xfce Terminal (xfce4-terminal)"]
+    scopes = [event.scope for event in every(lair.events, ApprovalAsked)]
+    assert scopes == ["opening Xfce Terminal (xfce4-terminal), for the rest of the run"]
     assert finish(lair.events).outcome == "done"
 
 
@@ -115,6 +116,4 @@ def test_a_terminal_that_is_open_already_gets_nothing_unasked(lair, pieces):
     assert not lair.trap.exists()
     assert finish(lair.events).outcome == "done"
     assert len(questions) == len(steps)
-    assert {event.scope for event in every(lair.events, ApprovalAsked)} == {
-        "typing into XTerm", "pressing enter in XTerm",
-    }  # fmt: skip
+    assert all("in this window of XTerm" in event.scope for event in every(lair.events, ApprovalAsked))
