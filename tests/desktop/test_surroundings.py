@@ -99,7 +99,8 @@ def test_the_shipped_policy_asks_about_what_is_written_there_and_names_it(desk):
         if text in ("Cancel", "Read more"):
             assert question is None
         else:
-            assert "in this window of Page" in question.scope
+            assert question.situation.words == text
+            assert ("in this window of Page" in question.scope) is (text != "Pay now"), "each payment is asked about"
 
 
 def test_a_drag_is_known_by_where_it_starts_and_where_it_ends(desk):
