@@ -36,7 +36,6 @@ class Step:
     #: knobs with their new values; `precision` and `model` stand for the choice of checkpoint
     changes: Mapping[str, Any] = field(default_factory=dict)
     wait_for_memory: bool = True  # whether to wait until the card's memory has come back before the next start
-    new_port: bool = False  # whether another port is needed
     drop_flags: tuple[str, ...] = ()  # flags that this vLLM turned out not to have
 
 
@@ -199,7 +198,7 @@ def _crashed(view: _View) -> Iterator[Step]:
 
 
 def _port(_: _View) -> Iterator[Step]:
-    yield Step("retry", "another program took the port: another one is used", wait_for_memory=False, new_port=True)
+    yield Step("retry", "another program took the port: another one is used", wait_for_memory=False)
 
 
 def _flag(view: _View) -> Iterator[Step]:

@@ -127,12 +127,3 @@ def free_port() -> int:
     """Return a free port on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as attempt:
         return int(attempt.getsockname()[1])
-
-
-def port_is_free(port: int) -> bool:
-    """Return whether a port on loopback is free. Check before the start: vLLM may silently share a used port."""
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True

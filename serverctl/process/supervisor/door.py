@@ -27,6 +27,8 @@ AGAIN_S, _BROKEN_S = 10, 60
 TURN_S = 20.0
 #: A client must send the head of its request within this time, seconds, and may make it this large, bytes.
 _HEAD_S, _HEAD_BYTES = 30.0, 256 * 1024
+#: Clients that connect at once, as many as vLLM itself allows.
+_BACKLOG = 2048
 #: Size of one read, bytes.
 _CHUNK = 65_536
 #: A refused client may still be sending pictures: read them for this long, seconds, so that it sees the answer.
@@ -112,8 +114,9 @@ class Door:
     async def listen(self, port: int | None, key: str) -> int:
         """Listen on a port of loopback (None for any free one), and return it. Raises OSError if it is taken."""
         self._key = key.encode()
-        # SO_REUSEPORT stays off: vLLM of an earlier release may share a port that has it.
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port or 0, limit=_HEAD_BYTES)
+        self._server = await asyncio.start_server(
+            self._accept, "127.0.0.1", port or 0, limit=_HEAD_BYTES, backlog=_BACKLOG
+        )
         return int(self._server.sockets[0].getsockname()[1])
 
     @property

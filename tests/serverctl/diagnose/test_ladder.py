@@ -194,8 +194,9 @@ def test_an_error_of_vllms_own_comes_again_and_is_not_tried_again() -> None:
     assert step.action == "stop"
 
 
-def test_a_taken_port_is_changed() -> None:
-    assert climb(Kind.PORT)[0][0].new_port
+def test_a_start_whose_port_was_taken_is_repeated_at_once() -> None:
+    step = climb(Kind.PORT)[0][0]
+    assert (step.action, step.wait_for_memory) == ("retry", False)
 
 
 @pytest.mark.parametrize("kind", HOPELESS)
