@@ -125,5 +125,5 @@ def test_tasks_that_need_what_is_not_installed_are_left_out_by_name(evaluation: 
         out, err = program.communicate(timeout=60)
     assert program.returncode == 1
     assert "b: left out, for lack of: no-such-program" in err
-    assert "1 tasks, 1 runs judged, 1 left" in out
+    assert "1 task, 1 run judged, 1 left" in out
     assert evaluation.begun == ["a"]

@@ -108,7 +108,7 @@ def test_the_report_is_told_in_lines() -> None:
     assert "5 tasks, 5 runs judged, 2 left" in text
     assert "success                  3 of 5       60.0 %  95 %: 23.1 to 88.2" in text
     assert "median of a step: 0.50 s from look to decision, 2.00 s whole" in text
-    assert "baseline: 1 tasks right only here, 0 only there, 0 alike; McNemar's p = 1" in text
+    assert "baseline: 1 task right only here, 0 only there, 0 alike; McNemar's p = 1" in text
     assert next(lines(report_on([], {}, ["a#1", "b#1", "c#1"]))) == "0 tasks, 0 runs judged, 3 left"
     assert next(told(SOME[2])) == "FALSE DONE       c#1 (4 steps, 8.0 s)"
 

@@ -225,7 +225,9 @@ def told(one: TaskVerdict) -> Iterator[str]:
 
 def lines(report: TasksReport) -> Iterator[str]:
     """Yield the report for a person."""
-    yield f"{report.tasks} tasks, {report.runs} runs judged" + (f", {report.left} left" if report.left else "")
+    yield f"{_count(report.tasks, 'task')}, {_count(report.runs, 'run')} judged" + (
+        f", {report.left} left" if report.left else ""
+    )
     rows = {"success": report.success, **{f"  {name}": share for name, share in report.classes.items()}}
     rows |= {"false done": report.false_done, "harm": report.harmed}
     rows |= {"verified: precision": report.precision, "verified: recall": report.recall}
@@ -241,9 +243,13 @@ def lines(report: TasksReport) -> Iterator[str]:
     if paired := report.baseline:
         alike = paired["both"] + paired["neither"]
         yield (
-            f"baseline: {paired['only_here']} tasks right only here, {paired['only_baseline']} only there, {alike} "
-            f"alike; McNemar's p = {paired['p']:.4g}"
+            f"baseline: {_count(paired['only_here'], 'task')} right only here, {paired['only_baseline']} only there, "
+            f"{alike} alike; McNemar's p = {paired['p']:.4g}"
         )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _row(share: Share) -> str:
