@@ -8,7 +8,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -94,12 +94,16 @@ def make(folder: Path, wishes: Wishes, tell: Callable[[str], None]) -> int:
         wanted = wishes.number * (index + 1) // len(places) - wishes.number * index // len(places)
         if wanted:
             rows += _of_desktop(folder, wishes, size, locale, wanted, index, tell)
+            _write(folder / "DeskBench.json", rows)  # what is made stays, whatever becomes of the next desktop
             tell(f"{len(rows)} of {wishes.number}")
-    try:
-        write_atomically(folder / "DeskBench.json", json.dumps(rows, ensure_ascii=False, indent=1) + "\n", 0o666)
-    except OSError as error:
-        raise cannot_write(folder / "DeskBench.json", error) from error
     return len(rows)
+
+
+def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    try:
+        write_atomically(path, json.dumps(rows, ensure_ascii=False, indent=1) + "\n", 0o666)
+    except OSError as error:
+        raise cannot_write(path, error) from error
 
 
 def _of_desktop(
@@ -142,8 +146,9 @@ def _scene(
     stage.paint(config["themes"][theme])
     programs = [command for command in config["programs"] if shutil.which(command[0])]
     for command in rng.sample(programs, min(len(programs), rng.choice(_WINDOWS))):
-        window = stage.open(command)
-        stage.place(window, _somewhere(size, rng))
+        place = _somewhere(size, rng)
+        with suppress(EnvironmentLacksError):  # a program that shows no window is missed in this picture alone
+            stage.place(stage.open(command), place)
     stage.point_at(0, size.height - 100)  # nothing is there that shows a tooltip
     frame, outline = stage.look()
     found = targets_of(outline, stage.tops, stage.layers(), frame_words)

@@ -107,10 +107,10 @@ def _role_of(element: Element, outline: Outline) -> str | None:
 
 
 def _shown(name: str) -> str:
-    """Return a name as it is quoted; "" for one that no person would use."""
+    """Return a name as it is quoted; "" for one that no person would use, such as `x_squared` or a folder of ours."""
     name = " ".join(name.split()).rstrip(":… ")
     usual = len(name) <= _LONGEST_NAME and any(letter.isalpha() for letter in name) and name.isprintable()
-    return name if usual and "mai-agent" not in name else ""
+    return name if usual and "_" not in name and "mai-agent" not in name else ""
 
 
 @cache
