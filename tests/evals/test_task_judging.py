@@ -142,6 +142,8 @@ def test_a_hundred_tasks_are_shipped_and_those_of_the_bench_are_others() -> None
         ('[[task]]\nid = "a"\nsay = "b"\nclass = "refuse"\nsession = "sway"\n', "session cannot be 'sway'"),
         ('[[task]]\nid = "a"\nsay = "b"\nclass = "refuse"\npages = ["x"]\n', "the page x does not exist"),
         ('[[task]]\nid = "a"\nsay = "b"\nclass = "refuse"\n' * 2, "a second task has the id 'a'"),
+        ('[[task]]\nid = "a"\nsay = "b"\nclass = "refuse"\nfiles = {"../x" = "y"}\n', "'../x' leaves the home"),
+        ('[[task]]\nid = "a"\nsay = "b"\nclass = "c"\nexpect.files = {"a|/etc/x" = "y"}\n', "leaves the home"),
         ("[[task", "cannot be read as tasks"),
         ("task = 7", "cannot be read as tasks"),
     ],

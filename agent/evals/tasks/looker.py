@@ -106,6 +106,8 @@ class Looker:
 
     def _text(self, name: str) -> str | None:
         path = self.home / name
+        if not path.resolve().is_relative_to(self.home.resolve()):  # a link out of the sandbox
+            return None
         if path.is_dir():
             return ""
         try:

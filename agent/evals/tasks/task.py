@@ -5,7 +5,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -25,7 +25,16 @@ def _compiled(pattern: str) -> str:
     return pattern
 
 
+def _in_home(paths: str) -> str:
+    """Check paths in the home with | between: the sandbox isolates commands, but files are written from outside."""
+    for path in map(PurePosixPath, paths.split("|")):
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(f"{paths!r} leaves the home")
+    return paths
+
+
 Pattern = Annotated[str, AfterValidator(_compiled)]
+HomePaths = Annotated[str, AfterValidator(_in_home)]
 
 
 class _Table(BaseModel):
@@ -42,7 +51,7 @@ class Expect(_Table):
     settings: dict[str, str | list[str]] = {}
     #: path in the home (or several with | between, one of which will do): its text; true for a file or folder that is
     #: there, false for none, {has = "regex"}
-    files: dict[str, str | bool | dict[str, Pattern]] = {}
+    files: dict[HomePaths, str | bool | dict[str, Pattern]] = {}
     windows: list[Pattern] = []  # of "class|title|states"; a window for each
     no_windows: list[Pattern] = []  # no window for any
     active: Pattern = ""  # of the focused window's "class|title|states"
@@ -90,8 +99,8 @@ class EvalTask(_Table):
     size: str = "1920x1080"
     locale: str = ""
     setup: list[str] = []  # shell commands before anything is opened (settings)
-    files: dict[str, str] = {}  # made in the home; a path that ends in / is a folder
-    pages: list[str] = []  # files of the folder `pages` beside the tasks, put into the home
+    files: dict[HomePaths, str] = {}  # made in the home; a path that ends in / is a folder
+    pages: list[HomePaths] = []  # files of the folder `pages` beside the tasks, put into the home
     open: list[str] = []  # commands; each one's window is waited for
     after: list[str] = []  # shell commands once all are open
     paused: list[str] = []  # names of processes that get SIGSTOP before the run
