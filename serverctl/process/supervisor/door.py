@@ -39,8 +39,8 @@ _GONE_S = 0.2
 _OF_A_CONNECTION = (b"connection", b"keep-alive", b"proxy-connection")
 #: Headers about how the client sends a body, which the door has read.
 _OF_A_BODY = (b"content-length", b"transfer-encoding", b"expect")
-#: Largest body that is read: vLLM takes 32 MiB.
-_MOST_BODY = 64 * 1024**2
+#: Largest body that is read (vLLM takes 32 MiB), and all that wait together, bytes.
+_MOST_BODY, _MOST_BODIES = 64 * 1024**2, 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,7 @@ class _Waiting:
     """A request that waits for its model, "" for any."""
 
     model: str
+    size: int = 0  # bytes of its body that the door holds
     since: float = field(default_factory=time.monotonic)
     let_in: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -249,13 +250,14 @@ class Door:
         while not self._leaving and not self._trouble(model):
             if self._is_open and model in ("", self._model):
                 return self._engine
-            if self.held >= MOST_HELD or not await self._wait(model, until - time.monotonic()):
+            me = _Waiting(model, len(head.body or b""))
+            is_full = self.held >= MOST_HELD or me.size + sum(each.size for each in self._waiting) > _MOST_BODIES
+            if is_full or not await self._wait(me, until - time.monotonic()):
                 return None
         return None
 
-    async def _wait(self, model: str, seconds: float) -> bool:
+    async def _wait(self, me: _Waiting, seconds: float) -> bool:
         """Wait until `look` lets a request in. Return whether it did so in time."""
-        me = _Waiting(model)
         self._waiting.append(me)
         try:
             await asyncio.wait_for(me.let_in.wait(), seconds)
