@@ -187,7 +187,8 @@ const report = (() => {
     if (step.model) parts.push(folded(step.grid.length ? `Action as the model wrote it (grid ${step.grid.join("×")})` : "Action as the model wrote it", step.model));
     if (step.call) parts.push(folded("Call", step.call));
     for (const [index, answer] of step.answers.entries()) {
-      const title = step.answers.length > 1 ? `Raw answer, attempt ${index + 1} of ${step.answers.length}` : "Raw answer";
+      const which = step.answers.length < 2 ? "" : run.still ? [", first look", ", closer look"][index] : `, attempt ${index + 1} of ${step.answers.length}`;
+      const title = `Raw answer${which}`;
       const node = folded(title, answer.raw, Boolean(answer.failure) || step.state === "failed");
       if (answer.failure) node.firstChild.append(el("p", { class: "bad", text: answer.failure }));
       parts.push(node);
