@@ -4,7 +4,7 @@ A rule that can never match would look like protection without being any, so loa
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -125,10 +125,8 @@ class Rule(PolicyPart):
             fact in situation.facts - situation.claimed for fact in self.unless
         ):
             return False
-        if isinstance(action, TYPING) and self.keys:
-            pressed = _pressed_in(action.text) if isinstance(action, TypeText) else _pressed(action.keys)
-            if not any(wanted <= pressed for wanted in self.keys):
-                return False
+        if isinstance(action, TYPING) and self.keys and not any(wanted <= _keys_of(action) for wanted in self.keys):
+            return False
         if any(fact not in situation.facts and _told_by(fact, action) not in situation.missing for fact in self.given):
             return False
         if isinstance(action, OpenApp):
@@ -209,15 +207,10 @@ class Rule(PolicyPart):
         return "type" in self.actions and bool(self.patterns) and (bool(situation.unjudged) or bool(spelled(action)))
 
     def _presses(self, action: Action[DesktopPoint]) -> bool:
-        match action:
-            case Click(count=count):
-                return "press" in self.actions or count > 1
-            case LongPress():
-                return "press" in self.actions
-            case TypeText() | PressKeys() | HoldKeys():
-                keys = _pressed_in(action.text) if isinstance(action, TypeText) else _pressed(action.keys)
-                return bool(keys & ({"enter", "space"} if "press" in self.actions else {"enter"}))
-        return False
+        pressing = "press" in self.actions
+        if isinstance(action, Click | LongPress):
+            return pressing or (isinstance(action, Click) and action.count > 1)
+        return bool(_keys_of(action) & ({"enter", "space"} if pressing else {"enter"}))
 
     def finds(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Iterator[str]:
         """Yield the matches of this rule's patterns in the text that an action enters, as the patterns read it."""
@@ -318,18 +311,16 @@ def _names(situation: Situation, *, typing: bool) -> Iterator[str]:
 
 def _followed(action: Action[DesktopPoint], situation: Situation) -> str:
     """Return the address of the link that an action follows; "" if it follows none."""
-    keys = action.keys if isinstance(action, PressKeys | HoldKeys) else ()
-    entered = isinstance(action, TypeText) and "enter" in _pressed_in(action.text)
-    follows = entered or "enter" in _pressed(keys) or (isinstance(action, Click) and action.button != "right")
+    follows = "enter" in _keys_of(action) or (isinstance(action, Click) and action.button != "right")
     return link_of(situation) if follows else ""
 
 
-def _pressed(keys: Sequence[str]) -> frozenset[str]:
+def _keys_of(action: Action[DesktopPoint]) -> frozenset[str]:
+    """Return the keys that an action presses; of a text, Enter for a line end, and space if it is only blanks."""
+    if isinstance(action, TypeText):
+        keys = {"enter": {"\n", "\r"} & set(action.text), "space": action.text.isspace() and " " in action.text}
+        return frozenset(key for key, pressed in keys.items() if pressed)
+    if not isinstance(action, PressKeys | HoldKeys):
+        return frozenset()
     does = {"kp_enter": ("enter",), "altgr": ("altgr", "alt")}
-    return frozenset(name for key in keys for name in does.get(key, (key,)))
-
-
-def _pressed_in(text: str) -> frozenset[str]:
-    """Return the keys, besides characters, that typing a text presses; also space if the text is only blanks."""
-    enter = {"enter"} if "\n" in text or "\r" in text else set()
-    return frozenset(enter | ({"space"} if text.isspace() and " " in text else set()))
+    return frozenset(name for key in action.keys for name in does.get(key, (key,)))
