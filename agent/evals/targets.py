@@ -18,6 +18,8 @@ Tops: TypeAlias = Callable[[Sequence[tuple[int, int]]], Sequence[object]]
 
 #: Shares of a box's sides at which it is tested.
 _TESTED = (0.1, 0.5, 0.9)
+#: What only programmers' names have in them, those of icons, and those of a sandbox's folder.
+_UNSAID = ("_", "-symbolic", "mai-agent")
 _LEAST_SIDE, _LARGEST_SHARE, _LONGEST_NAME = 8, 0.25, 40
 #: Pixels between an element and the text that its place is told by.
 _FAR = 160
@@ -107,10 +109,10 @@ def _role_of(element: Element, outline: Outline) -> str | None:
 
 
 def _shown(name: str) -> str:
-    """Return a name as it is quoted; "" for one that no person would use, such as `x_squared` or a folder of ours."""
+    """Return a name as it is quoted; "" for one that no person would use."""
     name = " ".join(name.split()).rstrip(":… ")
     usual = len(name) <= _LONGEST_NAME and any(letter.isalpha() for letter in name) and name.isprintable()
-    return name if usual and "_" not in name and "mai-agent" not in name else ""
+    return name if usual and not any(word in name for word in _UNSAID) else ""
 
 
 @cache

@@ -91,6 +91,11 @@ def test_places_go_in_all_four_directions() -> None:
         assert asked(outline, 1) == [Question("place", side, "button", "here")]
 
 
+@pytest.mark.parametrize("name", ["x_squared", "dialog-error-symbolic", "2026-11-24", "a" * 41, "\u202eevas"])
+def test_names_that_no_person_would_say_are_not_asked_for(name: str) -> None:
+    assert words(screen(element(1, "push button", name, 10, 10)), 1) == []
+
+
 def test_the_entries_of_a_menu_bar_are_menus_whatever_a_toolkit_calls_them() -> None:
     bar = element(1, "menu bar", "", 0, 0, size=(400, 30))
     outline = screen(bar, element(2, "menu item", "File", 10, 0, parent=1), element(3, "menu item", "Open", 10, 60))
