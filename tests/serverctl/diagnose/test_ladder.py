@@ -136,9 +136,16 @@ def test_the_first_step_changes_what_the_failure_names(
     assert step.changes == changes
 
 
-def test_a_context_too_small_for_an_agent_is_not_taken() -> None:
-    steps = climb(Kind.KV_SHORT, fits=900)
-    assert all("max_model_len" not in step.changes for step, _ in steps)
+@pytest.mark.parametrize(("fits", "lengths"), [(900, []), (5111, []), (5112, [4992])])
+def test_a_context_too_small_for_a_screenshot_and_an_answer_is_not_taken(fits: int, lengths: list[int]) -> None:
+    steps = climb(Kind.KV_SHORT, fits=fits)
+    assert [step.changes["max_model_len"] for step, _ in steps if "max_model_len" in step.changes] == lengths
+
+
+@pytest.mark.parametrize(("share", "knob"), [(0.51, "gpu_memory_utilization"), (0.5, "max_cudagraph_capture_size")])
+def test_requests_get_room_on_the_card_down_to_half_of_it(share: float, knob: str) -> None:
+    goal = Goal(model="MAI-UI-2B", adjustments={"gpu_memory_utilization": share})
+    assert set(climb(Kind.RUNTIME_OOM, "h100", goal)[0][0].changes) == {knob}
 
 
 def test_without_room_for_the_kv_cache_the_share_never_shrinks() -> None:
