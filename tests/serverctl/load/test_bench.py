@@ -591,7 +591,6 @@ def test_a_dying_server_prints_what_was_measured(capsys: pytest.CaptureFixture[s
     "wrong",
     [
         ("--compare", "latency"),
-        ("--compare", "latency,latency"),
         ("--compare", "latency,no-such-preset"),
         ("--compare", "latency,balanced", "--endpoint", "127.0.0.1:1"),
         ("--size", "big"),
