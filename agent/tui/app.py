@@ -12,7 +12,7 @@ from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
 
-from agent.conductor import Conductor, Report
+from agent.conductor import ApprovalWanted, Conductor, QuestionOver, ReplyWanted, Report, RunBegan
 from agent.options import RunOptions
 from agent.tui.contrast import readable
 from agent.tui.escape_filter import Gate
@@ -22,6 +22,7 @@ from agent.tui.view import RunView
 from foundation.foreign_text import harmless
 
 if TYPE_CHECKING:
+    from agent.web.beside import PageBeside
     from agent.workplace import Workplace
 
 
@@ -51,6 +52,8 @@ class MaiApp(App[int]):
         self._gate = Gate()
         self._key: events.Key | None = None
         self._options = options
+        self._page: PageBeside | None = None
+        self._question: Report = QuestionOver()  # what the run asks now
         self.memory = memory or Memory()
         self.conductor = conductor or Conductor(self._make_workplace, self.report)
         self._run_screen = RunScreen(self.conductor, self.memory, options, clock)
@@ -93,7 +96,11 @@ class MaiApp(App[int]):
 
     def report(self, report: Report) -> None:
         """Pass a report to the run screen, even if another screen is in front; callable from any thread."""
+        if isinstance(report, ApprovalWanted | ReplyWanted | QuestionOver):
+            self._question = report
         self.call_later(self._run_screen.take, report)
+        if self._page is not None:
+            self._page.post(report)
 
     def get_default_screen(self) -> Screen[None]:
         return self._run_screen
@@ -129,6 +136,28 @@ class MaiApp(App[int]):
         from agent.tui.screens.runs import RunsScreen
 
         self.push_screen(RunsScreen(self._options.runs, self._run_screen.use_instruction))
+
+    def action_browser(self) -> None:
+        """Show this sitting in a browser, too; say the link once more if it is there already."""
+        from agent.web.beside import PageBeside
+
+        view = self._run_screen.view
+        begun = [RunBegan(view.instruction, view.max_steps or 0)] if view.active else []
+        try:
+            self._page = self._page or PageBeside(
+                self.conductor, partial(self.call_later, self._run_screen.start), [*begun, self._question]
+            )
+        except OSError as error:
+            self.notify(f"The page cannot be served: {error}", severity="error")
+            return
+        self.notify(
+            f"{self._page.link}\nIt opens once. The browser that opened it decides, as you do here.", timeout=60
+        )
+
+    def close_page(self) -> None:
+        """End the page in the browser, if there is one."""
+        if self._page is not None:
+            self._page.close()
 
     def get_system_commands(self, screen: Screen[None]) -> Iterable[SystemCommand]:
         """List every possible action for the palette: those with a key in the current screen, and the others."""

@@ -34,6 +34,7 @@ def _run(options: RunOptions) -> int:
         if not app.conductor.close(0):
             remark("ending what is under way ...")
             app.conductor.close(_CLOSING)
+        app.close_page()
     view = app.last_view
     if view is not None:
         remark(f"{view.title}: {app.conductor.message or view.stage}")

@@ -32,7 +32,8 @@ class Live:
     """The state of the page. Reports come from the run's thread; everything else happens in the server's loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.conductor: Conductor  # set once, before the first run
+        self.conductor: Conductor  # set once, before the first run, as is what starts a run
+        self.start: Callable[[str], object]
         self.version = 0
         self.question: Json | None = None
         self.over = False  # whether the sitting has ended
@@ -119,7 +120,7 @@ class Live:
             if self._running or not text.strip():
                 return False
             self._running = True
-            self.conductor.start(text.strip())
+            self.start(text.strip())
         elif run is None or not self._running:
             return False
         elif what == "stop":

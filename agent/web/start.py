@@ -29,24 +29,22 @@ def run_page(options: RunOptions) -> int:
 
 async def _serve(options: RunOptions) -> int:
     loop, stop = asyncio.get_running_loop(), StopSwitch()
-    live, door = Live(loop), Door()
+    live = Live(loop)
     conductor = Conductor(lambda tell, ask: Workplace(options, tell, ask), live.post)
-    live.conductor = conductor
-    listening = socket.create_server(("127.0.0.1", 0))
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}/open?key="
-    server = _Server(uvicorn.Config(make_app(live, door), log_level="error", timeout_graceful_shutdown=1))
-    remark(f"the run's page: {address}{door.once}")
+    live.conductor, live.start = conductor, conductor.start
+    serving = Serving(live)
+    remark(f"the run's page: {serving.link}")
     remark("It opens once, and the browser that opened it decides. Ctrl-C here stops everything.")
 
     def stopped() -> None:
         conductor.stop(stop.reason)
-        loop.call_soon_threadsafe(_over, live, server)
+        loop.call_soon_threadsafe(serving.end)
 
     stop.on_stop(stopped)
     with stop_signals(stop):
         if options.instruction and options.instruction.strip():
             live.control("start", options.instruction)
-        await server.serve(sockets=[listening])
+        await serving.serve()
         if not conductor.close(0):
             remark("ending what is under way ...")
             await asyncio.to_thread(conductor.close, _CLOSING)
@@ -57,10 +55,25 @@ async def _serve(options: RunOptions) -> int:
     return ExitStatus.STOPPED if conductor.status is None else conductor.status
 
 
-def _over(live: Live, server: uvicorn.Server) -> None:
-    live.over = True
-    live.tell()
-    server.should_exit = True
+class Serving:
+    """The page's server on a free port of loopback. `link` opens the page once."""
+
+    def __init__(self, live: Live) -> None:
+        door = Door()
+        self._live = live
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._server = _Server(uvicorn.Config(make_app(live, door), log_level="error", timeout_graceful_shutdown=1))
+        self.link = f"http://127.0.0.1:{self._socket.getsockname()[1]}/open?key={door.once}"
+
+    async def serve(self) -> None:
+        """Serve until `end`."""
+        await self._server.serve(sockets=[self._socket])
+
+    def end(self) -> None:
+        """Tell the watchers that the sitting is over, and end; on the loop's thread."""
+        self._live.over = True
+        self._live.tell()
+        self._server.should_exit = True
 
 
 class _Server(uvicorn.Server):

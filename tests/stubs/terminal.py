@@ -42,6 +42,7 @@ class FakeConductor:
     def __init__(self) -> None:
         self.run: Run | None = None
         self.status: int | None = None
+        self.recorder = None
         self.started: list[str] = []
         self.stopped: list[str] = []
 

@@ -63,6 +63,7 @@ class RunScreen(AnsweringScreen):
         Binding("s", "single", "Single step"),
         Binding("t", "tell", "Tell"),
         Binding("o", "runs", "Runs"),
+        Binding("w", "app.browser", "In a browser", show=False),
         Binding("tab", "example", "Example", show=False, priority=True),
         Binding("f2", "sandbox", "Use a sandbox"),
         Binding("ctrl+r", "search", "Search past instructions", show=False),
