@@ -17,7 +17,7 @@ _KEYS = (
 _STARTING, _ANSWERING = ("enter", "enter", "tab", "up", "escape", "backspace"), ("y", "y", "a", "s", "space", "escape")
 _KEYS_EACH = 70
 #: What a key that allows an action is called beside it.
-_ALLOWING = {"y": "yes", "a": "always", "space": "yes", "s": "yes", "enter": "change"}
+_ALLOWING = {"y": "yes", "a": "yes", "space": "yes", "s": "yes", "enter": "change"}
 
 
 class Happenings:
