@@ -28,6 +28,8 @@ _PATIENCE = 30.0
 _POLL = 0.05
 #: A window that has just come up is drawn in several goes.
 _STILL = SettleRule(quiet=0.6, cap=8.0)
+#: ... and may tell of its elements late: GTK 4, while a page fades in.
+_MOST_LOOKS = 5
 
 
 class Stage:
@@ -111,9 +113,15 @@ class Stage:
             self.box.run(*command)
 
     def look(self) -> tuple[Frame, Outline]:
-        """Return the screen, once it is still, and its elements. Raises EnvironmentLacksError."""
+        """Return the screen, once it is still, and its elements, once two looks agree. Raises EnvironmentLacksError."""
         settle(self._desktop.screen, _STILL)
-        return self._eye.look()
+        frame, outline = self._eye.look()
+        for _ in range(_MOST_LOOKS):
+            time.sleep(_STILL.quiet)
+            before, (frame, outline) = outline, self._eye.look()
+            if outline.elements == before.elements:
+                break
+        return frame, outline
 
     def tops(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
         """Return, for each point, the window that gets a click there."""
