@@ -135,7 +135,7 @@ class _Routes:
         decides = self._door.decides(request)
         data["live"] |= {"decides": decides, "watch": f"/open?key={self._door.watch}" if decides else ""}
         page = fill_page(
-            data, "mai-agent", data["run"]["instruction"] or "mai-agent",
+            data, data["live"]["title"], data["run"]["instruction"] or "mai-agent",
             plain="<p>This page needs JavaScript.</p>", style=_part("live.css"), script=_part("live.js"),
             live=_part("live.html"),
         )  # fmt: skip

@@ -54,7 +54,7 @@
     $("state").textContent = live.over ? "ENDED" : live.state;
     $("state").className = `badge ${{ RUNNING: "good", "NO RUN": "" }[live.state] ?? "warn"}`;
     $("told-now").textContent = live.said;
-    document.title = `${live.state} · mai-agent`;
+    document.title = live.title; // it tells the agent that this window is ours
     for (const button of document.querySelectorAll("[data-does]")) button.disabled = !decides || !live.running || live.over;
     $("pause").hidden = live.held !== "";
     $("resume").hidden = live.held === "";

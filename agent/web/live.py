@@ -17,6 +17,7 @@ from agent.conductor import (
     RunClosed,
     RunFailed,
 )
+from agent.desktop.guard.our_page import serve_page
 from agent.events.run_events import RunFinished, RunStarted
 from agent.record.read import read_bundle
 from agent.record.report.view import screenshot, view_run, view_step
@@ -148,6 +149,7 @@ class Live:
         live = {
             "running": self._running,
             "state": self._state(),
+            "title": f"{self._state()} · {serve_page()}",
             "said": harmless(self._said),
             "question": self.question,
             "held": "" if run is None or not self._running else run.steering.held_by,

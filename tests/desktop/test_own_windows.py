@@ -15,6 +15,7 @@ from agent.core.actions import Click, Drag, Move, OpenApp, Scroll, TypeText
 from agent.core.geometry import DesktopPoint, Region, without
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.guard.hand import GuardedHand
+from agent.desktop.guard.our_page import serve_page
 from agent.desktop.guard.own_windows import Own, find_own
 from agent.desktop.guard.reach import MaskedScreen, Reach
 from agent.desktop.input.hand import InputHand
@@ -168,6 +169,25 @@ def test_our_window_is_blank_in_what_is_captured_and_nothing_else_is(desk, termi
     assert (255, 0, 255) not in colours(after, (0, 0, after.width, after.height))
     beside = (region.left + region.width + 20, region.top, region.left + region.width + 200, region.top + 200)
     assert before.crop(beside).tobytes() == after.crop(beside).tobytes()
+
+
+@pytest.mark.e2e
+def test_a_browser_that_shows_our_page_is_out_of_sight_and_reach(desk):
+    browser = desk.start("xterm", "-geometry", "40x10+300+200", "-bg", "#ff00ff", "-T", "My mail", app="XTerm")
+    time.sleep(0.3)
+    reach = Reach(open_windows, pages=True)
+    masked, middle = MaskedScreen(MssScreen(), reach), desk.windows.region(browser.id).middle
+    click = Click(DesktopPoint(middle.x, middle.y))
+    mark = serve_page()
+    assert (255, 0, 255) in colours(masked.grab().image, inside(desk.windows.region(browser.id)))
+    assert not reach.owns(desk.windows.at(*middle.rounded()))
+    title = f"IT ASKS YOU · {mark} - Chromium"
+    subprocess.run(["wmctrl", "-i", "-r", hex(browser.id), "-N", title], env=desk.sandbox.environ, check=True)
+    wait_for(lambda: mark in desk.windows.window(browser.id).title)
+    assert colours(masked.grab().image, inside(desk.windows.region(browser.id))) == {GREY}
+    with pytest.raises(ActionFailedError):
+        GuardedHand(Hand(), reach).perform(click)
+    assert not Reach(open_windows).owns(desk.windows.window(browser.id)), "a sandbox has no page of ours"
 
 
 @pytest.mark.e2e

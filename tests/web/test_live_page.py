@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from agent.conductor import ApprovalWanted, QuestionOver, ReplyWanted, Run, RunBegan
 from agent.core.actions import TypeText
+from agent.desktop.guard.our_page import shows_our_page
 from agent.safety.policy import Question
 from agent.web.app import Door, make_app
 from agent.web.live import Live
@@ -80,6 +81,14 @@ def test_without_a_token_nothing_is_told(page: Page, path: str) -> None:
     answer = page.stranger.get(path)
     assert answer.status_code == 403
     assert "a task" not in answer.text
+
+
+def test_its_title_tells_that_the_browsers_window_is_ours(page: Page) -> None:
+    page.ask()
+    title = page.person.get("/data").json()["live"]["title"]
+    assert title.startswith("IT ASKS YOU · ")
+    assert shows_our_page(f"{title} - Some Browser")
+    assert f"<title>{title}</title>" in page.person.get("/").text
 
 
 def test_a_watcher_cannot_decide_or_steer(page: Page) -> None:

@@ -28,7 +28,7 @@ class GuardedDesktop:
     Args:
         desktop: the desktop to guard.
         dry_run: whether actions are only described.
-        ours: whether the terminal that runs us may be on this desktop; False for a sandbox.
+        ours: whether our terminal, or a browser with our page, may be on this desktop; False for a sandbox.
         languages: tesseract's names of the languages on the screen.
 
     Raises:
@@ -41,11 +41,11 @@ class GuardedDesktop:
         self._desktop = desktop
         own = find_own(desktop.open_windows, desktop.shows) if ours else Own()
         self._remark = own.remark
-        self.reach = reach = Reach(desktop.open_windows, own.windows, own.placed)
+        self.reach = reach = Reach(desktop.open_windows, own.windows, own.placed, pages=ours)
         self._watching = Connection(desktop.open_windows)  # used by the thread that watches for a takeover
         self.applications = desktop.applications
         self.open_windows = desktop.open_windows
-        self.screen: Screen = MaskedScreen(desktop.screen, reach) if reach.hides_windows else desktop.screen
+        self.screen: Screen = MaskedScreen(desktop.screen, reach)
         self.surroundings = DesktopSurroundings(
             self.screen, desktop.applications, reach, self.open_elements, languages,
             desktop.abilities.untold,
@@ -57,7 +57,7 @@ class GuardedDesktop:
     def open_elements(self) -> Elements | None:
         """Open a connection to the elements that are not on our own windows."""
         elements = self._desktop.open_elements()
-        return MaskedElements(elements, self.reach) if elements is not None and self.reach.own else elements
+        return None if elements is None else MaskedElements(elements, self.reach)
 
     def remarks(self, *, judged: bool) -> list[str]:
         """Return what the person should know about this desktop; with `judged`, also whether words can be read."""
@@ -76,7 +76,7 @@ class GuardedDesktop:
 
     def _is_ours(self, at: tuple[int, int] | None) -> bool:
         """Whether a point (None: the keyboard focus) is on one of our own windows."""
-        windows = self._watching.get() if self.reach.own else None
+        windows = self._watching.get() if self.reach.may_own else None
         return windows is not None and self.reach.owns(windows.active() if at is None else windows.at(*at))
 
     def close(self) -> None:

@@ -113,7 +113,7 @@ class GuardedHand:
         self, action: Action[DesktopPoint], meant: Meant, found: list[Window | None], windows: Windows
     ) -> bool:
         """Whether an action hits the entry of our own window in a panel, judged by the elements' names."""
-        own = self._reach.own
+        own = self._reach.ours(windows)
         if not own or meant.hit is None or points_of(meant.hit.action)[-1:] != points_of(action)[-1:]:
             return False
         if all(window is None or windows.is_ordinary(window.id) for window in found):
@@ -124,7 +124,7 @@ class GuardedHand:
 
     def _may_bring_up(self, action: Action[DesktopPoint], windows: Windows) -> bool:
         """Whether we have a window, and the action may raise, minimise or close a window that it does not touch."""
-        if not self._reach.own:
+        if not self._reach.may_own:
             return False
         if isinstance(action, PressKeys | HoldKeys | KeyDown | KeyUp):
             return bool(_SWITCHING & set(action.keys))
@@ -150,7 +150,7 @@ class GuardedHand:
 
     def lift(self) -> None:
         """Release held keys. If that brings up our own windows, put them back."""
-        windows = self._windows.get() if self._switching and self._reach.own else None
+        windows = self._windows.get() if self._switching and self._reach.may_own else None
         self._switching = False
         try:
             before = None if windows is None else _OwnWindows(windows, self._reach)
@@ -212,7 +212,7 @@ class _OwnWindows:
                 return False
             for hidden in self._shown - self._shown_now():
                 self._windows.activate(hidden)
-            for one in self._reach.own:
+            for one in self._reach.ours(self._windows):
                 put_back_above(self._windows, self._order, one)
             if self._active is not None:
                 self._windows.activate(self._active)
@@ -221,7 +221,7 @@ class _OwnWindows:
         return True
 
     def _shown_now(self) -> frozenset[WindowId]:
-        return frozenset(one for one in self._reach.own if self._windows.is_ordinary(one))
+        return frozenset(one for one in self._reach.ours(self._windows) if self._windows.is_ordinary(one))
 
     def _changed(self) -> bool:
         active = self._windows.active()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.core.geometry import DesktopPoint, Region
+from agent.desktop.guard.our_page import is_page_served, shows_our_page
 from agent.desktop.protocol.elements import Elements, FieldText
 from agent.desktop.protocol.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.safety.policy_rules.disclosure import Leaving, holds_secret
@@ -27,7 +28,8 @@ class Reach:
 
     Args:
         open_windows: opens a connection to the desktop's windows.
-        own: our own windows.
+        own: the windows of our terminal.
+        pages: whether a browser that shows our page may be on this desktop; False for a sandbox.
         placed: whether the desktop knows where our own windows are, so that they can be blanked.
         leaving: what may be sent to a model on another machine; None for the model of the run.
     """
@@ -36,28 +38,48 @@ class Reach:
     own: frozenset[WindowId] = frozenset()
     placed: bool = True
     leaving: Leaving | None = None
+    pages: bool = False
+
+    @property
+    def may_own(self) -> bool:
+        """Whether there may be windows of our own."""
+        return bool(self.own) or (self.pages and is_page_served())
 
     @property
     def hides_windows(self) -> bool:
         """Whether any window must be blanked."""
-        return bool(self.own and self.placed) or bool(self.leaving and self.leaving.hide)
+        return bool(self.may_own and self.placed) or bool(self.leaving and self.leaving.hide)
+
+    def ours(self, windows: Windows) -> frozenset[WindowId]:
+        """Return our own windows."""
+        if not (self.pages and is_page_served()):
+            return self.own
+        return self.own | {one.id for one in windows.windows() if shows_our_page(one.title)}
 
     def owns(self, window: Window | None) -> bool:
         """Whether a window is our own."""
-        return window is not None and window.id in self.own
+        return window is not None and (window.id in self.own or (self.pages and shows_our_page(window.title)))
+
+    def told(self, windows: Connection) -> Windows | None:
+        """Return the windows; None if they are unknown and none has to be known.
+
+        Raises EnvironmentLacksError if ours or hidden ones must be known.
+        """
+        return windows.need() if self.own or self.leaving else windows.get()
 
     def receiver(self, windows: Windows) -> Window | None:
         """Return the window that receives typed text: the focused one or, if that is ours, the one used before it."""
         active = windows.active()
-        if active is None or active.id not in self.own:
+        if active is None or not self.owns(active):
             return active
-        others = (one for one in reversed(windows.stacking()) if one not in self.own and windows.is_ordinary(one))
+        own = self.ours(windows)
+        others = (one for one in reversed(windows.stacking()) if one not in own and windows.is_ordinary(one))
         other = next(others, None)
         return active if other is None else windows.window(other)
 
     def hidden(self, windows: Windows) -> list[Region]:
         """Return the visible parts of hidden windows and of their programs' menus."""
-        found = windows.visible(self.own) if self.own else []
+        found = windows.visible(own) if (own := self.ours(windows)) else []
         if self.leaving is None:
             return found
         hides = self.leaving.hides
@@ -129,8 +151,8 @@ class MaskedScreen:
         return frame
 
     def _note_hidden(self) -> None:
-        if self._reach.hides_windows:
-            regions, now = self._reach.hidden(self._windows.need()), time.monotonic()
+        if self._reach.hides_windows and (windows := self._reach.told(self._windows)) is not None:
+            regions, now = self._reach.hidden(windows), time.monotonic()
             recent = [(known, last) for known, last in self._seen if now - last < _LINGER and known != regions]
             self._seen = [*recent, (regions, now)]
 
@@ -149,14 +171,17 @@ class MaskedElements:
         self._windows = Connection(reach.open_windows)
 
     def outline(self) -> Outline:
-        windows, own = self._windows.need(), self._reach.own
+        told, windows = self._elements.outline(), self._own_among()
+        if windows is None:
+            return told
+        own = self._reach.ours(windows)
         covered, places = windows.visible(own), [windows.region(one) for one in own]
-        told = self._elements.outline()
         elements = tuple(one for one in told.elements if not any(part.contains(one.box.middle) for part in covered))
         return replace(told, elements=elements, windows=tuple(one for one in told.windows if one.box not in places))
 
     def at(self, point: DesktopPoint) -> Element | None:
-        covered = self._windows.need().visible(self._reach.own)
+        windows = self._own_among()
+        covered = [] if windows is None else windows.visible(self._reach.ours(windows))
         return None if any(part.contains(point) for part in covered) else self._elements.at(point)
 
     def focused(self) -> Element | None:
@@ -176,8 +201,12 @@ class MaskedElements:
         self._elements.close()
 
     def _has_foreign_focus(self) -> bool:
-        active = self._windows.need().active()
-        return active is not None and not self._reach.owns(active)
+        windows = self._own_among()
+        return windows is None or ((active := windows.active()) is not None and not self._reach.owns(active))
+
+    def _own_among(self) -> Windows | None:
+        """Return the windows, among which ours may be; None if there are none of ours."""
+        return self._reach.told(self._windows) if self._reach.may_own else None
 
 
 def blank(frame: Frame, region: Region, colour: tuple[int, int, int]) -> None:

@@ -1,0 +1,26 @@
+"""Tells the browser windows that show a page of ours: they are out of the model's sight and reach, as our terminal is.
+
+Otherwise the model could answer the questions that the page asks the person.
+"""
+
+import secrets
+import threading
+
+_MARK = f"mai-agent {secrets.token_hex(4)}"
+_served = threading.Event()
+
+
+def serve_page() -> str:
+    """Return what must stand in the title of our page. From now on, windows with such a title are ours."""
+    _served.set()
+    return _MARK
+
+
+def is_page_served() -> bool:
+    """Return whether this process serves a page."""
+    return _served.is_set()
+
+
+def shows_our_page(title: str) -> bool:
+    """Return whether a window of this title shows our page."""
+    return _served.is_set() and _MARK in title
