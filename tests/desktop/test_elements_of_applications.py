@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from stubs.display import wait_until
 
 from agent.core.geometry import DesktopPoint
 from agent.desktop.programs import Started, number_outside
+from agent.desktop.protocol.elements import NoAnswerError
 from agent.desktop.x11.desktop import X11Desktop
 from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox
@@ -67,9 +69,15 @@ class Desk:
         return found
 
     def hit(self, element: Element) -> Element:
-        """What is at its middle, once that is told: a look at a point takes 50 ms at most, or tells nothing."""
+        """What is at its middle, once that is told: an application that is busy does not answer in time."""
         found: list[Element] = []
-        wait_until(lambda: (hit := self.elements.at(middle(element))) and not found.append(hit), "a hit is told", 30)
+
+        def told() -> bool:
+            with suppress(NoAnswerError):
+                found.extend(filter(None, [self.elements.at(middle(element))]))
+            return bool(found)
+
+        wait_until(told, "a hit is told", 30)
         return found[0]
 
     def click(self, element: Element) -> None:

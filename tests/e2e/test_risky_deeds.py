@@ -144,5 +144,5 @@ def test_a_reader_of_windows_that_is_cut_off_says_so_at_once_and_asks_from_then_
     steps = [act("type", text="before"), act("type", text="after"), act("key", keys="left")]
     questions, warned = lair.run(steps, allowed=True, open_desktop=open_desktop, said=said)
     assert len(questions) == 2
-    assert all("not known any more which window" in question for question in questions)
+    assert all("not known now which window" in question for question in questions)
     assert len([one for one in warned if "which window gets an action" in one]) == 1
