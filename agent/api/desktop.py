@@ -17,6 +17,7 @@ from agent.literal.client import goals_engine
 from agent.literal.goals import Choose, Click, Close, Goal, Open, Press, SetValue, Target, Toggle, Type
 from agent.options import RunOptions
 from agent.recipes.files import load_recipe
+from agent.record.redactor import Redactor
 from agent.run.control.worker import Worker
 from agent.run.loop.context import Person
 from agent.run.observing.eye import Eye
@@ -205,7 +206,8 @@ class AsyncDesktop:
     async def _carry_out(
         self, instruction: str, goals: Sequence[Goal] | None, secrets: Sequence[str], stop: StopSwitch
     ) -> Result:
-        engine = None if goals is None else goals_engine(goals, self._options.engine)
+        mask = Redactor(secrets=secrets).text
+        engine = None if goals is None else goals_engine(goals, self._options.engine, mask=mask)
         job = await asyncio.to_thread(self._workplace.job, instruction, stop, engine, secrets)
         self.bundles.append(job.recorder.path)
         gathered = Gatherer(instruction, job.recorder.path)

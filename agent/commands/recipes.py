@@ -155,6 +155,8 @@ def _offer_repairs(name: str, recipe: "Recipe", repairs: "dict[int, Target]", *,
     from agent.recipes.files import keep_recipe
 
     repaired = recipe.repaired(repairs)
+    if repaired == recipe:
+        return
     for line in difflib.ndiff(recipe.text.splitlines(), repaired.text.splitlines()):
         if line.startswith(("+", "-")):
             remark(on_one_line(line))

@@ -204,16 +204,18 @@ class Recipe(_Model):
         return _replaced(self.instruction, shown), Repeat(parts, tuple(one.expected for one in filled.expect))
 
     def repaired(self, repairs: Mapping[int, Target]) -> "Recipe":
-        """Return the recipe with other targets for steps, by the steps' numbers (1 for the first)."""
+        """Return the recipe with other targets for steps, by the steps' numbers (1 for the first).
+
+        A target whose name holds a parameter stays: its new name is that of this value only.
+        """
         steps = list(self.steps)
         for number, target in repairs.items():
             step = steps[number - 1]
-            found = {"name": target.name, "role": target.role, "window": target.inside}
             if step.click is not None:
-                steps[number - 1] = step.model_copy(update={"click": step.click.model_copy(update=found)})
+                steps[number - 1] = step.model_copy(update={"click": _renamed(step.click, target)})
             elif step.type is not None and step.type.into is not None:
-                into = step.type.into.model_copy(update=found)
-                steps[number - 1] = step.model_copy(update={"type": step.type.model_copy(update={"into": into})})
+                typed = step.type.model_copy(update={"into": _renamed(step.type.into, target)})
+                steps[number - 1] = step.model_copy(update={"type": typed})
         return self.model_copy(update={"steps": steps})
 
     def secrets(self, given: Mapping[str, str]) -> list[str]:
@@ -243,6 +245,14 @@ class Recipe(_Model):
             }
         ordered = {name: data[name] for name in Recipe.model_fields if name in data}
         return yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _renamed(thing: Thing, target: Target) -> Thing:
+    """Return a control with the name, role and window of a target."""
+    if _named_in(thing.name):
+        return thing
+    window = thing.window if _named_in(thing.window) else target.inside
+    return thing.model_copy(update={"name": target.name, "role": target.role, "window": window})
 
 
 def _shortest(step: dict[str, Any]) -> dict[str, Any]:

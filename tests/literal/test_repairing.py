@@ -87,9 +87,17 @@ def test_a_person_decides_where_one_can_be_asked(said, action):
 def test_a_field_may_have_a_new_name():
     form = screen(element("text", "Heading", value="", states={"editable", "focused"}))
     part = Part(Type("Bread", Target("Title", "text", inside="Settings")))
-    calls, _, repairs = repeat([same("Heading")], *[form] * (WAITS + 2), part=part)
+    calls, requests, repairs = repeat([same("Heading")], *[form] * (WAITS + 2), part=part)
     assert calls[-1] == {"action": "type", "text": "Bread"}
     assert repairs[1].name == "Heading"
+    assert "Bread" not in json.dumps(requests), "what is typed may be a secret"
+
+
+def test_in_a_window_with_another_title_the_one_in_front_counts():
+    part = Part(Click(Target("Save", "push button", inside="Old title")))
+    calls, _, repairs = repeat([same("Keep")], *[RENAMED] * (WAITS + 2), SAVED, part=part)
+    assert calls[-2]["action"] == "click"
+    assert repairs == {1: Target("Keep", "push button", inside="Settings")}
 
 
 def test_what_is_there_but_cannot_be_used_is_no_question():

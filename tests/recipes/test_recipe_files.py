@@ -173,6 +173,20 @@ steps:
     ).replace("role: push button\n    in: Notes", "role: push button\n    in: My notes")
 
 
+def test_a_name_with_a_parameter_is_not_replaced_by_that_of_one_value():
+    text = """version: 1
+instruction: open {note}
+parameters:
+  note: ''
+steps:
+- click: {name: '{note}', role: list item, in: Notes}
+- click: {name: Open, role: push button, in: '{note} - Notes'}
+"""
+    recipe = read_recipe(text, "here")
+    found = {1: Target("Milk", "list item", inside="Notes"), 2: Target("Show", "push button", inside="Bread - Notes")}
+    assert recipe.repaired(found).text == recipe.text.replace("name: Open", "name: Show")
+
+
 def test_a_secret_stands_neither_in_the_instruction_nor_in_the_file():
     text = NOTE.replace("title: Bread", "title: {secret: true}")
     recipe = read_recipe(text, "note")

@@ -14,19 +14,21 @@ from agent.screen.outline import Element
 _YES = ("y", "yes")
 
 
-def repaired(now: Now, number: int, part: Part, missing: Stuck, others: Sequence[Element]) -> Steps[Part | Stuck]:
+def repaired(
+    now: Now, number: int, part: Part, missing: Stuck, others: Sequence[Element], window: str
+) -> Steps[Part | Stuck]:
     """Return step `number` with the target that the model names, or why it stays stuck.
 
-    `others` are the things that come into question. The model is asked while the first step, a wait, is carried out.
+    `others` are the things in `window` that come into question. The model is asked while the first step, a wait, is
+    carried out. It is not told what the step types, which may be a secret.
     """
-    front = now.scene.front
     goal = part.goal
     target = goal.into if isinstance(goal, Type) else goal.target if isinstance(goal, Click | Toggle) else None
-    if now.repairs is None or target is None or front is None or not others:
+    if now.repairs is None or target is None or not others:
         return missing
-    inside = target.inside if any(now.scene.windows) and target.inside else front.title
-    choices = {one.name: Target(one.name, one.role, inside=inside) for one in others}
-    now.question = Question(number, describe_goal(goal), choices)
+    choices = {one.name: Target(one.name, one.role, inside=window) for one in others}
+    words = f"type into {describe_target(target)}" if isinstance(goal, Type) else describe_goal(goal)
+    now.question = Question(number, words, choices)
     yield wait(f"{missing.words}: ask the model what it is called now.", 0.2)
     found, told, now.question = now.repairs.get(number), now.question.told, None
     if found is None:

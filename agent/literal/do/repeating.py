@@ -54,9 +54,10 @@ class _Already(Done):
 
 @dataclass(frozen=True, slots=True)
 class _Missing(Stuck):
-    """The target is not there; `others` are the things of its kind in its window."""
+    """The target is not there; `others` are the things of its kind in its window, or in the one in front."""
 
     others: tuple[Element, ...] = ()
+    window: str = ""
 
 
 def repeat(now: Now, goal: Repeat) -> Pursuit:
@@ -69,7 +70,7 @@ def repeat(now: Now, goal: Repeat) -> Pursuit:
         last = number == len(goal.parts) and not goal.expected
         verdict = yield from _do(now, part, last=last)
         if isinstance(verdict, _Missing):
-            mended = yield from repaired(now, number, part, verdict, verdict.others)
+            mended = yield from repaired(now, number, part, verdict, verdict.others, verdict.window)
             verdict = mended if isinstance(mended, Stuck) else (yield from _do(now, mended, last=last))
         if isinstance(verdict, Stuck):
             words = f"{verdict.words[:1].lower()}{verdict.words[1:]}" if verdict.words[:2] != "I " else verdict.words
@@ -231,7 +232,7 @@ def _find(
             step = search.further_down()
         if step is None:
             why = _why_not(now, target, there, sure)
-            return Stuck(why) if there else _Missing(why, tuple(_others(now, target, roles)))
+            return Stuck(why) if there else _missing(now, target, roles, why)
         search.latest = yield step
 
 
@@ -269,12 +270,18 @@ def _matching(now: Now, target: Target, roles: frozenset[str] = frozenset()) -> 
     return [one for one in nameless if "focused" in one.states] or nameless
 
 
-def _others(now: Now, target: Target, roles: frozenset[str]) -> list[Element]:
-    """Return the named elements of a target's role in its window; in the one in front, if there is no such window."""
+def _missing(now: Now, target: Target, roles: frozenset[str], why: str) -> _Missing:
+    """Return that a target is not there, with the named elements of its role in its window.
+
+    If no window has that name, those in the window in front.
+    """
     wanted = frozenset({target.role}) if target.role else roles or _ANY
-    window = target.inside if target.inside == DESKTOP or _windows(now, target.inside) else ""
+    front = now.scene.front
+    is_there = target.inside == DESKTOP or _windows(now, target.inside)
+    window = target.inside if is_there or front is None else front.title
     inside = [one for one in now.scene.elements if one.role in wanted and _is_in(now, one, window)]
-    return [one for one in inside if one.name.strip() and "disabled" not in one.states][:_MOST_OTHERS]
+    others = [one for one in inside if one.name.strip() and "disabled" not in one.states]
+    return _Missing(why, tuple(others[:_MOST_OTHERS]), window)
 
 
 def _near(now: Now, elements: list[Element], near: Sequence[str]) -> list[Element]:
