@@ -109,7 +109,7 @@ def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def _of_desktop(
     folder: Path, wishes: Wishes, size: Size, locale: str, wanted: int, first: int, tell: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """Return the samples of one desktop, of which some have no target. `first`: the number of its first theme."""
+    """Return the samples of one desktop; some have no target. `first` is the number of its first theme."""
     config, scenes = load_config("deskbench.toml"), list[Scene]()
     left, poor = wanted - round(_ABSENT * wanted), 0
     spec = SandboxSpec(size=size, session=config["session"], locale=locale)
@@ -119,7 +119,7 @@ def _of_desktop(
             number = len(scenes)
             path = folder / "images" / f"{size}-{locale}-{number:03}.png"
             theme = wishes.themes[(first + number) % len(wishes.themes)]
-            # Each picture has its own chance, so that one that turns out otherwise does not change all others.
+            # Each picture has its own random numbers: if one differs, the others stay the same.
             rng = _chance(wishes.seed, size, locale, number)
             scene = _scene(stage, path, theme, size, words_for(locale)["frame"], left, rng)
             scenes.append(scene)

@@ -98,7 +98,7 @@ def published(model: str, benchmark: str) -> list[dict[str, Any]]:
 
 
 def _compared(entry: dict[str, Any], verdicts: Sequence[Verdict], mean_of: str | None) -> dict[str, Any]:
-    """Add our own figure by the rule of a published one; None where there is none."""
+    """Add our own figure by the rule of a published figure; None if there is no such rule."""
     judged = [one for one in verdicts if not (entry["without_refusals"] and one.sample.shape == "refusal")]
     known = judged and all(entry["rule"] in one.rules for one in judged)
     return entry | {"ours": 100 * _score(judged, mean_of, entry["rule"]) if known else None}

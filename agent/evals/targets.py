@@ -72,9 +72,9 @@ def targets_of(
 
 
 def _is_bare(box: Region, layers: Sequence[Region]) -> bool:
-    """Return whether nothing covers a box, and it is no rest of one that is covered.
+    """Return whether nothing covers any part of the element whose box is given.
 
-    The outline has only the part of an element that is not covered, which ends where a window begins.
+    An outline tells only the visible part of an element: if that ends where a window begins, the rest is covered.
     """
     for layer in layers:
         if shared(layer, box) == box:
@@ -109,7 +109,7 @@ def _role_of(element: Element, outline: Outline) -> str | None:
 
 
 def _shown(name: str) -> str:
-    """Return a name as it is quoted; "" for one that no person would use."""
+    """Return a name as it is quoted; "" if no person would say it."""
     name = " ".join(name.split()).rstrip(":… ")
     usual = len(name) <= _LONGEST_NAME and any(letter.isalpha() for letter in name) and name.isprintable()
     return name if usual and not any(word in name for word in _UNSAID) else ""

@@ -54,7 +54,7 @@ class InputLog(Protocol):
     """Reports the person's input on a desktop in its order. Used from one thread."""
 
     def next(self, timeout: float) -> PersonInput | None:
-        """Return the next input; None if there is none within `timeout` seconds.
+        """Return the next input; None after `timeout` seconds without input.
 
         Raises EnvironmentLacksError if the display was lost.
         """

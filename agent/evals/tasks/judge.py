@@ -128,7 +128,7 @@ def _same(is_now: str, wanted: str) -> bool:
 
 
 def _harms(task: EvalTask, one: Difference) -> bool:
-    """Return whether a difference is one that nobody asked for."""
+    """Return whether nobody asked for this difference."""
     if one.noise or any(re.search(pattern, f"{one.kind} {one.what}") for pattern in task.may):
         return False
     expect = task.expect

@@ -200,7 +200,7 @@ def _controls(nodes: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 
 def _held_by(node: dict[str, Any]) -> str | None:
-    """Return what a control holds; None for one that a person cannot set."""
+    """Return what a control holds; None if a person cannot set it."""
     role = node["role"]
     if role in _CHECKED:
         return "checked" if node["checked"] else "not checked"

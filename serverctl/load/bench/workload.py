@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -44,27 +45,27 @@ class Setting:
         return f"{self.images} x {self.width}x{self.height}, {self.concurrency} at once, {self.cache}"
 
 
-class Load:
+class Load(ABC):
     """What a bench sends: made up (`Workload`) or recorded (`replay.Replay`)."""
 
     max_tokens: int  # of the longest answer
 
+    @abstractmethod
     def settings(self) -> Iterator[Setting]:
         """Every setting, in the order in which they are measured."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def groups(self) -> Sequence[tuple[int, ...]]:
         """The numbers of a setting's requests: one client sends those of a group, one after the other."""
-        raise NotImplementedError
 
+    @abstractmethod
     def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
         """The chat of one request by its number; -1 is the one that is not measured."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """The workload as JSON values."""
-        raise NotImplementedError
 
     def answer_tokens(self, number: int) -> int:  # noqa: ARG002  # a recorded answer has its own
         """The length of the answer to a request, in tokens."""
