@@ -311,8 +311,8 @@ class Folder:
 
 
 def made_key() -> str:
-    """Return a new key."""
-    return secrets.token_urlsafe(24)
+    """Return a new key. It has no dash, because a key that begins with one reads as an option after `--key`."""
+    return secrets.token_hex(24)
 
 
 def current_state(folder: Folder) -> State:

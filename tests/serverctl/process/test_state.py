@@ -9,7 +9,7 @@ from foundation.errors import MaiError
 from foundation.processes import identity_of
 from serverctl.plan.goal import Goal
 from serverctl.process.request import ServerRequest, read_request
-from serverctl.process.state import Folder, State
+from serverctl.process.state import Folder, State, made_key
 
 
 @pytest.fixture
@@ -79,3 +79,7 @@ def test_a_request_with_an_unknown_setting_is_refused_by_name(folder: Folder) ->
     folder.request_file.write_text(request.to_json())
     with pytest.raises(MaiError, match="no_such_knob"):
         read_request(folder.request_file)
+
+
+def test_a_key_can_stand_after_an_option_because_it_has_no_dash() -> None:
+    assert all(len(key) >= 32 and key.isalnum() for key in (made_key() for _ in range(100)))
