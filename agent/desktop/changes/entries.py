@@ -3,6 +3,7 @@
 import hashlib
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,16 +94,11 @@ def digest(path: str, entry: Entry) -> str:
     if entry.is_file and entry.size <= LARGEST_READ:
         return hashlib.sha256(read_bounded(Path(path), LARGEST_READ, entry.inode)).hexdigest()
     if entry.is_folder:
-        return hashlib.sha256(b"\0".join(sorted(_names(path)))).hexdigest()
+        names: list[bytes] = []
+        with suppress(OSError):
+            names = os.listdir(os.fsencode(path))  # noqa: PTH208 -- names need not be text
+        return hashlib.sha256(b"\0".join(sorted(names))).hexdigest()
     return f"{entry.size}-{entry.modified}"
-
-
-def _names(folder: str) -> list[bytes]:
-    try:
-        with os.scandir(os.fsencode(folder)) as entries:
-            return [entry.name for entry in entries]
-    except OSError:
-        return []
 
 
 def state(path: str, entry: Entry) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """Detects cheaply that settings were just written, and which XFCE settings were."""
 
-import os
 from collections.abc import Hashable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from jeepney import DBusAddress
 
+from agent.desktop.changes.entries import entry_at
 from agent.desktop.changes.kde import marks
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
@@ -34,15 +34,12 @@ class SettingsMonitor:
 
     def begin(self) -> None:
         """Start listening. Without a bus, no writes are noticed."""
-        with suppress(BusError):
-            bus = Bus(self._environ, seconds=_PATIENCE)
-            try:
-                for member in ("PropertyChanged", "PropertyRemoved"):
-                    bus.listen(str(XFCONF.bus_name), XFCONF, member, self._note, broadcast=True)
-                self._bus = bus
-            except BusError:
-                bus.close()
-                raise
+        with suppress(BusError), ExitStack() as opened:
+            bus = opened.enter_context(Bus(self._environ, seconds=_PATIENCE))
+            for member in ("PropertyChanged", "PropertyRemoved"):
+                bus.listen(str(XFCONF.bus_name), XFCONF, member, self._note, broadcast=True)
+            self._bus = bus
+            opened.pop_all()
 
     def sync(self) -> None:
         """Process all signals sent before this call."""
@@ -52,7 +49,8 @@ class SettingsMonitor:
 
     def mark(self) -> Hashable:
         """Return a value that changes whenever a setting is written."""
-        return self._count, _mark(self._folder / "dconf" / "user"), tuple(marks(self._folder))
+        dconf = entry_at(str(self._folder / "dconf" / "user"))
+        return self._count, dconf, tuple(marks(self._folder))
 
     def close(self) -> None:
         """Stop listening. Safe to call twice."""
@@ -62,16 +60,6 @@ class SettingsMonitor:
 
     def _note(self, body: tuple[object, ...]) -> None:
         self._count += 1
-        channel, name = (*body[:2], None, None)[:2]
-        if not isinstance(channel, str) or not isinstance(name, str):
-            return
-        if len(self._written) < _MOST and len(channel) + len(name) <= _LONGEST:
-            self._written.add((channel, name))
-
-
-def _mark(path: os.PathLike[str]) -> Hashable:
-    try:
-        status = os.stat(path)  # noqa: PTH116 -- takes any path
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
+        match body:
+            case (str(channel), str(name), *_) if len(channel) + len(name) <= _LONGEST and len(self._written) < _MOST:
+                self._written.add((channel, name))

@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from agent.core.changes import Change
-from agent.desktop.changes.bookkeeping import (
-    is_app_of_desktop,
-    is_app_of_panels,
-    is_written_when_starting,
-    starting_age,
-    starting_seconds,
-)
+from agent.desktop.changes.bookkeeping import entry, matches
 from agent.desktop.changes.dconf import DconfStore
 from agent.desktop.changes.files import Files
 from agent.desktop.changes.home import Home
@@ -37,13 +31,6 @@ _QUIET = 0.3
 _LOOK_AGAIN = 0.03
 
 T = TypeVar("T")
-
-
-class Asked(Protocol):
-    """Something that can report changes."""
-
-    def changes(self) -> list[Change]:
-        """Return the differences from the initial state."""
 
 
 class Source(Protocol):
@@ -133,11 +120,11 @@ class LinuxWitness:
             for source in list(sources):
                 if not self._safely(source, lambda source=source: (source.begin(), True)):  # type: ignore[misc]  # of two kinds
                     sources.remove(source)  # without an initial state, everything would look new
-        self._starting = bus.age(self._environ) <= starting_age()
+        self._starting = bus.age(self._environ) <= entry("settings", "starting_age")
         self._ready.set()
         self._safely(self._home, self._home.begin)
         self._home_ready.set()
-        for seconds in starting_seconds() if self._starting else ():
+        for seconds in entry("settings", "starting_seconds") if self._starting else ():
             if self._ended.wait(max(0.0, self._began + seconds - time.monotonic())):
                 break
             with self._asking:
@@ -150,9 +137,9 @@ class LinuxWitness:
     def _settings(self) -> list[Change]:
         """Return the changed settings. While a desktop starts, its own writes become the baseline."""
         told: list[Change] = []
-        starting = self._starting and time.monotonic() - self._began <= max(starting_seconds())
+        starting = self._starting and time.monotonic() - self._began <= max(entry("settings", "starting_seconds"))
         for change in (change for store in self._stores for change in self._asked(store)):
-            if starting and is_written_when_starting(change.what):
+            if starting and matches("settings", "starting", change.what):
                 self._started[change.what] = change
             started = self._started.get(change.what)
             if started is None:
@@ -162,7 +149,7 @@ class LinuxWitness:
                 told.append(Change("setting", change.what, started.after, change.after, undo))
         return told
 
-    def _asked(self, source: "Asked") -> list[Change]:
+    def _asked(self, source: "Source | Files") -> list[Change]:
         return self._safely(source, source.changes) or []
 
     def _safely(self, source: object, call: Callable[[], T]) -> "T | None":
@@ -201,7 +188,7 @@ class WindowChanges:
         return {
             key: one
             for key, one in windows.items()
-            if not is_app_of_desktop(one.app) and (key in self._shown or not is_app_of_panels(one.app))
+            if not matches("windows", "apps", one.app) and (key in self._shown or not _has_panels(one.app))
         }
 
     def _now(self) -> dict[WindowId, Window] | None:
@@ -223,6 +210,11 @@ class WindowChanges:
         return found
 
 
+def _has_panels(app: str) -> bool:
+    """Whether an application's panels are windows, too."""
+    return matches("windows", "panels", app)
+
+
 def _differences(before: dict[WindowId, Window], now: dict[WindowId, Window]) -> Iterator[Change]:
     """Yield windows that opened or closed, and applications that came or went. Title changes count only if nothing else
     differs.
@@ -231,7 +223,7 @@ def _differences(before: dict[WindowId, Window], now: dict[WindowId, Window]) ->
     closed = [window for key, window in before.items() if key not in now]
     apps_before, apps_now = ({window.app for window in all_.values()} for all_ in (before, now))
     for app in dict.fromkeys(window.app for window in opened):
-        if app not in apps_before and not is_app_of_panels(app):
+        if app not in apps_before and not _has_panels(app):
             title = next(window.title for window in opened if window.app == app)
             yield Change("app", bounded(app), None, bounded(title))
     for window in opened:
@@ -239,7 +231,7 @@ def _differences(before: dict[WindowId, Window], now: dict[WindowId, Window]) ->
     for window in closed:
         yield Change("window", bounded(window.app), bounded(window.title), None)
     for app in dict.fromkeys(window.app for window in closed):
-        if app not in apps_now and not is_app_of_panels(app):
+        if app not in apps_now and not _has_panels(app):
             title = next(window.title for window in closed if window.app == app)
             yield Change("app", bounded(app), bounded(title), None)
     if not opened and not closed:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.core.changes import Change
-from agent.desktop.changes.bookkeeping import xfconf_channels
+from agent.desktop.changes.bookkeeping import entry
 from agent.desktop.changes.settings import Setting, differences
 from agent.desktop.changes.settings_monitor import XFCONF, SettingsMonitor
 from agent.desktop.linux.bus import Bus, BusError
@@ -13,6 +13,8 @@ from agent.desktop.trees.switch import session_bus
 #: Timeouts in seconds for all channels, measured at some 8 ms: at the beginning, when the daemon may have to start;
 #: later; and after a timeout.
 _STARTING, _PATIENCE, _IMPATIENCE = 1.2, 0.5, 0.1
+#: Seconds for reading or setting one property.
+_UNDOING = 2.0
 
 _Key = tuple[str, str]  # channel and property
 
@@ -66,29 +68,29 @@ class XfconfStore:
                 return found
             (channels,) = bus.call(XFCONF, "ListChannels")
             self._monitor.sync()  # after a reply, so the signals for earlier writes are there
-            for channel in dict.fromkeys([*channels, *xfconf_channels(), *(one for one, _ in self._monitor.written)]):
+            written = (channel for channel, _ in self._monitor.written)
+            for channel in dict.fromkeys([*channels, *entry("settings", "xfconf_channels"), *written]):
                 (properties,) = bus.call(XFCONF, "GetAllProperties", "ss", channel, "/")
                 for name, (signature, value) in properties.items():
                     found[channel, name] = Setting(as_text(signature, value), as_json(signature, value))
         return found
 
 
-def set_again(environ: Mapping[str, str], key: _Key, data: Any, seconds: float = 2.0) -> None:
+def set_again(environ: Mapping[str, str], channel: str, name: str, data: Any) -> None:
     """Set a property to an earlier value, or reset it if `data` is None. Raises BusError."""
-    with Bus(environ, seconds) as bus:
+    with Bus(environ, _UNDOING) as bus:
         if data is None:
-            bus.call(XFCONF, "ResetProperty", "ssb", *key, False, start=True)
+            bus.call(XFCONF, "ResetProperty", "ssb", channel, name, False, start=True)
         else:
-            bus.call(XFCONF, "SetProperty", "ssv", *key, _from_json(data), start=True)
+            bus.call(XFCONF, "SetProperty", "ssv", channel, name, _from_json(data), start=True)
 
 
-def current(environ: Mapping[str, str], key: _Key, seconds: float = 2.0) -> Any:
+def current(environ: Mapping[str, str], channel: str, name: str) -> Any:
     """Return a property's value as plain JSON, or None if it is not set. Raises BusError."""
-    with Bus(environ, seconds) as bus:
-        if not bus.call(XFCONF, "PropertyExists", "ss", *key)[0]:
+    with Bus(environ, _UNDOING) as bus:
+        if not bus.call(XFCONF, "PropertyExists", "ss", channel, name)[0]:
             return None
-        (variant,) = bus.call(XFCONF, "GetProperty", "ss", *key)
-        return as_json(*variant)
+        return as_json(*bus.call(XFCONF, "GetProperty", "ss", channel, name)[0])
 
 
 def as_text(signature: str, value: Any) -> str:
