@@ -26,7 +26,6 @@ class Entry:
 
     @classmethod
     def of(cls, status: os.stat_result, content: bytes | None = None) -> "Entry":
-        """Create an entry from a stat result."""
         return cls(status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, content)
 
     @classmethod
@@ -41,12 +40,10 @@ class Entry:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a regular file."""
         return stat.S_ISREG(self.mode)
 
     @property
     def is_link(self) -> bool:
-        """Whether it is a symbolic link."""
         return stat.S_ISLNK(self.mode)
 
     def same_thing(self, other: "Entry") -> bool:

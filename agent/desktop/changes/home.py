@@ -99,11 +99,9 @@ class Home:
             self._look_at(path)
 
     def at(self, path: str) -> str:
-        """Return the full path."""
         return joined(self.root, path)
 
     def close(self) -> None:
-        """Stop watching."""
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None

@@ -33,7 +33,6 @@ class SettingsMonitor:
         return frozenset(self._written)
 
     def begin(self) -> None:
-        """Start listening. Without a bus, no writes are noticed."""
         with suppress(BusError), ExitStack() as opened:
             bus = opened.enter_context(Bus(self._environ, seconds=_PATIENCE))
             for member in ("PropertyChanged", "PropertyRemoved"):
@@ -53,7 +52,6 @@ class SettingsMonitor:
         return self._count, dconf, tuple(marks(self._folder))
 
     def close(self) -> None:
-        """Stop listening. Safe to call twice."""
         bus, self._bus = self._bus, None
         if bus is not None:
             bus.close()

@@ -172,11 +172,9 @@ class WindowChanges:
         self.remark = ""
 
     def begin(self) -> None:
-        """Record the initial windows."""
         self._before = self._now()
 
     def changes(self) -> list[Change]:
-        """Return the differences from the initial windows."""
         now = None if self._before is None else self._now()
         if now is None or self._before is None:
             return []
@@ -211,7 +209,6 @@ class WindowChanges:
 
 
 def _has_panels(app: str) -> bool:
-    """Whether an application's panels are windows, too."""
     return matches("windows", "panels", app)
 
 

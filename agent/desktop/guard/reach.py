@@ -42,22 +42,18 @@ class Reach:
 
     @property
     def may_own(self) -> bool:
-        """Whether there may be windows of our own."""
         return bool(self.own) or (self.pages and is_page_served())
 
     @property
     def hides_windows(self) -> bool:
-        """Whether any window must be blanked."""
         return bool(self.may_own and self.placed) or bool(self.leaving and self.leaving.hide)
 
     def ours(self, windows: Windows) -> frozenset[WindowId]:
-        """Return our own windows."""
         if not (self.pages and is_page_served()):
             return self.own
         return self.own | {one.id for one in windows.windows() if shows_our_page(one.title)}
 
     def owns(self, window: Window | None) -> bool:
-        """Whether a window is our own."""
         return window is not None and (window.id in self.own or (self.pages and shows_our_page(window.title)))
 
     def told(self, windows: Connection) -> Windows | None:

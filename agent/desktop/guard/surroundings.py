@@ -81,7 +81,6 @@ class DesktopSurroundings:
         self._meant = replace(self._meant, seen=seen)
 
     def of(self, action: Action[DesktopPoint]) -> Situation:
-        """Return what is known where this action would land."""
         self._meant = Meant(self._meant.seen)
         if not isinstance(action, TOUCHING):
             return UNKNOWN

@@ -23,7 +23,6 @@ from jeepney import (
     MessageFlag,
     MessageType,
     Parser,
-    Properties,
     new_method_call,
 )
 from jeepney.bus import get_bus
@@ -99,13 +98,33 @@ class Bus:
         """
         message = new_method_call(address, member, signature, body)
         message.header.flags |= 0 if start else MessageFlag.no_auto_start
-        return self._ask(message, seconds)
+        left = min(self._seconds if seconds is None else seconds, self._until - time.monotonic())
+        serial, future = next(self._serials), Future[Message]()
+        try:
+            data = message.serialise(serial=serial, fds=array.array("i"))
+        except Exception as error:  # jeepney raises various exceptions if a body does not match its signature
+            raise BusError(f"this cannot be sent: {error}") from error
+        self._waiting[serial] = future
+        try:
+            with self._sending:
+                if self._lost:
+                    raise ConnectionResetError
+                self._socket.sendall(data)
+            reply = future.result(max(0.0, left))
+        except TimeoutError as error:
+            raise BusError("no answer in time") from error
+        except (OSError, CancelledError) as error:
+            raise BusError("the session bus was lost") from error
+        finally:
+            del self._waiting[serial]
+        told: tuple[Any, ...] = reply.body or ()
+        if reply.header.message_type is MessageType.error:
+            raise BusError(" ".join(map(str, told)) or str(reply.header.fields.get(HeaderFields.error_name, "")))
+        return told
 
     def property(self, address: DBusAddress, name: str, *, start: bool = False) -> Any:
-        """Return the value of a property. Raises BusError."""
-        message = Properties(address).get(name)
-        message.header.flags |= 0 if start else MessageFlag.no_auto_start
-        return self._ask(message, None)[0][1]
+        properties = address.with_interface("org.freedesktop.DBus.Properties")
+        return self.call(properties, "Get", "ss", address.interface, name, start=start)[0][1]
 
     def owned(self, name: str, *, start: bool = False) -> bool:
         """Return whether a program owns a name. With `start`, first start it if it is activatable. Raises BusError."""
@@ -167,31 +186,6 @@ class Bus:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _ask(self, message: Message, seconds: float | None) -> tuple[Any, ...]:
-        left = min(self._seconds if seconds is None else seconds, self._until - time.monotonic())
-        serial, future = next(self._serials), Future[Message]()
-        try:
-            data = message.serialise(serial=serial, fds=array.array("i"))
-        except Exception as error:  # jeepney raises various exceptions if a body does not match its signature
-            raise BusError(f"this cannot be sent: {error}") from error
-        self._waiting[serial] = future
-        try:
-            with self._sending:
-                if self._lost:
-                    raise ConnectionResetError
-                self._socket.sendall(data)
-            reply = future.result(max(0.0, left))
-        except TimeoutError as error:
-            raise BusError("no answer in time") from error
-        except (OSError, CancelledError) as error:
-            raise BusError("the session bus was lost") from error
-        finally:
-            del self._waiting[serial]
-        body: tuple[Any, ...] = reply.body or ()
-        if reply.header.message_type is MessageType.error:
-            raise BusError(" ".join(map(str, body)) or str(reply.header.fields.get(HeaderFields.error_name, "")))
-        return body
 
     def _receive(self) -> None:
         parser = Parser()

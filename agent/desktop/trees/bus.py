@@ -155,12 +155,10 @@ class Bus:
         return [one.result for one in asked]
 
     def close(self) -> None:
-        """Close the connection; never raises."""
         with suppress(OSError):
             self._socket.close()
 
     def _advance(self, asked: _Asked, *, first: bool = False) -> None:
-        """Send a question its replies, and queue its next calls."""
         while True:
             try:
                 calls = next(asked.question) if first else asked.question.send(asked.replies)
@@ -247,7 +245,6 @@ class Bus:
             self._advance(asked)
 
     def _leave_alone(self, name: str) -> None:
-        """Pause calls to an application."""
         hung = name in self._warned and not self._is_busy(name)
         seconds = self.limits.dropped if hung else self.limits.first_dropped
         self._warned.add(name)

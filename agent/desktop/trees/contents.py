@@ -57,7 +57,12 @@ def fill(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
             names.append((draft, what, labels[0]))
     yield from _name(tree, names)
     for draft in wanted:
-        _take_numbers(draft, *(numbers.get((draft.node.ref, name)) for name in _NUMBERS))
+        value, *limits = (numbers.get((draft.node.ref, name)) for name in _NUMBERS)
+        if value is not None and math.isfinite(value):
+            draft.value = f"{value:.6g}"
+        match limits:
+            case [float(least), float(most)] if math.isfinite(least) and math.isfinite(most):
+                draft.limits = least, most
         if draft.role == COMBO_BOX and draft.value is None:
             draft.value = next(iter(tree.labels(draft.node.ref)), None) or (draft.name if draft.label else None)
         if draft.label and not draft.name:
@@ -86,18 +91,10 @@ def _name(tree: Tree, wanted: Sequence[tuple[Draft, str, Ref]]) -> Question[None
             draft.label = written
 
 
-def _take_numbers(draft: Draft, value: float | None, least: float | None, most: float | None) -> None:
-    if value is not None and math.isfinite(value):
-        draft.value = f"{value:.6g}"
-    if least is not None and most is not None and math.isfinite(least) and math.isfinite(most):
-        draft.limits = least, most
-
-
 def _relations(ref: Ref) -> Call:
     return method(ref, "Accessible", "GetRelationSet", "a(ua(so))")
 
 
 def _labels(reply: Body) -> list[Ref]:
-    """Return the nodes that label a node, from its relations."""
     relations = reply[0] if reply else ()
     return [tuple(ref) for kind, targets in relations if kind == _LABELLED_BY for ref in targets[:1]]

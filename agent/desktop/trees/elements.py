@@ -127,7 +127,6 @@ class AtspiElements:
         return self._looked_at_active(Lookup.page)
 
     def _looked_at_active(self, look: Callable[[Lookup, list[Layer]], Question[T | None]]) -> T | None:
-        """Take one look at the active window."""
         began = time.monotonic()
         active = self._windows.active()
         layers = self._windows.layers()
@@ -135,7 +134,6 @@ class AtspiElements:
         return None if layer is None else self._looked(layer, lambda lookup: look(lookup, layers), began + _AT)
 
     def _looked(self, layer: Layer, look: Look[T], until: float) -> T | None:
-        """Take one look at a window, until a monotonic time."""
         try:
             bus = self._connected()
             left = until - time.monotonic()
@@ -242,7 +240,6 @@ class AtspiElements:
         layers: Sequence[Layer],
         cache: dict[Ref, Node] | None,
     ) -> Question[Seen]:
-        """Read a window of GTK 4."""
         layer = found[frame.ref]
         origin = origin_of(application, layer, frame)
         nodes, moved = yield from gtk4.placed(cache or {}, frame.ref, *origin, _helpers(layers, layer))
@@ -322,7 +319,6 @@ class AtspiElements:
         return [draft for draft in found if stays(draft)]
 
     def _lacks(self, bus: Bus, layers: Sequence[Layer]) -> str:
-        """Say why elements are missing, as a sentence; "" if none are."""
         parts = visible_parts(layers, self._monitors)
         left_out = {seen.layer.window.id for seen in self._seen}
         unread = [
@@ -338,7 +334,6 @@ class AtspiElements:
         return Lookup(application, layer, self._seen, self._elements)
 
     def _looking(self, layer: Layer, look: Look[T]) -> Question[T | None]:
-        """Look at the application that owns a window."""
         pid = layer.window.pid
         if not any(one.pid == pid for one in self._applications.values()):  # it may be new since the last look
             for ref in (yield from of_process(list(self._applications), pid)):
@@ -356,7 +351,6 @@ class AtspiElements:
 
 
 def _helpers(layers: Sequence[Layer], of: Layer) -> list[Region]:
-    """Return the regions of the menus of a window's program."""
     return [layer.outer for layer in layers if layer.helper and layer.client == of.client]
 
 

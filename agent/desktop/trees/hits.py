@@ -1,6 +1,6 @@
 """Hit tests: an element is trusted if the application finds it, a part of it or its twin at the element's middle."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from agent.desktop.trees.bus import Body, Question
 from agent.desktop.trees.roles import ENABLED, HEADERS, SENSITIVE, alike, has
@@ -10,8 +10,15 @@ from agent.desktop.trees.wire import Call
 
 _DEEPEST = 40
 _RESUMED = 4
-#: Pixels beside an element that are tested too, because an icon on a button often has no node of its own.
-_BESIDE = 3
+#: Where elements of GTK 4 are tested, one place after the other: in the middle, above it, at the left edge, beside it
+#: and above the element, because an icon on a button often has no node of its own.
+_PLACES: tuple[Callable[[Draft], tuple[int, int]], ...] = (
+    lambda draft: draft.center,
+    lambda draft: (draft.center[0], draft.box.top + draft.box.height // 5),
+    lambda draft: (draft.box.left + 1, draft.center[1]),
+    lambda draft: (draft.box.left - 3, draft.center[1]),
+    lambda draft: (draft.center[0], draft.box.top - 3),
+)
 
 
 def descend(
@@ -94,42 +101,19 @@ def trust_gtk4(
         right, down = moved.get(start, (0, 0))
         return hit(start, point[0] - origin[0] - right, point[1] - origin[1] - down, WINDOW)
 
+    def is_at(draft: Draft, ref: Ref) -> bool:
+        # GTK 4's hit test ignores disabled elements, and finds what contains them.
+        disabled = not (has(draft.node.states, ENABLED) or has(draft.node.states, SENSITIVE))
+        return _is(tree, draft, ref) or (disabled and any(node.ref == ref for node in tree.above(draft.node.ref)))
+
     waiting = list(wanted)
-    for place in (_middle, _upper, _inner_edge, _outer_edge, _above):
+    for place in _PLACES:
         replies = yield [question(draft, place(draft)) for draft in waiting]
         told = [reply_ref(reply) for reply in replies]
         for draft, reply, below in zip(waiting, replies, told, strict=True):
             draft.tested = reply is not None
-            draft.trusted = below is not None and (_is(tree, draft, below) or _is_disabled_in(tree, draft, below))
+            draft.trusted = below is not None and is_at(draft, below)
         waiting = [draft for draft, below in zip(waiting, told, strict=True) if below is None and draft.tested]
-
-
-def _is_disabled_in(tree: Tree, draft: Draft, ref: Ref) -> bool:
-    """Whether a node is an ancestor of a disabled element. GTK 4's hit test ignores disabled elements."""
-    states = draft.node.states
-    return not (has(states, ENABLED) or has(states, SENSITIVE)) and ref in [
-        node.ref for node in tree.above(draft.node.ref)
-    ]
-
-
-def _middle(draft: Draft) -> tuple[int, int]:
-    return draft.center
-
-
-def _upper(draft: Draft) -> tuple[int, int]:
-    return draft.center[0], draft.box.top + draft.box.height // 5
-
-
-def _inner_edge(draft: Draft) -> tuple[int, int]:
-    return draft.box.left + 1, draft.center[1]
-
-
-def _outer_edge(draft: Draft) -> tuple[int, int]:
-    return draft.box.left - _BESIDE, draft.center[1]
-
-
-def _above(draft: Draft) -> tuple[int, int]:
-    return draft.center[0], draft.box.top - _BESIDE
 
 
 def _is(tree: Tree, draft: Draft, ref: Ref) -> bool:
@@ -143,7 +127,4 @@ def _is(tree: Tree, draft: Draft, ref: Ref) -> bool:
 
 def reply_ref(reply: Body) -> Ref | None:
     """Return the node in a reply; None if there is none."""
-    if not reply or reply[0][1] in (NULL, ""):
-        return None
-    name, path = reply[0]
-    return str(name), str(path)
+    return None if not reply or reply[0][1] in (NULL, "") else tuple(reply[0])

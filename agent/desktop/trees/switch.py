@@ -115,7 +115,6 @@ class LentAccessibility:
             self._switch_on(tell)
 
     def give_back(self) -> None:
-        """Switch accessibility off again if this object switched it on; safe to call twice."""
         if self._lent:
             self._lent = False
             switch(self._session, on=False)
