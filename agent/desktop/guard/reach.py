@@ -44,10 +44,6 @@ class Reach:
     def may_own(self) -> bool:
         return bool(self.own) or (self.pages and is_page_served())
 
-    @property
-    def hides_windows(self) -> bool:
-        return bool(self.may_own and self.placed) or bool(self.leaving and self.leaving.hide)
-
     def ours(self, windows: Windows) -> frozenset[WindowId]:
         if not (self.pages and is_page_served()):
             return self.own
@@ -147,8 +143,10 @@ class MaskedScreen:
         return frame
 
     def _note_hidden(self) -> None:
-        if self._reach.hides_windows and (windows := self._reach.told(self._windows)) is not None:
-            regions, now = self._reach.hidden(windows), time.monotonic()
+        reach = self._reach
+        hides = (reach.may_own and reach.placed) or bool(reach.leaving and reach.leaving.hide)
+        if hides and (windows := reach.told(self._windows)) is not None:
+            regions, now = reach.hidden(windows), time.monotonic()
             recent = [(known, last) for known, last in self._seen if now - last < _LINGER and known != regions]
             self._seen = [*recent, (regions, now)]
 

@@ -161,10 +161,7 @@ class Bus:
             if body[:1] == (name,) and not body[2]:
                 lost()
 
-        origin = (DBUS.object_path, DBUS.interface, "NameOwnerChanged")
-        self._listeners.append((MessageType.signal, DBUS.bus_name, origin, changed))
-        rule = f"type='signal',sender='{DBUS.bus_name}',member='NameOwnerChanged',arg0='{name}'"
-        self.call(DBUS, "AddMatch", "s", rule)
+        self.listen(str(DBUS.bus_name), DBUS, "NameOwnerChanged", changed)
 
     def sync(self) -> None:
         """Wait until all signals that were sent before this call have reached their listeners. Raises BusError."""
