@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agent.desktop.protocol.windows import Layer
-from agent.desktop.trees.bus import Body, Question, together
+from agent.desktop.trees.bus import DBUS, Body, Question, together
 from agent.desktop.trees.gtk4 import Asked
 from agent.desktop.trees.roles import VISIBLE, WINDOWS, has
 from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter, refs, variant
@@ -59,8 +59,7 @@ def of_process(known: Iterable[Ref], pid: int | None) -> Question[list[Ref]]:
 
 
 def _process(ref: Ref) -> Call:
-    bus = "org.freedesktop.DBus"
-    return Call(bus, "/org/freedesktop/DBus", bus, "GetConnectionUnixProcessID", "u", "s", (ref[0],))
+    return Call(*DBUS, "GetConnectionUnixProcessID", "u", "s", (ref[0],))
 
 
 def introduce(ref: Ref) -> Question[Application | None]:

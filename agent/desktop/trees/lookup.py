@@ -155,7 +155,7 @@ class Lookup:
         """Return the path of nodes at a point as far as it is known, the deepest last."""
         x, y = point.rounded()
         if not self.application.is_gtk4:
-            [path] = yield from descend([start], [(x - origin[0], y - origin[1])])
+            path, _ = yield from descend(start, (x - origin[0], y - origin[1]))
             return path
         if self.layer.helper:
             return []  # GTK 4 does not know where a popover is
