@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import cached_property
 
 from agent.core.changes import Change
+from agent.desktop.changes.entries import Entry, entry_at
 from agent.desktop.changes.gvariant import text_of
 from agent.desktop.changes.settings import Setting, differences, read_bounded
 from agent.desktop.linux import places
@@ -26,7 +27,7 @@ _DEEPEST = 64
 
 
 class DconfStore:
-    """A `Source`. A setting whose value equals its default counts as not set."""
+    """A `Store`. A setting whose value equals its default counts as not set."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -48,6 +49,9 @@ class DconfStore:
             for values in (old, new)
         )
         return list(differences("dconf", was, is_now, name=str, place=str))
+
+    def mark(self) -> Entry | None:
+        return entry_at(str(self._file))
 
     def current(self, key: str) -> str | None:
         """Return a key's value in GVariant's text form, or None if it is not set. Raises ValueError: the value is

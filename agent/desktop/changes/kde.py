@@ -2,7 +2,7 @@
 
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +19,7 @@ Place = tuple[str, tuple[str, ...], str]  # file, groups from the outermost in, 
 
 
 class KdeStore:
-    """A `Source` of KDE's settings."""
+    """A `Store` of KDE's settings."""
 
     remark = ""
 
@@ -52,6 +52,9 @@ class KdeStore:
             )
         )
 
+    def mark(self) -> Hashable:
+        return tuple(_marks(self._folder))
+
     def _first_start(
         self, name: str, was: Mapping[Place, Setting], now: Mapping[Place, Setting]
     ) -> dict[Place, Setting]:
@@ -67,12 +70,12 @@ class KdeStore:
 
     def _read(self, known: Mapping[str, tuple[object, bytes]]) -> Iterator[tuple[str, tuple[object, bytes]]]:
         """Yield each file's name with its mark and content. Files with an unchanged mark are not read again."""
-        for name, mark in marks(self._folder):
+        for name, mark in _marks(self._folder):
             before = known.get(name)
             yield name, before if before and before[0] == mark else (mark, read_bounded(self._folder / name, _LARGEST))
 
 
-def marks(folder: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
+def _marks(folder: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
     """Yield KDE's files, by path relative to the configuration folder, with a mark that changes on every write."""
     for path in [*folder.glob("*"), *folder.glob("kdedefaults/*")]:
         name = str(path.relative_to(folder))

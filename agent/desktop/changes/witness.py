@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -14,7 +15,6 @@ from agent.desktop.changes.files import Files
 from agent.desktop.changes.home import Home
 from agent.desktop.changes.kde import KdeStore
 from agent.desktop.changes.settings import bounded
-from agent.desktop.changes.settings_monitor import SettingsMonitor
 from agent.desktop.changes.xfconf import XfconfStore
 from agent.desktop.linux import bus, places
 from agent.desktop.protocol.windows import OpenWindows, Window, WindowId
@@ -31,6 +31,7 @@ _QUIET = 0.3
 _LOOK_AGAIN = 0.03
 
 T = TypeVar("T")
+S = TypeVar("S", bound="Source")
 
 
 class Source(Protocol):
@@ -45,6 +46,13 @@ class Source(Protocol):
 
     def changes(self) -> list[Change]:
         """Return the differences from the initial state."""
+
+
+class Store(Source, Protocol):
+    """A source of settings."""
+
+    def mark(self) -> Hashable:
+        """Return a value that changes whenever a setting is written; cheap."""
 
 
 class LinuxWitness:
@@ -70,9 +78,9 @@ class LinuxWitness:
         self._files = Files(self._home)
         self._broken: list[str] = []
         self._environ = environ
-        self._monitor = SettingsMonitor(environ)
-        stores: list[Source] = [DconfStore(environ), KdeStore(environ), XfconfStore(environ, self._monitor)]
-        self._stores, self._others = stores, [WindowChanges(open_windows), clipboard]
+        self._xfconf = XfconfStore(environ)
+        self._stores: list[Store] = [DconfStore(environ), KdeStore(environ), self._xfconf]
+        self._others = [WindowChanges(open_windows), clipboard]
         self._starting = False  # whether the desktop itself has only just started
         self._started: dict[str, Change] = {}  # what the desktop wrote by itself while starting, by name
         threading.Thread(target=self._begin, name="witness", daemon=True).start()
@@ -101,25 +109,24 @@ class LinuxWitness:
         if not self._ready.wait(min(within, _READY_TIMEOUT)):
             return
         with self._asking:
-            last, since = self._monitor.mark(), time.monotonic()
+            last, since = self._mark(), time.monotonic()
             while (now := time.monotonic()) < until and now - since < _QUIET:
                 time.sleep(_LOOK_AGAIN)
-                if (mark := self._monitor.mark()) != last:
+                if (mark := self._mark()) != last:
                     last, since = mark, time.monotonic()
+
+    def _mark(self) -> Hashable:
+        return tuple(store.mark() for store in self._stores)
 
     def close(self) -> None:
         self._ended.set()
         if self._home_ready.is_set():
             with self._asking:
                 self._home.close()
-                self._monitor.close()
+                self._xfconf.close()
 
     def _begin(self) -> None:
-        self._safely(self._monitor, self._monitor.begin)  # before the stores, so that no write in between is missed
-        for sources in (self._stores, self._others):
-            for source in list(sources):
-                if not self._safely(source, lambda source=source: (source.begin(), True)):  # type: ignore[misc]  # of two kinds
-                    sources.remove(source)  # without an initial state, everything would look new
+        self._stores, self._others = self._begun(self._stores), self._begun(self._others)
         self._starting = bus.age(self._environ) <= entry("settings", "starting_age")
         self._ready.set()
         self._safely(self._home, self._home.begin)
@@ -132,7 +139,7 @@ class LinuxWitness:
         if self._ended.is_set():
             with self._asking:
                 self._home.close()
-                self._monitor.close()
+                self._xfconf.close()
 
     def _settings(self) -> list[Change]:
         """Return the changed settings. While a desktop starts, its own writes become the baseline."""
@@ -148,6 +155,15 @@ class LinuxWitness:
                 undo = change.undo and started.undo and {**change.undo, "before": started.undo["after"]}
                 told.append(Change("setting", change.what, started.after, change.after, undo))
         return told
+
+    def _begun(self, sources: list[S]) -> list[S]:
+        """Return the sources that could record their initial state: without one, everything would look new."""
+
+        def begun(one: S) -> S:
+            one.begin()
+            return one
+
+        return [one for one in sources if self._safely(one, partial(begun, one))]
 
     def _asked(self, source: "Source | Files") -> list[Change]:
         return self._safely(source, source.changes) or []

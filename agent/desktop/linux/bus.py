@@ -16,15 +16,7 @@ from itertools import count
 from typing import Any
 
 import psutil
-from jeepney import (
-    DBusAddress,
-    HeaderFields,
-    Message,
-    MessageFlag,
-    MessageType,
-    Parser,
-    new_method_call,
-)
+from jeepney import DBusAddress, HeaderFields, Message, MessageFlag, MessageType, Parser, new_method_call
 from jeepney.bus import get_bus
 from jeepney.fds import FileDescriptor
 

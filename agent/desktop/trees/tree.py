@@ -3,11 +3,10 @@
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, TypeAlias
 
 from agent.core.geometry import Region
-from agent.desktop.trees.bus import Body, Question
+from agent.desktop.trees.bus import Body, Question, together
 from agent.desktop.trees.roles import MENU_BAR, SHOWING, TABLES, VISIBLE, has
 from agent.desktop.trees.wire import Array, Call
 
@@ -137,34 +136,30 @@ def details(nodes: Iterable[Ref], properties: Sequence[str] = ("Name", "Parent")
 
     If `properties` is empty, one call reads all properties. Use that only with ATK's bridge: Qt 5.15 crashes.
     """
-    wanted = list(nodes)
-    calls = [
-        (
-            *([getter(ref, "Accessible", name) for name in properties] or [all_of(ref, "Accessible")]),
-            method(ref, "Accessible", "GetRole", "u"),
-            method(ref, "Accessible", "GetState", "au"),
-            extents(ref, SCREEN),
-        )
-        for ref in wanted
+    made = yield from together(*(_node(ref, properties) for ref in nodes))
+    return [node for node in made if node is not None]
+
+
+def _node(ref: Ref, properties: Sequence[str]) -> Question[Node | None]:
+    *told, role, states, box = yield [
+        *([getter(ref, "Accessible", name) for name in properties] or [all_of(ref, "Accessible")]),
+        method(ref, "Accessible", "GetRole", "u"),
+        method(ref, "Accessible", "GetState", "au"),
+        extents(ref, SCREEN),
     ]
-    replies = iter((yield [call for asked in calls for call in asked]))
-    found = []
-    for ref, asked in zip(wanted, calls, strict=True):
-        *told, role, states, box = islice(replies, len(asked))
-        if role is None or states is None:
-            continue
-        if properties:
-            values = {name: reply[0] for name, reply in zip(properties, told, strict=True) if reply}
-        else:
-            values = told[0][0] if told[0] else {}
-        parent, count = values.get("Parent", ("", None)), values.get("ChildCount", ("", 0))
-        found.append(Node(
-            ref, role[0], text_of(values.get("Name")), states_of(states), region_of(box),
-            parent=tuple(parent[1]) if parent[0] == "(so)" else None,
-            count=count[1] if count[0] in ("i", "u") else 0,
-            description=text_of(values.get("Description")),
-        ))  # fmt: skip
-    return found
+    if role is None or states is None:
+        return None
+    if properties:
+        values = {name: reply[0] for name, reply in zip(properties, told, strict=True) if reply}
+    else:
+        values = told[0][0] if told[0] else {}
+    parent, count = values.get("Parent", ("", None)), values.get("ChildCount", ("", 0))
+    return Node(
+        ref, role[0], text_of(values.get("Name")), states_of(states), region_of(box),
+        parent=tuple(parent[1]) if parent[0] == "(so)" else None,
+        count=count[1] if count[0] in ("i", "u") else 0,
+        description=text_of(values.get("Description")),
+    )  # fmt: skip
 
 
 def matched(frame: Ref) -> Question[list[Node] | None]:

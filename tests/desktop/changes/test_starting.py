@@ -95,7 +95,7 @@ def test_it_settles_when_nothing_was_written_for_a_moment(home: Path, monkeypatc
     witness = opened(home, Silent())
     monkeypatch.setattr(witnesses, "_QUIET", 0.05)
     marks = [*range(8), *[8] * 10_000]
-    monkeypatch.setattr(witness._monitor, "mark", lambda: marks.pop(0))
+    monkeypatch.setattr(witness, "_mark", lambda: marks.pop(0))
     witness.settle(1000)
     assert marks[0] == 8
     witness.close()
@@ -104,7 +104,7 @@ def test_it_settles_when_nothing_was_written_for_a_moment(home: Path, monkeypatc
 def test_it_does_not_wait_for_a_program_that_never_stops_writing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     witness = opened(home, Silent())
     monkeypatch.setattr(witnesses, "_QUIET", 1e6)
-    monkeypatch.setattr(witness._monitor, "mark", object)
+    monkeypatch.setattr(witness, "_mark", object)
     witness.settle(0.1)
     witness.close()
 

@@ -13,7 +13,6 @@ from agent.core.changes import Change
 from agent.core.geometry import Size
 from agent.desktop.changes.bookkeeping import is_neutral
 from agent.desktop.changes.put_back import standing
-from agent.desktop.changes.settings_monitor import SettingsMonitor
 from agent.desktop.changes.witness import LinuxWitness
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.clipboard import ClipboardWatch
@@ -278,16 +277,13 @@ def test_a_setting_that_was_set_without_being_listed_is_told_with_what_it_was(sc
     ],
 )
 def test_every_writing_of_settings_is_news(scene: Scene, command: tuple[str, ...]) -> None:
-    news = SettingsMonitor(scene.environ)
-    news.begin()
-    before = news.mark()
-    assert news.mark() == before
+    before = scene.witness._mark()
+    assert scene.witness._mark() == before
     scene.run(*command)
     deadline = time.monotonic() + 20
-    while news.mark() == before:  # XFCE's daemon tells of it when it has nothing else to do
+    while scene.witness._mark() == before:  # XFCE's daemon tells of it when it has nothing else to do
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    news.close()
 
 
 def test_a_file_that_was_made_and_trashed_is_told(scene: Scene) -> None:
