@@ -26,18 +26,6 @@ def own_display(monkeypatch):
         monkeypatch.setenv(name, os.environ.get(name, ""))
 
 
-@pytest.fixture(scope="module")
-def shared(own_temporary_folder):
-    """One sandbox for all tests that only look at it."""
-    before = dict(os.environ)
-    sandbox = start_sandbox(SandboxSpec())
-    os.environ.clear()
-    os.environ.update(before)
-    yield sandbox
-    sandbox.close()
-    assert marked(sandbox.name) == []
-
-
 def test_it_has_the_wanted_size_and_leaves_nothing_behind():
     sandbox = start_sandbox(SandboxSpec(Size(1280, 720)))
     processes = marked(sandbox.name)
@@ -50,9 +38,9 @@ def test_it_has_the_wanted_size_and_leaves_nothing_behind():
     assert [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE] == []
 
 
-def test_its_display_needs_its_cookie(shared):
-    without = shared.environ | {"XAUTHORITY": "/dev/null"}
-    assert shared.run("xdpyinfo").returncode == 0
+def test_its_display_needs_its_cookie(sandbox):
+    without = sandbox.environ | {"XAUTHORITY": "/dev/null"}
+    assert sandbox.run("xdpyinfo").returncode == 0
     assert subprocess.run(["xdpyinfo"], env=without, capture_output=True, timeout=20).returncode != 0
 
 
@@ -95,9 +83,9 @@ def test_a_kept_one_stays_until_it_is_stopped():
     assert marked(sandbox.name) == []
 
 
-def test_one_in_use_is_not_removed(shared):
-    assert shared.name not in reap_sandboxes()
-    assert shared.run("xdpyinfo").returncode == 0
+def test_one_in_use_is_not_removed(sandbox):
+    assert sandbox.name not in reap_sandboxes()
+    assert sandbox.run("xdpyinfo").returncode == 0
 
 
 def test_a_start_that_is_stopped_leaves_nothing_behind():
@@ -119,17 +107,21 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch):
         start_sandbox(SandboxSpec())
 
 
-def test_applications_in_it_show_their_accessibility_tree(shared):
+def test_applications_in_it_show_their_accessibility_tree(sandbox):
     bus = ("gdbus", "call", "--session", "--dest", "org.a11y.Bus", "--object-path", "/org/a11y/bus", "--method")
     for property_ in ("IsEnabled", "ScreenReaderEnabled"):
-        told = shared.run(*bus, "org.freedesktop.DBus.Properties.Get", "org.a11y.Status", property_)
+        told = sandbox.run(*bus, "org.freedesktop.DBus.Properties.Get", "org.a11y.Status", property_)
         assert told.stdout.strip() == "(<true>,)"
-    assert str(shared.folder) in shared.run(*bus, "org.a11y.Bus.GetAddress").stdout
+    assert str(sandbox.folder) in sandbox.run(*bus, "org.a11y.Bus.GetAddress").stdout
 
 
-def test_settings_set_in_it_are_kept_by_its_own_dconf(shared):
-    shared.run("gsettings", "set", "org.gnome.desktop.interface", "clock-format", "12h")
-    assert "clock-format='12h'" in shared.run("dconf", "dump", "/org/gnome/desktop/interface/").stdout
+def test_settings_set_in_it_are_kept_by_its_own_dconf():
+    sandbox = start_sandbox(SandboxSpec(session="bare"))
+    try:
+        sandbox.run("gsettings", "set", "org.gnome.desktop.interface", "clock-format", "12h")
+        assert "clock-format='12h'" in sandbox.run("dconf", "dump", "/org/gnome/desktop/interface/").stdout
+    finally:
+        sandbox.close()
 
 
 @pytest.mark.slow

@@ -41,10 +41,7 @@ class Keymap:
         """Return the keysym name of a key, such as Escape or Cyrillic_ya, with the present modifiers. `code` is
         Linux's.
         """
-        keysym = self._library.xkb_state_key_get_one_sym(self._state, code + _OFFSET)
-        room = ctypes.create_string_buffer(64)
-        self._library.xkb_keysym_get_name(keysym, room, len(room))
-        return room.value.decode("ascii", "replace")
+        return name_of(self._library.xkb_state_key_get_one_sym(self._state, code + _OFFSET))
 
     def character(self, code: int) -> str:
         """Return the text that a key types with the present modifiers; "" if it types none."""

@@ -1,6 +1,5 @@
 """What the witness tells, against what the desktop's own tools tell, on a real desktop."""
 
-import os
 import signal
 import subprocess
 import time
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from agent.core.changes import Change
-from agent.core.geometry import Size
 from agent.desktop.changes.bookkeeping import is_neutral
 from agent.desktop.changes.put_back import standing
 from agent.desktop.changes.witness import LinuxWitness
@@ -18,7 +16,7 @@ from agent.desktop.programs import MARK
 from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.windows import open_windows
-from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
+from agent.sandbox.desktop import Sandbox
 from agent.sandbox.processes import marked
 
 
@@ -73,16 +71,6 @@ class Scene:
             assert time.monotonic() < deadline, found
             time.sleep(0.05)
         return found
-
-
-@pytest.fixture(scope="module")
-def own_sandbox(own_temporary_folder: None) -> Iterator[Sandbox]:
-    before = dict(os.environ)
-    sandbox = start_sandbox(SandboxSpec(Size(1024, 768)))
-    yield sandbox
-    sandbox.close()
-    os.environ.clear()
-    os.environ.update(before)
 
 
 @pytest.fixture
