@@ -122,6 +122,7 @@ def own_sandbox(own_temporary_folder: None) -> "Iterator[Sandbox]":
 
     before = dict(os.environ)
     sandbox = start_sandbox(SandboxSpec(Size(1024, 768)))
+    time.sleep(1)  # for what its panel writes by itself
     yield sandbox
     sandbox.close()
     os.environ.clear()

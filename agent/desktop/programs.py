@@ -98,7 +98,8 @@ def start_inside(
         channel.connect(environ[LAUNCHER_SOCKET])
         text = json.dumps(request).encode() + b"\n"
         sent = socket.send_fds(channel, [text], files)
-        channel.sendall(text[sent:])  # sendmsg may take only a part
+        if sent < len(text):  # sendmsg may take only a part
+            channel.sendall(text[sent:])
         answer = _line(channel)
         if "pid" not in answer:
             number = answer.get("error") or 0
