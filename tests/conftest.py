@@ -114,6 +114,21 @@ def sandbox(shared_sandbox: "SharedSandbox", monkeypatch: pytest.MonkeyPatch) ->
     return running
 
 
+@pytest.fixture(scope="module")
+def own_sandbox(own_temporary_folder: None) -> "Iterator[Sandbox]":
+    """A sandbox of one module, whose tests change its settings and files."""
+    from agent.core.geometry import Size
+    from agent.sandbox.desktop import SandboxSpec, start_sandbox
+
+    before = dict(os.environ)
+    sandbox = start_sandbox(SandboxSpec(Size(1024, 768)))
+    time.sleep(1)  # for what its panel writes by itself
+    yield sandbox
+    sandbox.close()
+    os.environ.clear()
+    os.environ.update(before)
+
+
 @pytest.fixture(scope="session")
 def vllm_python() -> Path:
     """The Python of an environment with a vLLM that runs on the CPU. Its `vllm` command is broken: run it with -m."""

@@ -6,7 +6,7 @@ person asks for X11 explicitly.
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +18,7 @@ from agent.settings import DesktopKind
 from foundation.errors import EnvironmentLacksError
 
 if TYPE_CHECKING:
-    from agent.desktop.portal.desktop import OpenSession
+    from agent.desktop.portal.session import Session
 
 _SANDBOX = "Run with --sandbox to use a throw-away desktop"
 _LOOK = (
@@ -42,9 +42,15 @@ def open_desktop(
 
             return WlrootsDesktop(stop, monitor, environ)
         case "portal":
+            from agent.desktop.portal.consent import open_portal
             from agent.desktop.portal.desktop import PortalDesktop
+            from agent.desktop.portal.mutter import open_mutter
 
-            return PortalDesktop(stop, monitor, environ, _session_opener(session))
+            def open_session(stop: StopSwitch, monitor: int | None) -> "Session":
+                # The portal's dialog asks the person. In our own sandbox there is nobody to ask.
+                return open_mutter(session, monitor) if MARK in session else open_portal(session, monitor, stop)
+
+            return PortalDesktop(stop, monitor, environ, open_session)
         case "x11":
             from agent.desktop.x11.desktop import X11Desktop
 
@@ -185,39 +191,26 @@ def _chosen(
         raise EnvironmentLacksError(
             "There is no Wayland session: WAYLAND_DISPLAY is not set.", f"{_SANDBOX}, or leave out --desktop."
         )
-    return _on_wayland(environ, kind, environ if session is None else session)
-
-
-def _on_wayland(
-    environ: Mapping[str, str], kind: DesktopKind, session: Mapping[str, str]
-) -> Literal["wlroots", "portal"]:
     from agent.desktop.wayland.wire import socket_of
-    from agent.desktop.wlroots.desktop import missing_on
+    from agent.desktop.wlroots.desktop import FOR_TOUCHING, missing_on
 
     missing = missing_on(socket_of(environ))
     if not missing and kind != "portal":
         return "wlroots"
-    lack = ""
-    if kind != "wlroots":
-        lack = portal_lacks(session)
-        if not lack:
-            return "portal"
-    told = _LACKING.format(do=_kept_from(missing), what=", ".join(missing)) if missing else ""
+    lack = "" if kind == "wlroots" else portal_lacks(environ if session is None else session)
+    if kind != "wlroots" and not lack:
+        return "portal"
+    told = ""
+    if missing:
+        untouched = FOR_TOUCHING & set(missing)
+        unseen = "neither see nor touch the screen" if untouched else "touch the screen, but not see it,"
+        do = "see the screen, but not touch it," if set(missing) <= untouched else unseen
+        told = _LACKING.format(do=do, what=", ".join(missing))
     never = "X11's tools are never used on a Wayland session: they see X clients alone."
     raise EnvironmentLacksError(
         " ".join(one for one in (told, lack, never) if one),
         f"{_SANDBOX}, log in to GNOME, KDE, sway or another desktop that has one of these ways, or to an X11 session.",
     )
-
-
-def _kept_from(missing: Sequence[str]) -> str:
-    """Say what programs cannot do on a compositor that lacks these interfaces."""
-    from agent.desktop.wlroots.desktop import FOR_TOUCHING
-
-    untouched = FOR_TOUCHING & set(missing)
-    if set(missing) <= untouched:
-        return "see the screen, but not touch it,"
-    return "neither see nor touch the screen" if untouched else "touch the screen, but not see it,"
 
 
 def portal_lacks(session: Mapping[str, str]) -> str:
@@ -228,19 +221,6 @@ def portal_lacks(session: Mapping[str, str]) -> str:
         return mutter.missing_on(session) if MARK in session else consent.missing_on(session)
     except EnvironmentLacksError as error:
         return error.what
-
-
-def _session_opener(session: Mapping[str, str]) -> "OpenSession":
-    """Return the function that opens the session.
-
-    The portal's dialog asks the person. In our own sandbox there is nobody to ask, so Mutter is used directly.
-    """
-    from agent.desktop.portal.consent import open_portal
-    from agent.desktop.portal.mutter import open_mutter
-
-    if MARK in session:
-        return lambda _, monitor: open_mutter(session, monitor)
-    return lambda stop, monitor: open_portal(session, monitor, stop)
 
 
 def _has_displays() -> bool:

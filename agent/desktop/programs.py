@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import IO, Any, Protocol
 
 from foundation.processes import number_here
@@ -83,33 +83,29 @@ def start_inside(
     Raises:
         OSError: it cannot be started, or the sandbox has ended.
     """
-    theirs: list[int] = []
     ours: dict[str, IO[bytes]] = {}
-    channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
+    with ExitStack() as theirs, ExitStack() as failed:
+        channel = failed.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        files: list[int] = []
         for name, wanted in zip(_FILES, (stdin, stdout, stderr), strict=True):
-            theirs.append(_file(name, wanted, ours))
+            files.append(_file(name, wanted, ours))
+            theirs.callback(os.close, files[-1])
+            if name in ours:
+                failed.enter_context(ours[name])
         given = {name: value for name, value in environ.items() if name != LAUNCHER_SOCKET}
         request = {"command": list(command), "environ": given, "folder": folder or environ.get("HOME", "/")}
         channel.settimeout(_PATIENCE)
         channel.connect(environ[LAUNCHER_SOCKET])
         text = json.dumps(request).encode() + b"\n"
-        sent = socket.send_fds(channel, [text], theirs)
+        sent = socket.send_fds(channel, [text], files)
         if sent < len(text):  # sendmsg may take only a part
             channel.sendall(text[sent:])
         answer = _line(channel)
         if "pid" not in answer:
             number = answer.get("error") or 0
             raise OSError(number, os.strerror(number) if number else "the desktop that it belongs to has ended")
+        failed.pop_all()
         return Inside(list(command), answer["pid"], channel, ours)
-    except BaseException:
-        channel.close()
-        for file in ours.values():
-            file.close()
-        raise
-    finally:
-        for number in theirs:
-            os.close(number)
 
 
 def _file(name: str, wanted: int, ours: dict[str, IO[bytes]]) -> int:
@@ -160,7 +156,6 @@ class Inside:
         return status
 
     def signal(self, number: int) -> None:
-        """Send a signal to its process group."""
         if self.returncode is None:
             with suppress(OSError):
                 self._channel.sendall(b"%d\n" % number)

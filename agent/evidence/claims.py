@@ -7,9 +7,7 @@ can tell stays untold: `verified` is None then.
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import chain
-from typing import Any
 
 from agent.core.actions import TOUCHING, CallTool, Finish, OpenApp, VisitPage, points_of
 from agent.core.changes import Change
@@ -139,7 +137,7 @@ class Claims:
     @property
     def _is_one_part(self) -> bool:
         """Whether the task asks for one thing only, so that what shows that thing shows the whole task."""
-        return sum(bool(part.strip()) for part in _rules().cuts.split(_QUOTED.sub("“”", self._instruction))) == 1
+        return sum(bool(part.strip()) for part in _rule("cuts").split(_QUOTED.sub("“”", self._instruction))) == 1
 
     def _as_wanted(self, element: Element) -> bool | None:
         """Whether a switch that the task names stands as it asks; None for all else."""
@@ -180,38 +178,20 @@ def _is_one(app: str, programs: tuple[str, ...]) -> bool:
 def asked(instruction: str) -> tuple[str, Collection[str]]:
     """The kind of a task, "" for none that is known, and the kinds of changes one of which it needs."""
     parts = list(_parts(instruction))
-    for kind, needs, patterns in _rules().kinds:
-        if any(pattern.match(part) for pattern in patterns for part in parts):
-            return kind, needs
+    for kind in load_config("claims.toml")["kinds"]:
+        if any(re.match(pattern, part, re.IGNORECASE) for pattern in kind["patterns"] for part in parts):
+            return kind["name"], frozenset(kind["needs"])
     return "", ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    cuts: re.Pattern[str]
-    polite: re.Pattern[str]
-    on: re.Pattern[str]
-    off: re.Pattern[str]
-    common: frozenset[str]
-    kinds: tuple[tuple[str, Collection[str], tuple[re.Pattern[str], ...]], ...]
-
-
-@cache
-def _rules() -> _Rules:
-    data: dict[str, Any] = load_config("claims.toml")
-    kinds = (
-        (kind["name"], frozenset(kind["needs"]), tuple(re.compile(text, re.IGNORECASE) for text in kind["patterns"]))
-        for kind in data["kinds"]
-    )
-    cuts, polite, on, off = (re.compile(data[name], re.IGNORECASE) for name in ("cuts", "polite", "on", "off"))
-    return _Rules(cuts, polite, on, off, frozenset(data["common"]), tuple(kinds))
+def _rule(name: str) -> re.Pattern[str]:
+    return re.compile(load_config("claims.toml")[name], re.IGNORECASE)
 
 
 def _parts(instruction: str) -> Iterator[str]:
-    rules = _rules()
-    for part in rules.cuts.split(_QUOTED.sub("“”", instruction)):
+    for part in _rule("cuts").split(_QUOTED.sub("“”", instruction)):
         rest = part.strip()
-        while match := rules.polite.match(rest):
+        while match := _rule("polite").match(rest):
             rest = rest[match.end() :].strip()
         yield from (rest, *re.split(r"\bto\s+", rest, flags=re.IGNORECASE)[1:])
 
@@ -224,7 +204,8 @@ def _meets(instruction: str, texts: Iterable[str]) -> bool:
 
 def _words(text: str) -> set[str]:
     words = {word.lower() for word in _WORDS.findall(text)}
-    return {word for word in words if (len(word) > 2 or word[0].isdigit()) and word not in _rules().common}
+    common = load_config("claims.toml")["common"]
+    return {word for word in words if (len(word) > 2 or word[0].isdigit()) and word not in common}
 
 
 def _stem(word: str) -> str:
@@ -260,7 +241,7 @@ def _is_switch(element: Element) -> bool:
 def _wanted_on(instruction: str) -> bool | None:
     """Whether a task asks for something to be on, or off; None where it says both or neither."""
     said = _QUOTED.sub("", instruction)
-    on, off = (word.search(said) is not None for word in (_rules().on, _rules().off))
+    on, off = (_rule(name).search(said) is not None for name in ("on", "off"))
     return None if on == off else on
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +42,11 @@ class Undo:
     ) -> None:
         self._environ, self._is_masked = environ, is_masked
         #: Every change with what undoing it means, those that can be undone first, in their order.
-        self.items: list[Item] = [_unless(undone, item) for item in plan(changes, self._standing)]
+        self.items: list[Item] = plan(changes, self._standing)
+        for index, item in enumerate(self.items):
+            # A change is not undone twice: if it is there again, somebody made it again.
+            if at := undone.get((item.change.kind, item.change.what)):
+                self.items[index] = Item(item.change, "nothing_to_do", f"was undone already, {at}")
 
     @property
     def able(self) -> list[Item]:
@@ -87,14 +92,9 @@ class Undo:
             return
         time.sleep(_COPIED_WITHIN)
         for one in settings:
-            if self._is_otherwise(one.item):
-                results[results.index(one)] = self._put_back(one.item, [])
-
-    def _is_otherwise(self, item: Item) -> bool:
-        try:
-            return self._standing(item.undo) != "as_before"
-        except NotKnownError:
-            return False
+            with suppress(NotKnownError):
+                if self._standing(one.item.undo) != "as_before":
+                    results[results.index(one)] = self._put_back(one.item, [])
 
     def _standing(self, undo: Mapping[str, Any]) -> Standing:
         from agent.desktop.changes.put_back import CannotPutBackError, standing
@@ -105,9 +105,3 @@ class Undo:
             return standing(self._environ, undo)
         except CannotPutBackError as error:
             raise NotKnownError(str(error)) from error
-
-
-def _unless(undone: Mapping[tuple[str, str], str], item: Item) -> Item:
-    """Do not undo a change twice: if it is there again, somebody made it again."""
-    at = undone.get((item.change.kind, item.change.what))
-    return item if at is None else Item(item.change, "nothing_to_do", f"was undone already, {at}")

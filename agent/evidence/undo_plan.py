@@ -39,7 +39,7 @@ class Item:
 
     def holds(self, other: "Item") -> bool:
         """Whether what the other is about lies in the folder that this one is about."""
-        return bool(self.undo) and _is_inside(_target(other.undo) or _path(other.undo), _path(self.undo))
+        return bool(self.undo) and _is_inside(_path(other.undo, "to") or _path(other.undo), _path(self.undo))
 
 
 def leaves_something(item: Item) -> bool:
@@ -67,11 +67,10 @@ def _item(change: Change, standing: Callable[[Mapping[str, Any]], Standing]) -> 
         stands = standing(change.undo)
     except NotKnownError as error:
         return Item(change, "cannot", str(error))
-    match stands:
-        case "as_before":
-            return Item(change, "nothing_to_do", "it is as it was already")
-        case "otherwise":
-            return Item(change, "changed_since", "something else changed it since")
+    if stands == "as_before":
+        return Item(change, "nothing_to_do", "it is as it was already")
+    if stands == "otherwise":
+        return Item(change, "changed_since", "something else changed it since")
     return Item(change, "undo", _will(change))
 
 
@@ -97,7 +96,7 @@ def _without_parts(items: Sequence[Item]) -> Iterator[Item]:
     for item in items:
         inside = {path: one for path, one in made.items() if _is_inside(path, _path(item.undo))}
         around = [path for path in made if _is_inside(_path(item.undo), path)] if item.undo.get("how") == "made" else []
-        stuck = [one for one in items if one.verdict != "undo" and _is_inside(_target(one.undo), _path(item.undo))]
+        stuck = [one for one in items if one.verdict != "undo" and _is_inside(_path(one.undo, "to"), _path(item.undo))]
         if item.undo.get("how") == "made" and (stuck or any(one.verdict != "undo" for one in inside.values())):
             yield Item(item.change, "changed_since", "something in it changed since")
         elif item.verdict == "undo" and any(_whole(made, path) for path in around):
@@ -132,31 +131,22 @@ def relocated(items: Iterable[Item], done: Item) -> list[Item]:
 
     What was moved or deleted is called by where it was before the run, and that stays.
     """
-    source, target = _target(done.undo), _path(done.undo)
-    if done.undo.get("how") != "moved" or not done.undo.get("folder"):
-        return list(items)
-    return [_relocated(item, source, target) for item in items]
+    source, target = _path(done.undo, "to"), _path(done.undo)
+    found = []
+    for item in items:
+        place = "to" if item.undo.get("how") == "moved" else "path"
+        path = _path(item.undo, place)
+        is_in = done.undo.get("how") == "moved" and done.undo.get("folder") and _is_inside(path, source)
+        if is_in and item.undo.get("how") != "gone":
+            undo = {**item.undo, place: quote(os.fsencode(target + path[len(source) :]))}
+            found.append(replace(item, change=replace(item.change, undo=undo)))
+        else:
+            found.append(item)
+    return found
 
 
-def _relocated(item: Item, source: str, target: str) -> Item:
-    place = "to" if item.undo.get("how") == "moved" else "path"
-    path = _decoded(str(item.undo.get(place, "")))
-    if not _is_inside(path, source) or item.undo.get("how") == "gone":
-        return item
-    undo = {**item.undo, place: quote(os.fsencode(target + path[len(source) :]))}
-    return replace(item, change=replace(item.change, undo=undo))
-
-
-def _target(undo: Mapping[str, Any]) -> str:
-    return _decoded(str(undo.get("to", "")))
-
-
-def _path(undo: Mapping[str, Any]) -> str:
-    return _decoded(str(undo.get("path", "")))
-
-
-def _decoded(quoted: str) -> str:
-    return os.fsdecode(unquote_to_bytes(quoted))
+def _path(undo: Mapping[str, Any], name: str = "path") -> str:
+    return os.fsdecode(unquote_to_bytes(str(undo.get(name, ""))))
 
 
 def _is_inside(path: str, folder: str) -> bool:

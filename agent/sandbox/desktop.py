@@ -210,15 +210,12 @@ def stop_sandbox(name: str) -> None:
 
 def _is_locked(path: Path, *, default: bool) -> bool:
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        with path.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return default  # the sandbox may be starting right now
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    finally:
-        os.close(handle)
     return False
 
 

@@ -29,7 +29,9 @@ def reserve(folder: Path, *, elsewhere: bool) -> int:
     problem: OSError | None = None
     for number in random.sample(_NUMBERS, _TRIES):
         place = SOCKETS / f"X{number}"
-        if (SOCKETS.parent / f".X{number}-lock").exists() or _answers(number):
+        with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as one:
+            answers = one.connect_ex(f"\0{SOCKETS}/X{number}") == 0
+        if answers or (SOCKETS.parent / f".X{number}-lock").exists():
             continue
         try:
             SOCKETS.mkdir(mode=0o1777, exist_ok=True)
@@ -81,11 +83,6 @@ def write_cookie(path: Path, number: int) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(record)
-
-
-def _answers(number: int) -> bool:
-    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as one:
-        return one.connect_ex(f"\0{SOCKETS}/X{number}") == 0
 
 
 #: On a smaller screen, dialogs of the common desktops do not fit.

@@ -139,18 +139,10 @@ def _system() -> list[str]:
             words += ["--symlink", os.fspath(path.readlink()), str(path)]
         elif path.exists():
             words += ["--ro-bind", str(path), str(path)]
-    words += _resolver()
-    for path in _hidden(table["hidden"]):
-        words += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)]
+    servers = os.path.realpath("/etc/resolv.conf")  # of DNS; many systems keep them in /run next to system sockets
+    words += ["--ro-bind", servers, servers] if servers.startswith("/run/") and Path(servers).is_file() else []
+    hidden = (path for pattern in table["hidden"] for path in sorted(Path("/").glob(pattern.removeprefix("/"))))
+    for path in hidden:
+        if not path.is_symlink():
+            words += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)]
     return words
-
-
-def _hidden(patterns: list[str]) -> Iterator[Path]:
-    for pattern in patterns:
-        yield from sorted(path for path in Path("/").glob(pattern.removeprefix("/")) if not path.is_symlink())
-
-
-def _resolver() -> list[str]:
-    """Mount the file with the DNS servers, which many systems keep in /run next to system sockets."""
-    path = os.path.realpath("/etc/resolv.conf")
-    return ["--ro-bind", path, path] if path.startswith("/run/") and Path(path).is_file() else []

@@ -15,6 +15,7 @@ import os
 import selectors
 import signal
 import socket
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -69,7 +70,7 @@ class Launcher:
                 asking.sendall(b'{"error": %d}\n' % (error.errno or 0))
             asking.close()
             return
-        except ValueError:
+        except (ValueError, KeyError, TypeError):
             asking.close()
             return
         finally:
@@ -79,32 +80,15 @@ class Launcher:
         self._asking[pid] = asking
         self._selector.register(asking, selectors.EVENT_READ, lambda: self._heard(pid))
 
-    def _start(self, request: Any, files: list[int]) -> int:
-        reading, writing = os.pipe()  # closed by a successful exec
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os.close(reading)
-                os.setsid()
-                signal.set_wakeup_fd(-1)
-                for one in (signal.SIGCHLD, signal.SIGPIPE):
-                    signal.signal(one, signal.SIG_DFL)
-                for number, file in enumerate(files):
-                    os.dup2(file, number)
-                os.chdir(request["folder"])
-                os.execvpe(request["command"][0], request["command"], request["environ"])  # noqa: S606 -- no shell, by intention
-            except OSError as error:
-                os.write(writing, str(error.errno).encode())
-            finally:
-                os._exit(127)
-        os.close(writing)
-        try:
-            failed = os.read(reading, 20)
-        finally:
-            os.close(reading)
-        if failed:
-            raise OSError(int(failed), "")
-        return pid
+    @staticmethod
+    def _start(request: Any, files: list[int]) -> int:
+        stdin, stdout, stderr = files
+        program = subprocess.Popen(
+            request["command"], env=request["environ"], cwd=request["folder"], start_new_session=True,
+            stdin=stdin, stdout=stdout, stderr=stderr,
+        )  # fmt: skip
+        program.returncode = 0  # `_reap` waits for all children
+        return program.pid
 
     def _heard(self, pid: int) -> None:
         asking = self._asking[pid]

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from foundation.configs import state_folder
@@ -26,20 +27,14 @@ def locale_environ(name: str) -> dict[str, str]:
     source = parts["place"] + (parts["variant"] or "")
     full = f"{parts['place']}.UTF-8{parts['variant'] or ''}"
     language = {"LANG": full, "LANGUAGE": parts["place"]}
-    if _is_installed(full):
-        return language
+    with suppress(OSError, subprocess.SubprocessError):
+        listed = subprocess.run(["locale", "-a"], capture_output=True, text=True, timeout=10, check=False).stdout
+        if full.replace("UTF-8", "utf8") in listed.split():
+            return language
     folder = state_folder() / "locales"
     if not (folder / full).is_dir():
         _make(source, folder / full)
     return language | {"LOCPATH": str(folder)}
-
-
-def _is_installed(locale: str) -> bool:
-    try:
-        listed = subprocess.run(["locale", "-a"], capture_output=True, text=True, timeout=10, check=False).stdout
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return locale.replace("UTF-8", "utf8") in listed.split()
 
 
 def _make(source: str, target: Path) -> None:

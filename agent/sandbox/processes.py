@@ -6,7 +6,6 @@ them inherit the environment.
 
 import signal
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 
 import psutil
@@ -38,22 +37,22 @@ def end_marked(name: str, grace: float = 0.5) -> int:
     return total
 
 
-def _running_after(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
+def _running_after(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Return the processes that still run after this time.
 
     A zombie counts as ended. psutil would wait until its parent reaps it, which the first process of some containers
     never does.
     """
     deadline = time.monotonic() + seconds
-    while (running := [process for process in processes if _runs(process)]) and time.monotonic() < deadline:
+    while True:
+        running = []
+        for process in processes:
+            with suppress(psutil.Error):
+                try:
+                    process.wait(timeout=0)  # reaps it, if it is a child of ours
+                except psutil.TimeoutExpired:
+                    if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                        running.append(process)
+        if not running or time.monotonic() >= deadline:
+            return running
         time.sleep(0.01)
-    return running
-
-
-def _runs(process: psutil.Process) -> bool:
-    with suppress(psutil.Error):
-        with suppress(psutil.TimeoutExpired):
-            process.wait(timeout=0)  # reaps it, if it is a child of ours
-            return False
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    return False

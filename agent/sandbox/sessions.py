@@ -3,10 +3,16 @@
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from foundation.configs import config_names, load_config
 from foundation.errors import EnvironmentLacksError
+
+#: Tables of a kind's configuration that are added to those of all kinds.
+_TABLES = (
+    *("programs", "applications", "environment", "environment_as_root"),
+    *("files", "copies", "services", "dconf"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +59,8 @@ class Session:
 
     def check_installed(self) -> None:
         """Raise EnvironmentLacksError if a required program is missing, or all applications."""
-        missing = self.missing()
         absent = self.missing_applications()
-        if missing:
+        if missing := self.missing():
             raise EnvironmentLacksError(
                 f"The sandbox ({self.title}) needs programs that are not installed.",
                 f"Install them: {install_line([*missing, *self.libraries])}",
@@ -76,11 +81,6 @@ def load_session(name: str) -> Session:
     if name not in session_names():
         raise KeyError(name)
     common, own = load_config("sandbox.toml"), load_config(f"sandbox/{name}.toml")
-
-    def table(key: str) -> dict[str, Any]:
-        merged: dict[str, Any] = common.get(key, {}) | own.get(key, {})
-        return merged
-
     return Session(
         name=name,
         title=own["title"],
@@ -90,14 +90,7 @@ def load_session(name: str) -> Session:
         wallpaper=common["wallpaper"],
         folders=tuple(common["folders"]),
         libraries=(*common["libraries"], *own.get("libraries", ())),
-        programs=table("programs"),
-        applications=table("applications"),
-        environment=table("environment"),
-        environment_as_root=table("environment_as_root"),
-        files=table("files"),
-        copies=table("copies"),
-        services=table("services"),
-        dconf=table("dconf"),
+        **{key: common.get(key, {}) | own.get(key, {}) for key in _TABLES},
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from agent.core.geometry import Size
 from agent.desktop.factory import open_windows
-from agent.desktop.programs import LAUNCHER_SOCKET, Inside, run_inside, start_inside
+from agent.desktop.programs import LAUNCHER_SOCKET, run_inside, start_inside
 from agent.sandbox import wayland
 from agent.sandbox.display import keep_name, reserve, write_cookie
 from agent.sandbox.isolation import Network, isolated, python_inside
@@ -116,8 +116,8 @@ def _make_home(folder: Path, session: Session, environ: Environ) -> None:
         source = configs_dir() / original
         if source.is_file():
             shutil.copy(source, _parent(home / path))
-    (folder / "keyfiles").mkdir()
-    (folder / "keyfiles/settings").write_text(_keyfile(session.dconf))
+    groups = ((f"[{name}]", *(f"{key}={value}" for key, value in keys.items())) for name, keys in session.dconf.items())
+    _parent(folder / "keyfiles/settings").write_text("\n".join(line for group in groups for line in (*group, "")))
     # Compile the database instead of setting keys one by one, so that it exists before the first program starts.
     _finish(["dconf", "compile", str(home / ".config/dconf/user"), str(folder / "keyfiles")], environ)
     if shutil.which("xdg-user-dirs-update"):  # creates the home's folders with localized names
@@ -130,13 +130,6 @@ def _make_home(folder: Path, session: Session, environ: Environ) -> None:
 def _parent(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
-
-
-def _keyfile(groups: Mapping[str, Mapping[str, str]]) -> str:
-    return "\n".join(
-        f"[{group}]\n" + "".join(f"{name}={value}\n" for name, value in values.items())
-        for group, values in groups.items()
-    )
 
 
 def _finish(command: list[str], environ: Environ) -> None:
@@ -183,7 +176,7 @@ def _open_door(
 def _start_display(size: Size, environ: Environ, check: Callable[[], None]) -> None:
     command = ["Xvfb", environ["DISPLAY"], "-displayfd", "1", "-screen", "0", f"{size}x24", "-dpi", "96",
                "-auth", environ["XAUTHORITY"], "-nolisten", "tcp", "-noreset"]  # fmt: skip
-    if not _first_line(_started(command, environ, "Xvfb, the sandbox's display,"), check).isdigit():
+    if not _first_line(command, environ, "Xvfb, the sandbox's display,", check).isdigit():
         raise EnvironmentLacksError(
             "Xvfb, the sandbox's display, did not start.", "Try `Xvfb -displayfd 1` by hand: it says why."
         )
@@ -192,27 +185,26 @@ def _start_display(size: Size, environ: Environ, check: Callable[[], None]) -> N
 def _start_bus(folder: Path, environ: Environ, check: Callable[[], None]) -> Environ:
     command = ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1",
                f"--address=unix:path={folder}/run/bus"]  # fmt: skip
-    address = _first_line(_started(command, environ, "The sandbox's session bus"), check)
+    address = _first_line(command, environ, "The sandbox's session bus", check)
     if not address:
         raise EnvironmentLacksError("The sandbox's session bus did not start.", "Is dbus-daemon installed whole?")
     # The session bus also serves as system bus, so that programs inside cannot reach the machine's services.
     return {"DBUS_SESSION_BUS_ADDRESS": address, "DBUS_SYSTEM_BUS_ADDRESS": address}
 
 
-def _started(command: list[str], environ: Environ, what: str) -> Inside:
-    """Start a part of the desktop with its output piped. Raises EnvironmentLacksError."""
+def _first_line(command: list[str], environ: Environ, what: str, check: Callable[[], None]) -> str:
+    """Start a part of the desktop and return its first line of output; "" if it ends or the timeout expires first.
+
+    Raises EnvironmentLacksError: it cannot be started.
+    """
     try:
-        return start_inside(command, environ, stdout=subprocess.PIPE)
+        program = start_inside(command, environ, stdout=subprocess.PIPE)
     except OSError as error:
         log = Path(environ[LAUNCHER_SOCKET]).with_name("door.log")
         said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         raise EnvironmentLacksError(
             f"{what} could not be started ({said[-1][:200] if said else error}).", "`mai-agent doctor` may say why."
         ) from error
-
-
-def _first_line(program: Inside, check: Callable[[], None]) -> str:
-    """Return a program's first line of output; "" if it ends or the timeout expires first."""
     assert program.stdout is not None
     with program.stdout as output:
         os.set_blocking(output.fileno(), False)
@@ -239,11 +231,6 @@ def _paint_root(colour: str) -> None:
         display.close()
 
 
-def _has_manager(display: Any) -> bool:
-    """Return whether a window manager is running (EWMH)."""
-    return bool(display.screen().root.get_full_property(display.intern_atom("_NET_SUPPORTING_WM_CHECK"), 0))
-
-
 def _wait_until_ready(session: Session, check: Callable[[], None]) -> None:
     from Xlib.display import Display
 
@@ -253,7 +240,11 @@ def _wait_until_ready(session: Session, check: Callable[[], None]) -> None:
     display: Any = Display()
     with closing(windows), closing(display):
         deadline = time.monotonic() + _START_TIMEOUT
-        while not (_has_manager(display) and session.windows <= {window.app.lower() for window in windows.windows()}):
+        manager, root = display.intern_atom("_NET_SUPPORTING_WM_CHECK"), display.screen().root
+        while not (
+            root.get_full_property(manager, 0)
+            and session.windows <= {window.app.lower() for window in windows.windows()}
+        ):
             if time.monotonic() >= deadline:
                 raise EnvironmentLacksError(
                     f"The sandbox's desktop ({session.title}) did not come up in time.", "Is the machine very busy?"

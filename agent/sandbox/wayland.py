@@ -3,6 +3,7 @@
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -18,7 +19,7 @@ Compositor: TypeAlias = Literal["sway", "mutter"]
 
 _POLL = 0.05
 _PATIENCE = 5.0
-_SHELL = DBusAddress("/org/gnome/Shell", "org.gnome.Shell", "org.freedesktop.DBus.Properties")
+_SHELL = DBusAddress("/org/gnome/Shell", "org.gnome.Shell", "org.gnome.Shell")
 
 
 def names(compositor: Compositor, folder: Path) -> dict[str, str]:
@@ -66,15 +67,12 @@ def _told(environ: Mapping[str, str], size: Size, colour: str) -> bool:
 
 def _overview_closed(environ: Mapping[str, str]) -> bool:
     """Close GNOME Shell's initial overview. Return whether it was open and is closed now."""
-    of_shell = "org.gnome.Shell"
-    try:
-        with Bus(environ, _PATIENCE) as bus:
-            [(_, was_open)] = bus.call(_SHELL, "Get", "ss", of_shell, "OverviewActive")
-            if not was_open:
-                return False
-            bus.call(_SHELL, "Set", "ssv", of_shell, "OverviewActive", ("b", False))
-            while bus.call(_SHELL, "Get", "ss", of_shell, "OverviewActive") != (("b", False),):
-                time.sleep(_POLL)
-            return True
-    except BusError:
-        return False
+    with suppress(BusError), Bus(environ, _PATIENCE) as bus:
+        if not bus.property(_SHELL, "OverviewActive"):
+            return False
+        properties = _SHELL.with_interface("org.freedesktop.DBus.Properties")
+        bus.call(properties, "Set", "ssv", _SHELL.interface, "OverviewActive", ("b", False))
+        while bus.property(_SHELL, "OverviewActive"):
+            time.sleep(_POLL)
+        return True
+    return False

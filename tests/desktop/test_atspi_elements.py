@@ -1,47 +1,16 @@
 """What is told of made-up applications on a bus of their own."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
-from stubs.accessible import SHOWN, AccessibilityBus, Thing, accessibility_bus, window
+from stubs.accessible import SHOWN, AccessibilityBus, FakeWindows, Thing, accessibility_bus, layer, window
 
 from agent.core.geometry import DesktopPoint, Region
-from agent.desktop.protocol.windows import Layer, Window
+from agent.desktop.protocol.windows import Layer
 from agent.desktop.trees.elements import AtspiElements
 from agent.screen.outline import Element, Outline
 
 SCREEN = Region(0, 0, 1000, 800)
-
-
-def layer(number: int, box: tuple[int, int, int, int], title: str = "Window", pid: int | None = None) -> Layer:
-    region = Region(*box)
-    return Layer(Window(number, title, "App", os.getpid() if pid is None else pid), region, region)
-
-
-class FakeWindows:
-    """Windows as a list, the top-most first; what is not used here is not there."""
-
-    def __init__(self, *layers: Layer) -> None:
-        self.shown = list(layers)
-
-    def layers(self):
-        return self.shown
-
-    def layers_at(self, points):
-        return [
-            next((one.window.id for one in self.shown if one.outer.contains(DesktopPoint(*point))), None)
-            for point in points
-        ]
-
-    def is_ordinary(self, _identifier):
-        return True
-
-    def active(self):
-        return self.shown[0].window if self.shown else None
-
-    def close(self):
-        pass
 
 
 @pytest.fixture

@@ -34,29 +34,26 @@ def bus(path: Path, *answers: bytes) -> Iterator[list[bytes]]:
     listening.close()
 
 
-def test_the_bus_is_told_no_user_and_reads_who_we_are(tmp_path: Path) -> None:
-    with bus(tmp_path / "bus", b"DATA\r\n", b"OK 1234\r\n") as heard:
-        opened = open_bus_socket(str(tmp_path / "bus"), 5.0)
-        opened.close()
-    assert heard == [b"\0AUTH EXTERNAL\r\n", b"DATA\r\n", b"BEGIN\r\n"]
+@pytest.mark.parametrize("files", [False, True])
+def test_the_bus_is_told_no_user_and_asked_for_files_where_messages_can_bring_some(tmp_path: Path, files: bool) -> None:
+    agreed = [b"AGREE_UNIX_FD\r\n"] if files else []
+    with bus(tmp_path / "bus", b"DATA\r\n", b"OK 1234\r\n", *agreed) as heard:
+        open_bus_socket(str(tmp_path / "bus"), 5.0, files=files).close()
+    asked = [b"NEGOTIATE_UNIX_FD\r\n"] if files else []
+    assert heard == [b"\0AUTH EXTERNAL\r\n", b"DATA\r\n", *asked, b"BEGIN\r\n"]
 
 
-def test_a_bus_is_asked_for_files_where_messages_can_bring_some(tmp_path: Path) -> None:
-    with bus(tmp_path / "bus", b"DATA\r\n", b"OK 1234\r\n", b"AGREE_UNIX_FD\r\n") as heard:
-        open_bus_socket(str(tmp_path / "bus"), 5.0, files=True).close()
-    assert heard[2:] == [b"NEGOTIATE_UNIX_FD\r\n", b"BEGIN\r\n"]
-
-
-def test_a_bus_that_refuses_is_told(tmp_path: Path) -> None:
-    with bus(tmp_path / "bus", b"REJECTED EXTERNAL\r\n"), pytest.raises(PermissionError, match="REJECTED"):
-        open_bus_socket(str(tmp_path / "bus"), 5.0)
-
-
-def test_a_bus_that_hangs_is_given_up(tmp_path: Path) -> None:
-    with bus(tmp_path / "bus", b"DA"), pytest.raises(TimeoutError):
-        open_bus_socket(str(tmp_path / "bus"), 0.2)
-
-
-def test_where_no_bus_is_an_error_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("answer", "seconds", "error", "said"),
+    [
+        (b"REJECTED EXTERNAL\r\n", 5.0, PermissionError, "REJECTED"),
+        (b"DA", 0.2, TimeoutError, "time"),  # it hangs
+    ],
+)
+def test_a_bus_that_does_not_let_us_in_is_an_error(
+    tmp_path: Path, answer: bytes, seconds: float, error: type[OSError], said: str
+) -> None:
+    with bus(tmp_path / "bus", answer), pytest.raises(error, match=said):
+        open_bus_socket(str(tmp_path / "bus"), seconds)
     with pytest.raises(OSError, match="No such file"):
         open_bus_socket(str(tmp_path / "nothing"), 0.2)

@@ -1,12 +1,11 @@
 """Which element has the keyboard focus: of made-up applications on a bus of their own, and of real ones."""
 
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stubs.accessible import SHOWN, AccessibilityBus, Application, Thing, accessibility_bus, window
+from stubs.accessible import SHOWN, AccessibilityBus, Application, FakeWindows, Thing, accessibility_bus, layer, window
 from stubs.display import wait_until
 
 from agent.core.actions import TypeText
@@ -14,7 +13,6 @@ from agent.core.geometry import Region
 from agent.desktop.guard.reach import Reach
 from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.protocol.elements import NoAnswerError
-from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.trees.elements import AtspiElements
 from agent.desktop.trees.roles import EDITABLE
 from agent.desktop.x11.desktop import X11Desktop
@@ -30,31 +28,14 @@ FOCUSED = FOCUSABLE | 1 << 12
 PROBE = Path(__file__).resolve().parents[1] / "stubs/qt_probe.py"
 
 
-class TwoWindows:
+class TwoWindows(FakeWindows):
     """Two windows of this process, of which the second is under the first, but active."""
 
     def __init__(self) -> None:
-        boxes = Region(0, 0, 400, 300), Region(0, 0, 500, 400)
-        titles = "Other", "Window"
-        self.shown = [
-            Layer(Window(number, title, "App", os.getpid()), box, box)
-            for number, (title, box) in enumerate(zip(titles, boxes, strict=True))
-        ]
-
-    def layers(self):
-        return self.shown
-
-    def layers_at(self, points):
-        return [0 for _ in points]
-
-    def is_ordinary(self, _identifier):
-        return True
+        super().__init__(layer(0, (0, 0, 400, 300), "Other"), layer(1, (0, 0, 500, 400)))
 
     def active(self):
         return self.shown[1].window
-
-    def close(self):
-        pass
 
 
 @pytest.fixture

@@ -91,7 +91,9 @@ def test_what_a_closed_popover_holds_is_not_told() -> None:
             node("item", "list item", "5 minutes", None, "content"),
         )
     }
-    gtk4._link(known)
+    for one in known.values():
+        if one.parent in known:
+            known[one.parent].children.append(one.ref)
     question = gtk4.placed(known, ("app", "frame"), 0, 0)
     try:
         calls = next(question)

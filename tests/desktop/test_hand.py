@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,13 @@ def held_keys_and_buttons():
         display.close()
 
 
+def in_front(wanted):
+    """Wait until a wanted window is in front, and return its region."""
+    with closing(X11Windows()) as windows:
+        window = wait_for(lambda: (now := windows.active()) is not None and wanted(now) and now)
+        return windows.region(window.id)
+
+
 def clipboard(sandbox, text=None):
     command = ["xclip", "-selection", "clipboard", "-i" if text is not None else "-o"]
     if text is not None:
@@ -78,15 +86,13 @@ def test_text_replaces_what_is_selected_in_a_text_and_in_a_name(desk):
     home = Path(sandbox.environ["HOME"])
     (home / "old.txt").write_text("what stood there")
     subprocess.Popen(["mousepad", str(home / "old.txt")], env=sandbox.environ, start_new_session=True)
-    windows = X11Windows()
-    wait_for(lambda: (window := windows.active()) is not None and "old.txt" in window.title)
+    in_front(lambda window: "old.txt" in window.title)
     time.sleep(0.5)
     hand.perform(PressKeys(("ctrl", "a")))
     time.sleep(0.3)
     hand.perform(TypeText("short"))
     hand.perform(PressKeys(("ctrl", "shift", "s")))
-    wait_for(lambda: (window := windows.active()) is not None and "old.txt" not in window.title)
-    windows.close()
+    in_front(lambda window: "old.txt" not in window.title)
     time.sleep(0.5)
     hand.perform(PressKeys(("ctrl", "a")))
     time.sleep(0.3)
@@ -100,10 +106,7 @@ def test_text_arrives_in_a_terminal_in_which_something_else_is_selected(desk, tm
     hand, _, sandbox = desk
     target = tmp_path / "typed"
     subprocess.Popen(["xterm", "-geometry", "80x24+100+100"], env=sandbox.environ, start_new_session=True)
-    windows = X11Windows()
-    wait_for(lambda: (window := windows.active()) is not None and window.app.lower() == "xterm")
-    region = windows.region(windows.active().id)
-    windows.close()
+    region = in_front(lambda window: window.app.lower() == "xterm")
     time.sleep(0.8)
     hand.perform(Click(DesktopPoint(region.left + 20.0, region.top + 12.0), count=3))
     hand.perform(TypeText(f"printf done > {target}\n"))
@@ -115,9 +118,7 @@ def test_text_arrives_in_terminals(desk, tmp_path, terminal):
     hand, _, sandbox = desk
     target = tmp_path / "typed"
     subprocess.Popen([terminal], env=sandbox.environ, start_new_session=True)
-    windows = X11Windows()
-    wait_for(lambda: (window := windows.active()) is not None and window.app.lower() in ("xterm", "xfce4-terminal"))
-    windows.close()
+    in_front(lambda window: window.app.lower() in ("xterm", "xfce4-terminal"))
     time.sleep(0.8)
     hand.perform(TypeText(f"printf %s 'ä<b> 日本' > {target}\n"))
     wait_for(lambda: target.exists() and target.read_text() == "ä<b> 日本")
@@ -150,9 +151,7 @@ def test_the_pointer_in_a_corner_is_a_stop(desk):
 def test_text_that_nothing_takes_is_an_error_and_not_lost_silently(desk):
     hand, _, sandbox = desk
     subprocess.Popen([sys.executable, "-c", DEAF], env=sandbox.environ, start_new_session=True)
-    windows = X11Windows()
-    wait_for(lambda: (window := windows.active()) is not None and window.title == "deaf")
-    windows.close()
+    in_front(lambda window: window.title == "deaf")
     hand.perform(Click(DesktopPoint(300, 300)))
     clipboard(sandbox, "mine")
     with pytest.raises(ActionFailedError, match="took the text"):

@@ -60,15 +60,13 @@ def test_field_codes_are_left_out_of_the_command(environ, add):
 
 @pytest.mark.parametrize(
     "line",
-    ["NoDisplay=true", "Hidden=true", "OnlyShowIn=GNOME;", "NotShowIn=XFCE;", "TryExec=not-installed", "Type=Link"],
+    [
+        *("NoDisplay=true", "Hidden=true", "OnlyShowIn=GNOME;", "NotShowIn=XFCE;", "TryExec=not-installed"),
+        *("Type=Link", "Exec=not-installed"),
+    ],
 )
 def test_what_the_desktop_would_not_show_is_left_out(environ, add, line):
     add("hidden", f"Name=Hidden\nExec=hidden\n{line}\n")
-    assert apps(environ) == {}
-
-
-def test_programs_that_are_not_installed_are_left_out(environ, add):
-    add("ghost", "Name=Ghost\nExec=ghost\n")
     assert apps(environ) == {}
 
 
@@ -121,28 +119,21 @@ def as_root(monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
 
+PAINT = "Name=Paint\nExec=paint %U\n"
+
+
 @pytest.mark.usefixtures("as_root")
-def test_what_the_system_installed_is_not_foreign(environ, add):
-    add("paint", "Name=Paint\nExec=paint %U\n")
+def test_an_application_is_foreign_that_is_the_persons_own_or_came_since_the_run_began(environ, add):
+    add("paint", PAINT)
     assert not is_foreign(apps(environ)["paint"], environ, LATER)
-
-
-@pytest.mark.usefixtures("as_root")
-def test_an_entry_of_the_persons_own_is_foreign_also_under_a_name_of_the_systems(environ, add):
-    add("paint", "Name=Paint\nExec=paint %U\n")
-    add("paint", "Name=Paint\nExec=paint %U\n", "home/.local/share/applications")
+    assert is_foreign(apps(environ)["paint"], environ, 0.0)
+    add("paint", PAINT, "home/.local/share/applications")
     assert is_foreign(apps(environ)["paint"], environ, LATER)
 
 
 @pytest.mark.usefixtures("as_root")
-def test_an_entry_that_came_since_the_run_began_is_foreign(environ, add):
-    add("paint", "Name=Paint\nExec=paint %U\n")
-    assert is_foreign(apps(environ)["paint"], environ, 0.0)
-
-
-@pytest.mark.usefixtures("as_root")
 def test_a_program_in_the_home_is_foreign_also_where_the_system_has_one_of_that_name(environ, add, tmp_path):
-    add("paint", "Name=Paint\nExec=paint %U\n")
+    add("paint", PAINT)
     own = tmp_path / "home/bin"
     own.mkdir()
     (own / "paint").write_text("#!/bin/sh\n")
@@ -159,5 +150,5 @@ def test_a_link_from_the_system_into_the_home_is_foreign(environ, add, tmp_path)
 
 
 def test_what_lies_where_anybody_may_write_is_foreign(environ, add):
-    add("paint", "Name=Paint\nExec=paint %U\n")
+    add("paint", PAINT)
     assert is_foreign(apps(environ)["paint"], environ, LATER)

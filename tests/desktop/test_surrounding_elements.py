@@ -103,11 +103,9 @@ class NoScreen:
         pass
 
 
-def around(elements=None, windows=None):
+def around(elements=None, windows=None, reach=None):
     elements, windows = elements or Elements(), windows or Windows()
-    return DesktopSurroundings(
-        NoScreen(), Applications(), Reach(lambda: windows), open_elements=lambda: elements
-    )  # fmt: skip
+    return DesktopSurroundings(NoScreen(), Applications(), reach or Reach(lambda: windows), lambda: elements)
 
 
 def names(elements):
@@ -230,7 +228,7 @@ class SecondReceives(Reach):
 def test_the_focus_of_another_window_than_the_one_typed_into_says_nothing():
     elements = Elements()
     elements.focus = SHOWN[FIELD]
-    desk = DesktopSurroundings(NoScreen(), Applications(), SecondReceives(Windows), lambda: elements)
+    desk = around(elements, reach=SecondReceives(Windows))
     assert desk.of(TypeText("x")).elements == ()
 
 
@@ -292,11 +290,8 @@ class CutWindows(Windows):
 
 
 def cut_off(elements=None):
-    line, elements = Failing(), elements or Elements()
-    desk = DesktopSurroundings(
-        NoScreen(), Applications(), Reach(line.open), open_elements=lambda: elements
-    )  # fmt: skip
-    return desk, line
+    line = Failing()
+    return around(elements, reach=Reach(line.open)), line
 
 
 def asked(desk, action):

@@ -40,10 +40,6 @@ def test_a_pointer_that_never_rests_is_the_person_too() -> None:
     assert len(story.told) == 1
 
 
-def test_a_hand_that_trembles_is_none() -> None:
-    assert Story().see(Look(HERE)).see(Look((107, 95)), 2).see(Look(HERE), 2).told == []
-
-
 @pytest.mark.parametrize(("pixels", "told"), [(8, 0), (9, 1)])
 def test_more_than_eight_pixels_are_no_trembling(pixels: int, told: int) -> None:
     for there in ((HERE[0] + pixels, HERE[1]), (HERE[0], HERE[1] - pixels)):

@@ -1,16 +1,13 @@
 """Undo on a real desktop: what the desktop's own tools tell afterwards is what they told before."""
 
 import json
-import os
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from record.bundles import a_step
 
-from agent.core.geometry import Size
 from agent.desktop.changes.witness import LinuxWitness
 from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.selections import X11Clipboard
@@ -20,7 +17,7 @@ from agent.record.read import Bundle, read_bundle
 from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
 from agent.record.undo_run import RunUndo
-from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
+from agent.sandbox.desktop import Sandbox
 from foundation.errors import EnvironmentLacksError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -73,17 +70,6 @@ def differing(before: tuple[str, ...], after: tuple[str, ...]) -> list[str]:
     """The lines that only one of two snapshots has."""
     lines = ({line for part in parts for line in part.splitlines()} for parts in (before, after))
     return sorted(set.symmetric_difference(*lines))
-
-
-@pytest.fixture(scope="module")
-def own_sandbox(own_temporary_folder: None) -> Iterator[Sandbox]:
-    before = dict(os.environ)
-    sandbox = start_sandbox(SandboxSpec(Size(1024, 768)))
-    time.sleep(1)
-    yield sandbox
-    sandbox.close()
-    os.environ.clear()
-    os.environ.update(before)
 
 
 @pytest.fixture

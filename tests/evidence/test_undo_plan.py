@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,29 +15,21 @@ from agent.desktop.changes.files import compare
 from agent.evidence.undo_plan import NotKnownError, leaves_something, plan, relocated
 
 
-def quoted(path):
-    return quote(os.fsencode(path))
+def changed(how, path, after, folder=False, **more):
+    undo = {"store": "file", "how": how, "path": quote(os.fsencode(path)), "folder": folder} | more
+    return Change("file", path, None if how == "made" else "3 bytes", after, undo)
 
 
 def made(path, folder=False):
-    undo = {"store": "file", "how": "made", "path": quoted(path), "folder": folder, "state": {}}
-    return Change("file", path, None, "a folder" if folder else "3 bytes", undo)
+    return changed("made", path, "a folder" if folder else "3 bytes", folder, state={})
 
 
 def moved(path, to, folder=False):
-    undo = {
-        "store": "file",
-        "how": "moved",
-        "path": quoted(path),
-        "folder": folder,
-        "to": quote(os.fsencode(to)),
-    }
-    return Change("file", path, "3 bytes", f"moved to {to}", undo)
+    return changed("moved", path, f"moved to {to}", folder, to=quote(os.fsencode(to)))
 
 
 def gone(path, folder=False, content=None):
-    undo = {"store": "file", "how": "gone", "path": quoted(path), "folder": folder, "content": content}
-    return Change("file", path, "3 bytes", None, undo)
+    return changed("gone", path, None, folder, content=content)
 
 
 ONE = {"type": "i", "value": 1}
@@ -48,33 +41,25 @@ def order(changes, standing=lambda undo: "as_left"):
     return [item.change.what for item in plan(changes, standing) if item.verdict == "undo"]
 
 
-def test_what_stands_as_the_run_left_it_is_undone():
-    [item] = plan([SETTING], lambda undo: "as_left")
-    assert (item.verdict, item.words) == ("undo", "set to 1")
+@pytest.mark.parametrize(
+    ("change", "stands", "verdict", "leaves"),
+    [
+        (SETTING, "as_left", "undo", False),
+        (SETTING, "as_before", "nothing_to_do", False),
+        (SETTING, "otherwise", "changed_since", True),
+        (WINDOW, "as_left", "cannot", False),
+    ],
+)
+def test_what_is_done_follows_from_how_a_thing_stands(change, stands, verdict, leaves):
+    [item] = plan([change], lambda undo: stands)
+    assert (item.verdict, leaves_something(item)) == (verdict, leaves)
+    assert item.words == "set to 1" or verdict != "undo"
 
 
 def test_settings_that_xfces_daemon_copies_are_put_back_before_their_copies():
     undo = {"store": "xfconf", "key": ["xsettings", "/Net/ThemeName"], "before": ONE, "after": None}
     theme = Change("setting", "xfconf xsettings /Net/ThemeName", "1", "2", undo)
     assert order([SETTING, theme]) == [theme.what, SETTING.what]
-
-
-def test_what_is_as_it_was_already_needs_nothing():
-    [item] = plan([SETTING], lambda undo: "as_before")
-    assert item.verdict == "nothing_to_do"
-    assert not leaves_something(item)
-
-
-def test_what_something_else_changed_since_is_refused():
-    [item] = plan([SETTING], lambda undo: "otherwise")
-    assert item.verdict == "changed_since"
-    assert leaves_something(item)
-
-
-def test_windows_are_said_to_stay_and_count_as_no_failure():
-    [item] = plan([WINDOW], lambda undo: "as_left")
-    assert item.verdict == "cannot"
-    assert not leaves_something(item)
 
 
 def test_one_that_cannot_be_told_does_not_hold_up_the_others():
@@ -87,36 +72,24 @@ def test_one_that_cannot_be_told_does_not_hold_up_the_others():
     assert [(item.verdict, item.change.kind) for item in items] == [("undo", "file"), ("cannot", "setting")]
 
 
-def test_a_folder_goes_to_the_trash_once_with_what_is_in_it():
-    assert order([made("/h/a", folder=True), made("/h/a/b"), made("/h/c")]) == ["/h/a", "/h/c"]
+NEW, INSIDE = made("/h/a", folder=True), moved("/h/x", "/h/a/x")
 
 
-def test_a_folder_stays_when_something_in_it_changed_since():
-    def standing(undo):
-        return "otherwise" if undo["path"] == "/h/a/b" else "as_left"
-
-    assert order([made("/h/a", folder=True), made("/h/a/b"), made("/h/a/c")], standing) == ["/h/a/c"]
-
-
-def test_a_folder_stays_that_holds_what_cannot_be_moved_back():
-    def standing(undo):
-        return "otherwise" if undo["how"] == "moved" else "as_left"
-
-    assert order([made("/h/a", folder=True), moved("/h/x", "/h/a/x")], standing) == []
-
-
-def test_what_was_moved_into_a_new_folder_comes_out_before_the_folder_goes():
-    assert order([made("/h/a", folder=True), moved("/h/x", "/h/a/x")]) == ["/h/x", "/h/a"]
-
-
-def test_a_folder_is_made_again_before_what_was_in_it():
-    changes = [
-        gone("/h/a/b/c", content="x"),
-        moved("/h/a/d", "/h/d"),
-        gone("/h/a/b", folder=True),
-        gone("/h/a", folder=True),
-    ]
-    assert order(changes) == ["/h/a", "/h/a/b", "/h/a/d", "/h/a/b/c"]
+@pytest.mark.parametrize(
+    ("changes", "changed_since", "undone"),
+    [
+        ([NEW, made("/h/a/b"), made("/h/c")], "", ["/h/a", "/h/c"]),  # with what is in it
+        ([NEW, made("/h/a/b"), made("/h/a/c")], "/h/a/b", ["/h/a/c"]),  # something in it is another's by now
+        ([NEW, INSIDE], "/h/x", []),  # it holds what cannot be moved back
+        ([NEW, INSIDE], "", ["/h/x", "/h/a"]),  # what was moved into it comes out before it goes
+        (
+            [gone("/h/a/b/c", content="x"), moved("/h/a/d", "/h/d"), gone("/h/a/b", True), gone("/h/a", True)], "",
+            ["/h/a", "/h/a/b", "/h/a/d", "/h/a/b/c"],  # a folder is made again before what was in it
+        ),
+    ],
+)  # fmt: skip
+def test_a_folder_goes_and_comes_with_what_is_in_it(changes, changed_since, undone):
+    assert order(changes, lambda undo: "otherwise" if undo["path"] == changed_since else "as_left") == undone
 
 
 TREE = {"a", "a/a", "a/b", "b", "b/a", "b/a/a", "c"}

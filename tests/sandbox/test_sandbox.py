@@ -26,15 +26,11 @@ def own_display(monkeypatch):
         monkeypatch.setenv(name, os.environ.get(name, ""))
 
 
-def inside(sandbox, *program):
-    return sandbox.run(*program)
-
-
 def test_it_has_the_wanted_size_and_leaves_nothing_behind():
     sandbox = start_sandbox(SandboxSpec(Size(1280, 720)))
     processes = marked(sandbox.name)
     try:
-        assert "1280x720" in inside(sandbox, "xdpyinfo").stdout.replace("1280x720 pixels", "1280x720")
+        assert "1280x720" in sandbox.run("xdpyinfo").stdout.replace("1280x720 pixels", "1280x720")
         assert len(processes) >= 5
     finally:
         sandbox.close()
@@ -42,14 +38,10 @@ def test_it_has_the_wanted_size_and_leaves_nothing_behind():
     assert [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE] == []
 
 
-def test_its_display_needs_its_cookie():
-    sandbox = start_sandbox(SandboxSpec())
-    try:
-        without = sandbox.environ | {"XAUTHORITY": "/dev/null"}
-        assert inside(sandbox, "xdpyinfo").returncode == 0
-        assert subprocess.run(["xdpyinfo"], env=without, capture_output=True, timeout=20).returncode != 0
-    finally:
-        sandbox.close()
+def test_its_display_needs_its_cookie(sandbox):
+    without = sandbox.environ | {"XAUTHORITY": "/dev/null"}
+    assert sandbox.run("xdpyinfo").returncode == 0
+    assert subprocess.run(["xdpyinfo"], env=without, capture_output=True, timeout=20).returncode != 0
 
 
 def test_several_at_once_do_not_meet():
@@ -57,12 +49,12 @@ def test_several_at_once_do_not_meet():
     try:
         theme = ["xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName"]
         assert first.environ["DISPLAY"] != second.environ["DISPLAY"]
-        inside(first, *theme, "-s", "HighContrast")
-        assert inside(first, *theme).stdout.strip() == "HighContrast"
-        assert inside(second, *theme).stdout.strip() == "Adwaita"
+        first.run(*theme, "-s", "HighContrast")
+        assert first.run(*theme).stdout.strip() == "HighContrast"
+        assert second.run(*theme).stdout.strip() == "Adwaita"
     finally:
         first.close()
-        assert inside(second, "xdpyinfo").returncode == 0
+        assert second.run("xdpyinfo").returncode == 0
         second.close()
 
 
@@ -85,19 +77,15 @@ def test_a_kept_one_stays_until_it_is_stopped():
     sandbox = start_sandbox(SandboxSpec(keep=True))
     sandbox.close()
     reap_sandboxes()
-    assert inside(sandbox, "xdpyinfo").returncode == 0
+    assert sandbox.run("xdpyinfo").returncode == 0
     assert str(sandbox.folder) in sandbox.how_to_look()
     stop_sandbox(sandbox.name)
     assert marked(sandbox.name) == []
 
 
-def test_one_in_use_is_not_removed():
-    sandbox = start_sandbox(SandboxSpec())
-    try:
-        assert sandbox.name not in reap_sandboxes()
-        assert inside(sandbox, "xdpyinfo").returncode == 0
-    finally:
-        sandbox.close()
+def test_one_in_use_is_not_removed(sandbox):
+    assert sandbox.name not in reap_sandboxes()
+    assert sandbox.run("xdpyinfo").returncode == 0
 
 
 def test_a_start_that_is_stopped_leaves_nothing_behind():
@@ -119,24 +107,19 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch):
         start_sandbox(SandboxSpec())
 
 
-def test_applications_in_it_show_their_accessibility_tree():
-    sandbox = start_sandbox(SandboxSpec())
-    try:
-        bus = ("gdbus", "call", "--session", "--dest", "org.a11y.Bus", "--object-path", "/org/a11y/bus", "--method")
-        for property_ in ("IsEnabled", "ScreenReaderEnabled"):
-            told = inside(sandbox, *bus, "org.freedesktop.DBus.Properties.Get", "org.a11y.Status", property_)
-            assert told.stdout.strip() == "(<true>,)"
-        assert str(sandbox.folder) in inside(sandbox, *bus, "org.a11y.Bus.GetAddress").stdout
-    finally:
-        sandbox.close()
-    assert marked(sandbox.name) == []
+def test_applications_in_it_show_their_accessibility_tree(sandbox):
+    bus = ("gdbus", "call", "--session", "--dest", "org.a11y.Bus", "--object-path", "/org/a11y/bus", "--method")
+    for property_ in ("IsEnabled", "ScreenReaderEnabled"):
+        told = sandbox.run(*bus, "org.freedesktop.DBus.Properties.Get", "org.a11y.Status", property_)
+        assert told.stdout.strip() == "(<true>,)"
+    assert str(sandbox.folder) in sandbox.run(*bus, "org.a11y.Bus.GetAddress").stdout
 
 
 def test_settings_set_in_it_are_kept_by_its_own_dconf():
-    sandbox = start_sandbox(SandboxSpec())
+    sandbox = start_sandbox(SandboxSpec(session="bare"))
     try:
-        inside(sandbox, "gsettings", "set", "org.gnome.desktop.interface", "clock-format", "12h")
-        assert "clock-format='12h'" in inside(sandbox, "dconf", "dump", "/org/gnome/desktop/interface/").stdout
+        sandbox.run("gsettings", "set", "org.gnome.desktop.interface", "clock-format", "12h")
+        assert "clock-format='12h'" in sandbox.run("dconf", "dump", "/org/gnome/desktop/interface/").stdout
     finally:
         sandbox.close()
 

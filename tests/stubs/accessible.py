@@ -1,5 +1,6 @@
 """A bus with made-up accessible applications on it: their trees are data, and some misbehave."""
 
+import os
 import subprocess
 import tempfile
 import threading
@@ -13,6 +14,8 @@ from jeepney import DBusAddress, HeaderFields, MessageType, new_error, new_metho
 from jeepney.bus import get_connectable_addresses
 from jeepney.io.blocking import DBusConnection, prep_socket
 
+from agent.core.geometry import DesktopPoint, Region
+from agent.desktop.protocol.windows import Layer, Window
 from agent.desktop.trees.roles import ROLES
 
 CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
@@ -232,3 +235,33 @@ def accessibility_bus() -> Iterator[AccessibilityBus]:
             yield bus
         finally:
             bus.close()
+
+
+def layer(number: int, box: tuple[int, int, int, int], title: str = "Window", pid: int | None = None) -> Layer:
+    region = Region(*box)
+    return Layer(Window(number, title, "App", os.getpid() if pid is None else pid), region, region)
+
+
+class FakeWindows:
+    """Windows as a list, the top-most first; what is not used here is not there."""
+
+    def __init__(self, *layers: Layer) -> None:
+        self.shown = list(layers)
+
+    def layers(self):
+        return self.shown
+
+    def layers_at(self, points):
+        return [
+            next((one.window.id for one in self.shown if one.outer.contains(DesktopPoint(*point))), None)
+            for point in points
+        ]
+
+    def is_ordinary(self, _identifier):
+        return True
+
+    def active(self):
+        return self.shown[0].window if self.shown else None
+
+    def close(self):
+        pass

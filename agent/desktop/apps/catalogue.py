@@ -2,10 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from foundation.configs import load_config
 
@@ -56,7 +56,6 @@ class Catalogue:
         self._apps = sorted(apps, key=lambda app: (app.name.casefold(), app.id))
 
     def names(self) -> list[str]:
-        """Return the names of all applications in the menus, sorted, without duplicates."""
         return list(dict.fromkeys(app.name for app in self._apps if app.in_menus))
 
     def find(self, query: str) -> App | None:
@@ -96,12 +95,11 @@ class Catalogue:
         by_id = {app.id.casefold(): app for app in self._apps}
         kinds = load_config("applications.toml")["kinds"].values()
         named = [kind for kind in kinds if wanted in (plain(word) for word in kind["words"])]
-        ids = [name for kind in named for name in (*self._own(kind), *([] if own else kind["desktop_files"]))]
+        ids: list[str] = []
+        for kind in named:
+            ids += [name for one, names in kind.get("own", {}).items() if one in self._desktops for name in names]
+            ids += [] if own else kind["desktop_files"]
         return [by_id[name.casefold()] for name in ids if name.casefold() in by_id]
-
-    def _own(self, kind: Mapping[str, Any]) -> list[str]:
-        """Return the applications of a kind that belong to the running desktop."""
-        return [name for desktop, names in kind.get("own", {}).items() if desktop in self._desktops for name in names]
 
     def opener(self, types: Sequence[str], chosen: Sequence[str] = ()) -> App | None:
         """Return the application that opens files of a type; None if there is none.

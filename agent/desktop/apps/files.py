@@ -200,14 +200,19 @@ def _bases(home: Path, folders: Mapping[str, Path]) -> list[Path]:
 
 
 def _by_name(name: str, home: Path, folders: Mapping[str, Path], only_folders: bool) -> Path | None:
-    near = [path for base in _bases(home, folders) for path in _listed(base) if path.is_dir() or not only_folders]
-    if found := _named(name, near, home):
-        return _only_one(found, name, home)
-    far = (path for path in _below(home) if path.is_dir() or not only_folders)
-    return _only_one(_named(name, far, home), name, home)
+    near = (path for base in _bases(home, folders) for path in _listed(base))
+    for paths in (near, islice(_below(home), _MOST_ENTRIES)):
+        found = _named(name, [path for path in paths if path.is_dir() or not only_folders])
+        within = []
+        for path in found:
+            with suppress(ActionFailedError):
+                within += [path] if _inside(path, home, only_folders) else []
+        if within:
+            return _only_one(within, name, home)
+    return None
 
 
-def _named(name: str, paths: Iterable[Path], home: Path) -> list[Path]:
+def _named(name: str, paths: Iterable[Path]) -> list[Path]:
     """Return the paths with exactly this name; else those equal without case; else those equal without suffix."""
     exact, alike, stems = [], [], []
     for path in paths:
@@ -217,15 +222,7 @@ def _named(name: str, paths: Iterable[Path], home: Path) -> list[Path]:
             alike.append(path)
         elif path.stem.casefold() == name.casefold():
             stems.append(path)
-    found = list(dict.fromkeys(exact or alike or stems))
-    return [path for path in found if _is_in(path, home)]
-
-
-def _is_in(path: Path, home: Path) -> bool:
-    try:
-        return path.resolve(strict=True).is_relative_to(home.resolve())
-    except (OSError, RuntimeError):
-        return False
+    return exact or alike or stems
 
 
 def _only_one(found: Iterable[Path], name: str, home: Path) -> Path | None:
@@ -244,34 +241,17 @@ def _listed(folder: Path) -> list[Path]:
 
 def _entries(folder: Path) -> "Iterator[os.DirEntry[str]]":
     with suppress(OSError), os.scandir(folder) as entries:
-        for count, entry in enumerate(entries):
-            if count >= _MOST_ENTRIES:
-                return
-            if not entry.name.startswith("."):
-                yield entry
+        yield from (entry for entry in islice(entries, _MOST_ENTRIES) if not entry.name.startswith("."))
 
 
 def _below(home: Path) -> Iterator[Path]:
     """Yield the entries of a home level by level, within limits and only on the home's file system."""
-    device = _device(home)
-    count, level = 0, [home]
+    device, level = home.stat().st_dev, [home]
     for _ in range(_DEEPEST):
         deeper: list[Path] = []
-        for folder in level:
-            for entry in _entries(folder):
-                count += 1
-                if count > _MOST_ENTRIES:
-                    return
-                path = Path(entry.path)
-                yield path
-                with suppress(OSError):
-                    if entry.is_dir(follow_symlinks=False) and _device(path) == device:
-                        deeper.append(path)
+        for entry in (entry for folder in level for entry in _entries(folder)):
+            yield Path(entry.path)
+            with suppress(OSError):
+                if entry.is_dir(follow_symlinks=False) and Path(entry.path).stat().st_dev == device:
+                    deeper.append(Path(entry.path))
         level = deeper
-
-
-def _device(path: Path) -> int:
-    try:
-        return path.stat().st_dev
-    except OSError:
-        return -1

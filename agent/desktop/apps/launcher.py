@@ -46,7 +46,6 @@ class Launcher(Applications):
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        """The installed applications, read once."""
         match sys.platform:
             case "darwin":
                 return Catalogue(other_systems.macos_apps())
@@ -92,7 +91,9 @@ class Launcher(Applications):
 
     def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
         app, path = self._meant(name, application)
-        return self._open(app.name if path is None else f"{self._told(path)} with {app.name}", app, path, stop)
+        home = self._home()
+        told = "" if path is None or home is None else f"{told_from(home, path)} with "
+        return self._open(f"{told}{app.name}", app, path, stop)
 
     def browser(self) -> Opens | None:
         app = self._browser()
@@ -136,10 +137,6 @@ class Launcher(Applications):
             raise ActionFailedError(f"no application is known to open {path.name} ({types[0]})")
         return opener, path
 
-    def _told(self, path: Path) -> str:
-        home = self._home()
-        return str(path) if home is None else told_from(home, path)
-
     def _not_found(self, name: str, application: str = "") -> str:
         if application or is_path(name):
             return f"no file or folder in your home is called {name[:60]!r}"
@@ -161,7 +158,6 @@ class Launcher(Applications):
         return process
 
     def _open(self, what: str, app: App, opened: Path | str | None, stop: StopSwitch) -> str:
-        """Start an application, and wait for its window."""
         with closing(Connection(self._open_windows)) as connection:
             known = connection.get()
             before = {window.id for window in known.windows()} if known else set()

@@ -1,5 +1,6 @@
 """Installed applications on Linux: desktop files (freedesktop.org Desktop Entry Specification 1.5)."""
 
+import codecs
 import configparser
 import mimetypes
 import os
@@ -7,6 +8,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from agent.desktop.apps.catalogue import App
@@ -89,16 +91,10 @@ def is_foreign(app: App, environ: Mapping[str, str], since: float) -> bool:
     of the same name, and a program in the home can hide one of the same name elsewhere.
     """
     program = shutil.which(app.program, path=environ.get("PATH"))
-    return app.source is None or program is None or _came(app.source, since) or any(
-        _is_own(Path(path), environ) for path in (app.source, program)
-    )  # fmt: skip
-
-
-def _came(path: Path, since: float) -> bool:
-    try:
-        return path.stat().st_ctime >= since
-    except OSError:
-        return True
+    with suppress(OSError):
+        if app.source is not None and program is not None and app.source.stat().st_ctime < since:
+            return any(_is_own(Path(path), environ) for path in (app.source, program))
+    return True
 
 
 def _is_own(path: Path, environ: Mapping[str, str]) -> bool:
@@ -171,47 +167,27 @@ def types_of(path: Path) -> list[str]:
 
 def chosen_for(types: list[str], environ: Mapping[str, str]) -> list[str]:
     """Return the desktop files chosen as default for these types, best first, without ".desktop"."""
-    found: list[str] = []
-    files = list(_choices(environ))
-    for kind in types:
-        for choices in files:
-            names = choices.get(kind, "").split(";")
-            found += [name.strip().removesuffix(".desktop") for name in names if name.strip()]
-    return list(dict.fromkeys(found))
-
-
-def _choices(environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-    """Yield the default applications of each `mimeapps.list`, in order of precedence."""
     names = [*(f"{desktop.lower()}-mimeapps.list" for desktop in sorted(desktops(environ))), "mimeapps.list"]
-    for folder in (places.config_home(environ), *places.config_dirs(environ), *application_folders(environ)):
-        for name in names:
-            choices = _section(folder / name, "Default Applications")
-            if choices is not None:
-                yield choices
+    folders = [places.config_home(environ), *places.config_dirs(environ), *application_folders(environ)]
+    choices = [_section(folder / name, "Default Applications") or {} for folder in folders for name in names]
+    found = [name for kind in types for one in choices for name in _list(one.get(kind, ""))]
+    return list(dict.fromkeys(name.removesuffix(".desktop") for name in found))
 
 
 def _section(path: Path, name: str) -> Mapping[str, str] | None:
     """Return a section of a key file; None if the file cannot be read or has no such section."""
     parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#",))
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # keys are case-sensitive
-    try:
-        if path.stat().st_size > _LARGEST:
-            return None
-        parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
-        return dict(parser[name])
-    except (OSError, configparser.Error, KeyError):
-        return None
+    with suppress(OSError, configparser.Error, KeyError):
+        if path.stat().st_size <= _LARGEST:
+            parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
+            return dict(parser[name])
+    return None
 
 
 def _is_text(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            beginning = file.read(_SAMPLE)
-    except OSError:
-        return False
-    try:
-        beginning.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.start < len(beginning) - 4:
-            return False
-    return b"\0" not in beginning
+    with suppress(OSError, UnicodeDecodeError), path.open("rb") as file:
+        beginning = file.read(_SAMPLE)
+        codecs.getincrementaldecoder("utf-8")().decode(beginning)  # its end may cut a character
+        return b"\0" not in beginning
+    return False

@@ -1,8 +1,7 @@
 """Tells which settings, files and windows are programs' own bookkeeping, by the table in `configs/receipt.toml`."""
 
 import re
-from collections.abc import Iterable
-from fnmatch import translate
+from fnmatch import fnmatchcase, translate
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
@@ -14,52 +13,13 @@ _TRASH = PurePosixPath(".local/share/Trash")
 
 def is_setting_of_programs(what: str) -> bool:
     """Whether a setting, named as in receipts, is bookkeeping."""
-    return _matches("settings", "bookkeeping", what) and not _matches("settings", "choices", what)
-
-
-def is_written_when_starting(what: str) -> bool:
-    """Whether a desktop writes this setting by itself when it starts."""
-    return _matches("settings", "starting", what)
-
-
-def starting_seconds() -> list[float]:
-    """When to check for settings that a starting desktop writes, in seconds after the watch began."""
-    return list(_table("settings")["starting_seconds"])
-
-
-def starting_age() -> float:
-    """Age of a session, in seconds, up to which its desktop counts as still starting."""
-    return float(_table("settings")["starting_age"])
-
-
-def xfconf_channels() -> list[str]:
-    """XFCE channels to query even if the daemon does not list them."""
-    return list(_table("settings")["xfconf_channels"])
-
-
-def fewest_first_keys() -> int:
-    """Number of keys that must appear at once in a new group of an application's file to count as its first start."""
-    return int(_table("settings")["kde_first_keys"])
+    return matches("settings", "bookkeeping", what) and not matches("settings", "choices", what)
 
 
 def is_neutral(what: str, value: str) -> bool:
     """Whether a setting's value means the same as an unset setting."""
-    return any(pattern.match(what) and values.match(value) for pattern, values in _neutral())
-
-
-@cache
-def _neutral() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-    return [(any_of([pattern]), any_of([value])) for pattern, value in _table("settings")["neutral"].items()]
-
-
-def is_app_of_desktop(app: str) -> bool:
-    """Whether an application's windows open and close without any user action."""
-    return _matches("windows", "apps", app)
-
-
-def is_app_of_panels(app: str) -> bool:
-    """Whether an application's panels are windows, too."""
-    return _matches("windows", "panels", app)
+    neutral = entry("settings", "neutral").items()
+    return any(fnmatchcase(what, pattern) and fnmatchcase(value, values) for pattern, values in neutral)
 
 
 def is_kde_file(name: str) -> bool:
@@ -67,23 +27,18 @@ def is_kde_file(name: str) -> bool:
 
     They are at the top of that folder or in kdedefaults/.
     """
-    return name.count("/") <= name.startswith("kdedefaults/") and _matches("settings", "kde_files", name)
-
-
-def is_kde_file_of_desktop(name: str) -> bool:
-    """Whether a KDE file belongs to the desktop rather than to a single application."""
-    return _matches("settings", "kde_desktop_files", name)
+    return name.count("/") <= name.startswith("kdedefaults/") and matches("settings", "kde_files", name)
 
 
 def is_file_left_out(path: PurePosixPath) -> bool:
     """Whether a file, by its path relative to the home, is bookkeeping or is reported as settings instead."""
-    if _matches("files", "names", path.name) or _matches("files", "paths", str(path)):
+    if matches("files", "names", path.name) or matches("files", "paths", str(path)):
         return True
     hidden = path.parts[0].startswith(".") and not path.is_relative_to(_TRASH)
-    if hidden and _matches("files", "names_in_hidden", path.name):
+    if hidden and matches("files", "names_in_hidden", path.name):
         return True
     if len(path.parts) == 1:
-        return _matches("files", "hidden_files", path.name)
+        return matches("files", "hidden_files", path.name)
     return path.parts[0] == ".config" and is_kde_file("/".join(path.parts[1:]))
 
 
@@ -94,7 +49,7 @@ def is_folder_left_out(path: PurePosixPath) -> bool:
         return False
     if path.parts[0].startswith(".") and not any(watched in path.parents for watched in hidden):
         return True
-    return _matches("files", "folders", path.name) or _matches("files", "paths", str(path))
+    return matches("files", "folders", path.name) or matches("files", "paths", str(path))
 
 
 def is_on_the_way(path: PurePosixPath) -> bool:
@@ -107,22 +62,19 @@ def is_on_the_way(path: PurePosixPath) -> bool:
 
 @cache
 def _hidden_folders() -> tuple[PurePosixPath, ...]:
-    return tuple(map(PurePosixPath, _table("files")["hidden"]))
-
-
-def any_of(patterns: Iterable[str]) -> re.Pattern[str]:
-    """Combine shell patterns into one regular expression that matches any of them."""
-    return re.compile("|".join(f"(?:{translate(pattern)})" for pattern in patterns))
+    return tuple(map(PurePosixPath, entry("files", "hidden")))
 
 
 @cache
 def _pattern(section: str, name: str) -> re.Pattern[str]:
-    return any_of(_table(section)[name])
+    return re.compile("|".join(f"(?:{translate(pattern)})" for pattern in entry(section, name)))
 
 
-def _matches(section: str, name: str, text: str) -> bool:
+def matches(section: str, name: str, text: str) -> bool:
+    """Whether one of the patterns of an entry of the table matches a text."""
     return _pattern(section, name).match(text) is not None
 
 
-def _table(section: str) -> Any:
-    return load_config("receipt.toml")[section]
+def entry(section: str, name: str) -> Any:
+    """Return an entry of the table."""
+    return load_config("receipt.toml")[section][name]

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ class Entry:
 
     @classmethod
     def of(cls, status: os.stat_result, content: bytes | None = None) -> "Entry":
-        """Create an entry from a stat result."""
         return cls(status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, content)
 
     @classmethod
@@ -40,12 +40,10 @@ class Entry:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a regular file."""
         return stat.S_ISREG(self.mode)
 
     @property
     def is_link(self) -> bool:
-        """Whether it is a symbolic link."""
         return stat.S_ISLNK(self.mode)
 
     def same_thing(self, other: "Entry") -> bool:
@@ -93,16 +91,11 @@ def digest(path: str, entry: Entry) -> str:
     if entry.is_file and entry.size <= LARGEST_READ:
         return hashlib.sha256(read_bounded(Path(path), LARGEST_READ, entry.inode)).hexdigest()
     if entry.is_folder:
-        return hashlib.sha256(b"\0".join(sorted(_names(path)))).hexdigest()
+        names: list[bytes] = []
+        with suppress(OSError):
+            names = os.listdir(os.fsencode(path))  # noqa: PTH208 -- names need not be text
+        return hashlib.sha256(b"\0".join(sorted(names))).hexdigest()
     return f"{entry.size}-{entry.modified}"
-
-
-def _names(folder: str) -> list[bytes]:
-    try:
-        with os.scandir(os.fsencode(folder)) as entries:
-            return [entry.name for entry in entries]
-    except OSError:
-        return []
 
 
 def state(path: str, entry: Entry) -> dict[str, Any]:

@@ -49,7 +49,11 @@ def compare(before: Entries, after: Entries, moves: Mapping[str, str]) -> Differ
         del gone[path]
         moved[path] = (target, made.pop(target))
         if old.is_folder:
-            _carry_along(path, target, gone, made, changed)
+            # Compare the contents with those at the new place, so that only real differences count.
+            for inner in [other for other in gone if other.startswith(f"{path}/")]:
+                now = target + inner[len(path) :]
+                if now in made and _kind(gone[inner], made[now]):
+                    changed[now] = (gone.pop(inner), made.pop(now))
         elif old.inode:
             changed[target] = (old, moved[path][1])  # may have been written to as well
     return Differences(made, gone, changed, moved)
@@ -70,16 +74,6 @@ def _target(path: str, old: Entry, made: Entries, moves: Mapping[str, str]) -> s
     return next((other for other, new in made.items() if old.same_thing(new)), None)
 
 
-def _carry_along(
-    path: str, target: str, gone: dict[str, Entry], made: dict[str, Entry], changed: dict[str, tuple[Entry, Entry]]
-) -> None:
-    """Compare a moved folder's contents with those at the new place, so that only real differences count."""
-    for inner in [other for other in gone if other.startswith(f"{path}/")]:
-        now = target + inner[len(path) :]
-        if now in made and _kind(gone[inner], made[now]):
-            changed[now] = (gone.pop(inner), made.pop(now))
-
-
 class Files:
     """Reports what changed in a home."""
 
@@ -88,7 +82,6 @@ class Files:
         self._states: dict[tuple[str, int, int, int], dict[str, Any]] = {}
 
     def changes(self) -> list[Change]:
-        """Return the differences so far, without bookkeeping."""
         home = self._home
         home.look()
         paths = sorted(home.touched)
@@ -103,15 +96,23 @@ class Files:
         return found
 
     def _told(self, differences: Differences) -> Iterator[Change]:
+        made, gone = dict(differences.made), dict(differences.gone)
         for path, (target, entry) in differences.moved.items():
-            yield from self._told_move(path, target, entry)
+            if _is_left_out(path, entry):
+                made[target] = entry
+            elif not _in_trash(target) and _is_left_out(target, entry):
+                gone[path] = entry
+            else:
+                after = f"{'in the trash, as' if _in_trash(target) else 'moved to'} {told_as(target)}"
+                to = _quoted(self._home.at(target))
+                yield self._change(path, str(entry), after, "moved", entry, to=to, inode=entry.inode)
         for path, (old, new) in differences.changed.items():
-            if not _is_left_out(path, new) and not _in_trash(path) and self._differs(path, old, new):
-                yield self._told_change(path, old, new)
-        for path, entry in differences.made.items():
+            if not (old.is_folder or _is_left_out(path, new) or _in_trash(path)):
+                yield from self._told_change(path, old, new)
+        for path, entry in made.items():
             if not _is_left_out(path, entry) and not _in_trash(path):
                 yield self._change(path, None, str(entry), "made", entry, state=self._state(path, entry))
-        for path, entry in differences.gone.items():
+        for path, entry in gone.items():
             if not _is_left_out(path, entry):
                 yield self._change(path, str(entry), None, "gone", entry, content=_text(entry))
 
@@ -125,43 +126,23 @@ class Files:
             after = f"made, and then in the trash, as {told_as(target)}"
             yield self._change(origin, None, after, "made", entry, state=None)
 
-    def _told_move(self, path: str, target: str, entry: Entry) -> Iterator[Change]:
-        if _is_left_out(path, entry):
-            if not _is_left_out(target, entry) and not _in_trash(target):
-                yield self._change(target, None, str(entry), "made", entry, state=self._state(target, entry))
-        elif _in_trash(target):
-            after = f"in the trash, as {told_as(target)}"
-            yield self._moved(path, target, entry, after)
-        elif _is_left_out(target, entry):
-            yield self._change(path, str(entry), None, "gone", entry)
-        else:
-            after = f"moved to {told_as(target)}"
-            yield self._moved(path, target, entry, after)
-
-    def _moved(self, path: str, target: str, entry: Entry, after: str) -> Change:
-        to = _quoted(self._home.at(target))
-        return self._change(path, str(entry), after, "moved", entry, to=to, inode=entry.inode)
-
-    def _told_change(self, path: str, old: Entry, new: Entry) -> Change:
+    def _told_change(self, path: str, old: Entry, new: Entry) -> Iterator[Change]:
+        known = None if old.content is None else hashlib.sha256(old.content).hexdigest()
+        if known is None and old.same_thing(new):
+            return
+        now = self._state(path, new)
+        if known == now["digest"]:
+            return
         before, after = str(old), str(new)
         if before == after:
-            before += "" if old.content is None else f" (sha256 {_hash(old.content)[:8]})"
-            after += f" (sha256 {self._digest(path, new)[:8]})"
-        return self._change(path, before, after, "changed", new, state=self._state(path, new), content=_text(old))
+            before += "" if known is None else f" (sha256 {known[:8]})"
+            after += f" (sha256 {now['digest'][:8]})"
+        yield self._change(path, before, after, "changed", new, state=now, content=_text(old))
 
     def _change(self, path: str, before: str | None, after: str | None, how: str, entry: Entry, **undo: Any) -> Change:
         full = _quoted(self._home.at(path))
         kept = {"store": "file", "how": how, "path": full, "folder": entry.is_folder} | undo
         return Change("file", told_as(path), before, after, kept)
-
-    def _differs(self, path: str, old: Entry, new: Entry) -> bool:
-        if old.is_folder or old.content is None:
-            return not old.same_thing(new) and not old.is_folder
-        return _hash(old.content) != self._digest(path, new)
-
-    def _digest(self, path: str, entry: Entry) -> str:
-        digest: str = self._state(path, entry)["digest"]
-        return digest
 
     def _state(self, path: str, entry: Entry) -> dict[str, Any]:
         """Return the state of a file, read only once per version of it."""
@@ -182,10 +163,6 @@ def _is_left_out(path: str, entry: Entry) -> bool:
 
 def _in_trash(path: str) -> bool:
     return path.startswith(f"{TRASH}/")
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _quoted(path: str) -> str:

@@ -9,6 +9,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -69,8 +70,9 @@ class Home:
             if len(self.before) + len(names) > _MOST_ENTRIES:
                 self._unlisted.add(folder)
             for name, is_folder in names.items():
-                if is_folder or folder not in self._unlisted:
-                    self._remember(joined(folder, name))
+                path = joined(folder, name)
+                if (is_folder or folder not in self._unlisted) and (entry := entry_at(self.at(path))):
+                    self.before[path] = replace(entry, content=self._content(path, entry))
             if time.monotonic() >= rest:
                 time.sleep(_STRETCH)
                 rest = time.monotonic() + _STRETCH
@@ -97,11 +99,9 @@ class Home:
             self._look_at(path)
 
     def at(self, path: str) -> str:
-        """Return the full path."""
         return joined(self.root, path)
 
     def close(self) -> None:
-        """Stop watching."""
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None
@@ -154,24 +154,16 @@ class Home:
 
     def _names(self, folder: str) -> dict[str, bool]:
         """Return the names in a folder, and whether each is a folder."""
-        try:
-            with os.scandir(self.at(folder)) as entries:
-                return {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-        except OSError:
-            return {}
+        with suppress(OSError), os.scandir(self.at(folder)) as entries:
+            return {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+        return {}
 
     def _is_watched(self, path: str) -> bool:
         if path in self._without or is_folder_left_out(PurePosixPath(path)):
             return False
-        try:
+        with suppress(OSError):
             return os.lstat(self.at(path)).st_dev == self._device  # network drives can hang, and send no inotify events
-        except OSError:
-            return False
-
-    def _remember(self, path: str) -> None:
-        entry = entry_at(self.at(path))
-        if entry is not None:
-            self.before[path] = replace(entry, content=self._content(path, entry))
+        return False
 
     def _content(self, path: str, entry: Entry) -> bytes | None:
         if entry.is_link:

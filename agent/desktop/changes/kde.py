@@ -1,13 +1,13 @@
 """Settings of KDE: the keys in its configuration files."""
 
-import os
 import re
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from agent.core.changes import Change
-from agent.desktop.changes.bookkeeping import fewest_first_keys, is_kde_file, is_kde_file_of_desktop
+from agent.desktop.changes.bookkeeping import entry, is_kde_file, matches
 from agent.desktop.changes.settings import Setting, differences, read_bounded
 from agent.desktop.linux import places
 
@@ -19,7 +19,7 @@ Place = tuple[str, tuple[str, ...], str]  # file, groups from the outermost in, 
 
 
 class KdeStore:
-    """A `Source` of KDE's settings."""
+    """A `Store` of KDE's settings."""
 
     remark = ""
 
@@ -52,42 +52,36 @@ class KdeStore:
             )
         )
 
+    def mark(self) -> Hashable:
+        return tuple(_marks(self._folder))
+
     def _first_start(
         self, name: str, was: Mapping[Place, Setting], now: Mapping[Place, Setting]
     ) -> dict[Place, Setting]:
         """Return what an application wrote on its first start, with the values at the time that was noticed."""
-        if is_kde_file_of_desktop(name):
+        if matches("settings", "kde_desktop_files", name):
             return {}
         known = {groups for _, groups, _ in was} | {groups for file, groups in self._first if file == name}
         written = {place: setting for place, setting in now.items() if place[1] not in known}
-        if len(written) >= fewest_first_keys():
+        if len(written) >= entry("settings", "kde_first_keys"):
             for place, setting in written.items():
                 self._first.setdefault((name, place[1]), {})[place] = setting
         return {place: one for (file, _), wrote in self._first.items() if file == name for place, one in wrote.items()}
 
     def _read(self, known: Mapping[str, tuple[object, bytes]]) -> Iterator[tuple[str, tuple[object, bytes]]]:
         """Yield each file's name with its mark and content. Files with an unchanged mark are not read again."""
-        for name, mark in marks(self._folder):
+        for name, mark in _marks(self._folder):
             before = known.get(name)
             yield name, before if before and before[0] == mark else (mark, read_bounded(self._folder / name, _LARGEST))
 
 
-def marks(folder: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
+def _marks(folder: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
     """Yield KDE's files, by path relative to the configuration folder, with a mark that changes on every write."""
-    for path in [*_files(folder), *_files(folder / "kdedefaults")]:
+    for path in [*folder.glob("*"), *folder.glob("kdedefaults/*")]:
         name = str(path.relative_to(folder))
         with suppress(OSError):
-            status = path.stat()
-            if is_kde_file(name):
+            if is_kde_file(name) and stat.S_ISREG((status := path.stat()).st_mode):
                 yield name, (status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-def _files(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            return [Path(entry.path) for entry in entries if entry.is_file()]
-    except OSError:
-        return []
 
 
 def parse(data: bytes) -> dict[tuple[tuple[str, ...], str], str]:
@@ -115,23 +109,15 @@ def edited(data: bytes, groups: tuple[str, ...], key: str, value: str | None) ->
             here = tuple(_GROUP.findall(line))
         elif here == groups and "=" in line and not line.startswith("#") and line.partition("=")[0].strip() == key:
             lines[number : number + 1] = [] if value is None else [f"{key}={value}"]
-            return _joined(lines)
+            break
         if here == groups and line:
             group_end = number + 1
-    if value is not None and group_end is None:
-        lines = [*_stripped(lines), *([""] if any(lines) else []), "".join(f"[{one}]" for one in groups)]
-        group_end = len(lines)
-        lines.append("")
-    if value is not None and group_end is not None:
-        lines.insert(group_end, f"{key}={value}")
-    return _joined(lines)
-
-
-def _stripped(lines: list[str]) -> list[str]:
-    while lines and not lines[-1]:
-        lines = lines[:-1]
-    return lines
-
-
-def _joined(lines: list[str]) -> bytes:
+    else:
+        if value is not None and group_end is None:
+            while lines and not lines[-1]:
+                lines.pop()
+            lines += [*([""] if lines else []), "".join(f"[{one}]" for one in groups), ""]
+            group_end = len(lines) - 1
+        if value is not None and group_end is not None:
+            lines.insert(group_end, f"{key}={value}")
     return "\n".join(lines).encode("utf-8", "surrogateescape")

@@ -1,11 +1,13 @@
 """Undo a `Change` recorded by the witness, using its `undo` data, and check first how things are now."""
 
+import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
 from jeepney import DBusAddress
@@ -15,7 +17,7 @@ from agent.desktop.changes import kde, xfconf
 from agent.desktop.changes.dconf import DconfStore
 from agent.desktop.changes.entries import LARGEST_READ, entry_at, state
 from agent.desktop.changes.files import TRASH
-from agent.desktop.changes.gvariant import parse, string
+from agent.desktop.changes.gvariant import serialized
 from agent.desktop.changes.settings import read_bounded
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
@@ -26,8 +28,6 @@ from foundation.files import write_atomically
 #: since.
 Standing: TypeAlias = Literal["as_left", "as_before", "otherwise"]
 Undo: TypeAlias = Mapping[str, Any]
-
-T = TypeVar("T")
 
 _DCONF = DBusAddress("/ca/desrt/dconf/Writer/user", "ca.desrt.dconf", "ca.desrt.dconf.Writer")
 #: Seconds for a daemon to set a value. dconf's daemon is started if necessary.
@@ -102,17 +102,24 @@ def standing(environ: Mapping[str, str], undo: Undo) -> Standing:
     """Return the present state of a changed thing. Raises CannotPutBackError: the state is unknown, or the change
     cannot be undone.
     """
-    return _guarded(_file_standing if undo.get("store") == "file" else _setting_standing, environ, undo)
+    with _guarded():
+        if undo.get("store") == "file":
+            with held(environ, _path(undo["path"])) as path, held(environ, _path(undo.get("to", "/"))) as target:
+                return _standing_at(path, target, undo)
+        now = _current(environ, undo)
+        return "as_left" if now == undo["after"] else "as_before" if now == undo["before"] else "otherwise"
 
 
 def put_back(environ: Mapping[str, str], undo: Undo) -> str:
     """Undo a change whose state is still `as_left`, and return what was done, in words. Raises CannotPutBackError."""
-    return _guarded(_put_back_file if undo.get("store") == "file" else _put_back_setting, environ, undo)
+    with _guarded():
+        return (_put_back_file if undo.get("store") == "file" else _put_back_setting)(environ, undo)
 
 
-def _guarded(call: Callable[[Mapping[str, str], Undo], T], environ: Mapping[str, str], undo: Undo) -> T:
+@contextmanager
+def _guarded() -> Iterator[None]:
     try:
-        return call(environ, undo)
+        yield
     except OSError as error:
         raise CannotPutBackError(error.strerror or str(error)) from error
     except BusError as error:
@@ -121,18 +128,12 @@ def _guarded(call: Callable[[Mapping[str, str], Undo], T], environ: Mapping[str,
         raise CannotPutBackError("the record of it is damaged") from error
 
 
-def _setting_standing(environ: Mapping[str, str], undo: Undo) -> Standing:
-    now = _current(environ, undo)
-    return "as_left" if now == undo["after"] else "as_before" if now == undo["before"] else "otherwise"
-
-
 def _current(environ: Mapping[str, str], undo: Undo) -> Any:
     match undo["store"]:
         case "dconf":
             return DconfStore(environ).current(undo["key"])
         case "xfconf":
-            channel, name = undo["key"]
-            return xfconf.current(environ, (channel, name))
+            return xfconf.current(environ, *undo["key"])
         case "kde":
             file, groups, key = undo["key"]
             return kde.parse(read_bounded(_kde_file(environ, file), LARGEST_READ)).get((tuple(groups), key))
@@ -146,7 +147,7 @@ def _put_back_setting(environ: Mapping[str, str], undo: Undo) -> str:
             _write_dconf(environ, undo["key"], before)
         case "xfconf":
             channel, name = undo["key"]
-            xfconf.set_again(environ, (channel, name), before)
+            xfconf.set_again(environ, channel, name, before)
         case "kde":
             file, groups, key = undo["key"]
             path = _kde_file(environ, file)
@@ -170,8 +171,10 @@ def _write_dconf(environ: Mapping[str, str], key: str, value: Any) -> None:
     """Send a change to dconf's writer. A value of None resets the key."""
     if value is not None and not isinstance(value, str):
         raise TypeError("no value in GVariant's text form")
-    value_text = "nothing" if value is None else parse("v", f"<{value}>").text()
-    change = parse("a{smv}", f"{{{string(key).text()}: {value_text}}}").bytes()
+    if value is not None:
+        serialized("v", f"<{value}>")  # raises unless the text is one whole value
+    told = "nothing" if value is None else f"<{value}>"
+    change = serialized("a{smv}", f"{{{json.dumps(key, ensure_ascii=False)}: {told}}}")
     with Bus(environ, _PATIENCE) as bus:
         bus.call(_DCONF, "Change", "ay", change, start=True)
     deadline = time.monotonic() + 1.0
@@ -180,11 +183,6 @@ def _write_dconf(environ: Mapping[str, str], key: str, value: Any) -> None:
         if time.monotonic() > deadline:
             raise CannotPutBackError("dconf did not take it: it may be locked")
         time.sleep(0.02)
-
-
-def _file_standing(environ: Mapping[str, str], undo: Undo) -> Standing:
-    with held(environ, _path(undo["path"])) as path, held(environ, _path(undo.get("to", "/"))) as target:
-        return _standing_at(path, target, undo)
 
 
 def _standing_at(path: str, to: str, undo: Undo) -> Standing:
@@ -222,7 +220,10 @@ def _put_back_file(environ: Mapping[str, str], undo: Undo) -> str:
             source = _path(undo["to"])
             with held(environ, source) as there, held(environ, path) as place:
                 _move(there, place)
-            _forget_in_trash(environ, source)
+            trash = places.home(environ) / TRASH
+            if Path(source).parent == trash:
+                with suppress(OSError), held_folder(environ, trash.parent / "info") as info:
+                    Path(info, f"{Path(source).name}.trashinfo").unlink()
             return "moved back"
         case "gone" if undo["folder"]:
             with held(environ, path) as place:
@@ -255,39 +256,23 @@ def move_to_trash(environ: Mapping[str, str], path: str) -> str:
     Raises:
         OSError: it cannot be moved; nothing has changed.
     """
-    files = places.home(environ) / TRASH
+    name = os.path.basename(path)  # noqa: PTH119 -- names need not be text
+    told = f"[Trash Info]\nPath={quote(os.fsencode(path))}\nDeletionDate={time.strftime('%FT%T')}\n"
+    trash = places.home(environ) / TRASH
     with (
-        held_folder(environ, files, make=True) as files_at,
-        held_folder(environ, files.parent / "info", make=True) as info,
+        held_folder(environ, trash, make=True) as files,
+        held_folder(environ, trash.parent / "info", make=True) as info,
         held(environ, path) as source,
     ):
-        return str(files / _trashed(path, source, Path(files_at), Path(info)))
-
-
-def _trashed(path: str, source: str, files: Path, info: Path) -> str:
-    """Move `source` to the trash folders, and record `path` as its original path. Return its name in the trash."""
-    name = os.path.basename(path)  # noqa: PTH119 -- names need not be text
-    number = 1
-    while True:
-        own = name if number == 1 else f"{name}.{number}"
-        note = info / f"{own}.trashinfo"
+        for number in count(1):
+            own = name if number == 1 else f"{name}.{number}"
+            note = Path(info, f"{own}.trashinfo")
+            with suppress(FileExistsError), note.open("x", encoding="ascii") as file:
+                file.write(told)
+                break
         try:
-            with note.open("x", encoding="ascii") as file:
-                file.write(f"[Trash Info]\nPath={quote(os.fsencode(path))}\nDeletionDate={time.strftime('%FT%T')}\n")
-        except FileExistsError:
-            number += 1
-            continue
-        try:
-            _move(source, str(files / own))
+            _move(source, f"{files}/{own}")
         except BaseException:
             note.unlink()
             raise
-        return own
-
-
-def _forget_in_trash(environ: Mapping[str, str], source: str) -> None:
-    """Delete the .trashinfo file of something that was moved out of the trash."""
-    trash = places.home(environ) / TRASH
-    if Path(source).parent == trash:
-        with suppress(OSError), held_folder(environ, trash.parent / "info") as info:
-            Path(info, f"{Path(source).name}.trashinfo").unlink()
+        return str(trash / own)

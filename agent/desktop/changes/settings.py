@@ -35,34 +35,20 @@ def differences(
     place: Callable[[Key], Any],
 ) -> Iterator[Change]:
     """Yield the settings that differ, without bookkeeping. `place` gives a key as plain JSON."""
-    for key in [*before, *(key for key in after if key not in before)]:
+    for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)
-        if old is not None and new is not None and old.text == new.text:
-            continue
+        was, is_now = (None if one is None else one.text for one in (old, new))
         what = f"{store} {name(key)}"
-        if is_setting_of_programs(what) or _says_nothing(what, old, new):
+        says_nothing = (was is None or is_now is None) and is_neutral(what, was or is_now or "")
+        if was == is_now or says_nothing or is_setting_of_programs(what):
             continue
-        undo = {
-            "store": store,
-            "key": place(key),
-            "before": None if old is None else old.data,
-            "after": None if new is None else new.data,
-        }
-        kept = undo if _can_be_kept(undo) else None
-        was, is_now = (None if one is None else bounded(one.text) for one in (old, new))
-        yield Change("setting", bounded(what), was, is_now, kept)
-
-
-def _says_nothing(what: str, old: Setting | None, new: Setting | None) -> bool:
-    one = old or new
-    return (old is None or new is None) and one is not None and is_neutral(what, one.text)
-
-
-def _can_be_kept(undo: Mapping[str, Any]) -> bool:
-    try:
-        return len(json.dumps(undo, allow_nan=False)) <= _LARGEST_KEPT
-    except ValueError:  # NaN or infinity, which JSON cannot represent
-        return False
+        data, data_now = (None if one is None else one.data for one in (old, new))
+        undo: dict[str, Any] | None = {"store": store, "key": place(key), "before": data, "after": data_now}
+        try:
+            undo = undo if len(json.dumps(undo, allow_nan=False)) <= _LARGEST_KEPT else None
+        except ValueError:  # NaN or infinity, which JSON cannot represent
+            undo = None
+        yield Change("setting", bounded(what), was and bounded(was), is_now and bounded(is_now), undo)
 
 
 def bounded(text: str) -> str:

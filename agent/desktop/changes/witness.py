@@ -2,25 +2,19 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from agent.core.changes import Change
-from agent.desktop.changes.bookkeeping import (
-    is_app_of_desktop,
-    is_app_of_panels,
-    is_written_when_starting,
-    starting_age,
-    starting_seconds,
-)
+from agent.desktop.changes.bookkeeping import entry, matches
 from agent.desktop.changes.dconf import DconfStore
 from agent.desktop.changes.files import Files
 from agent.desktop.changes.home import Home
 from agent.desktop.changes.kde import KdeStore
 from agent.desktop.changes.settings import bounded
-from agent.desktop.changes.settings_monitor import SettingsMonitor
 from agent.desktop.changes.xfconf import XfconfStore
 from agent.desktop.linux import bus, places
 from agent.desktop.protocol.windows import OpenWindows, Window, WindowId
@@ -37,13 +31,7 @@ _QUIET = 0.3
 _LOOK_AGAIN = 0.03
 
 T = TypeVar("T")
-
-
-class Asked(Protocol):
-    """Something that can report changes."""
-
-    def changes(self) -> list[Change]:
-        """Return the differences from the initial state."""
+S = TypeVar("S", bound="Source")
 
 
 class Source(Protocol):
@@ -58,6 +46,13 @@ class Source(Protocol):
 
     def changes(self) -> list[Change]:
         """Return the differences from the initial state."""
+
+
+class Store(Source, Protocol):
+    """A source of settings."""
+
+    def mark(self) -> Hashable:
+        """Return a value that changes whenever a setting is written; cheap."""
 
 
 class LinuxWitness:
@@ -83,9 +78,9 @@ class LinuxWitness:
         self._files = Files(self._home)
         self._broken: list[str] = []
         self._environ = environ
-        self._monitor = SettingsMonitor(environ)
-        stores: list[Source] = [DconfStore(environ), KdeStore(environ), XfconfStore(environ, self._monitor)]
-        self._stores, self._others = stores, [WindowChanges(open_windows), clipboard]
+        self._xfconf = XfconfStore(environ)
+        self._stores: list[Store] = [DconfStore(environ), KdeStore(environ), self._xfconf]
+        self._others = [WindowChanges(open_windows), clipboard]
         self._starting = False  # whether the desktop itself has only just started
         self._started: dict[str, Change] = {}  # what the desktop wrote by itself while starting, by name
         threading.Thread(target=self._begin, name="witness", daemon=True).start()
@@ -114,30 +109,29 @@ class LinuxWitness:
         if not self._ready.wait(min(within, _READY_TIMEOUT)):
             return
         with self._asking:
-            last, since = self._monitor.mark(), time.monotonic()
+            last, since = self._mark(), time.monotonic()
             while (now := time.monotonic()) < until and now - since < _QUIET:
                 time.sleep(_LOOK_AGAIN)
-                if (mark := self._monitor.mark()) != last:
+                if (mark := self._mark()) != last:
                     last, since = mark, time.monotonic()
+
+    def _mark(self) -> Hashable:
+        return tuple(store.mark() for store in self._stores)
 
     def close(self) -> None:
         self._ended.set()
         if self._home_ready.is_set():
             with self._asking:
                 self._home.close()
-                self._monitor.close()
+                self._xfconf.close()
 
     def _begin(self) -> None:
-        self._safely(self._monitor, self._monitor.begin)  # before the stores, so that no write in between is missed
-        for sources in (self._stores, self._others):
-            for source in list(sources):
-                if not self._safely(source, lambda source=source: (source.begin(), True)):  # type: ignore[misc]  # of two kinds
-                    sources.remove(source)  # without an initial state, everything would look new
-        self._starting = bus.age(self._environ) <= starting_age()
+        self._stores, self._others = self._begun(self._stores), self._begun(self._others)
+        self._starting = bus.age(self._environ) <= entry("settings", "starting_age")
         self._ready.set()
         self._safely(self._home, self._home.begin)
         self._home_ready.set()
-        for seconds in starting_seconds() if self._starting else ():
+        for seconds in entry("settings", "starting_seconds") if self._starting else ():
             if self._ended.wait(max(0.0, self._began + seconds - time.monotonic())):
                 break
             with self._asking:
@@ -145,14 +139,14 @@ class LinuxWitness:
         if self._ended.is_set():
             with self._asking:
                 self._home.close()
-                self._monitor.close()
+                self._xfconf.close()
 
     def _settings(self) -> list[Change]:
         """Return the changed settings. While a desktop starts, its own writes become the baseline."""
         told: list[Change] = []
-        starting = self._starting and time.monotonic() - self._began <= max(starting_seconds())
+        starting = self._starting and time.monotonic() - self._began <= max(entry("settings", "starting_seconds"))
         for change in (change for store in self._stores for change in self._asked(store)):
-            if starting and is_written_when_starting(change.what):
+            if starting and matches("settings", "starting", change.what):
                 self._started[change.what] = change
             started = self._started.get(change.what)
             if started is None:
@@ -162,7 +156,16 @@ class LinuxWitness:
                 told.append(Change("setting", change.what, started.after, change.after, undo))
         return told
 
-    def _asked(self, source: "Asked") -> list[Change]:
+    def _begun(self, sources: list[S]) -> list[S]:
+        """Return the sources that could record their initial state: without one, everything would look new."""
+
+        def begun(one: S) -> S:
+            one.begin()
+            return one
+
+        return [one for one in sources if self._safely(one, partial(begun, one))]
+
+    def _asked(self, source: "Source | Files") -> list[Change]:
         return self._safely(source, source.changes) or []
 
     def _safely(self, source: object, call: Callable[[], T]) -> "T | None":
@@ -185,11 +188,9 @@ class WindowChanges:
         self.remark = ""
 
     def begin(self) -> None:
-        """Record the initial windows."""
         self._before = self._now()
 
     def changes(self) -> list[Change]:
-        """Return the differences from the initial windows."""
         now = None if self._before is None else self._now()
         if now is None or self._before is None:
             return []
@@ -201,7 +202,7 @@ class WindowChanges:
         return {
             key: one
             for key, one in windows.items()
-            if not is_app_of_desktop(one.app) and (key in self._shown or not is_app_of_panels(one.app))
+            if not matches("windows", "apps", one.app) and (key in self._shown or not _has_panels(one.app))
         }
 
     def _now(self) -> dict[WindowId, Window] | None:
@@ -223,6 +224,10 @@ class WindowChanges:
         return found
 
 
+def _has_panels(app: str) -> bool:
+    return matches("windows", "panels", app)
+
+
 def _differences(before: dict[WindowId, Window], now: dict[WindowId, Window]) -> Iterator[Change]:
     """Yield windows that opened or closed, and applications that came or went. Title changes count only if nothing else
     differs.
@@ -231,7 +236,7 @@ def _differences(before: dict[WindowId, Window], now: dict[WindowId, Window]) ->
     closed = [window for key, window in before.items() if key not in now]
     apps_before, apps_now = ({window.app for window in all_.values()} for all_ in (before, now))
     for app in dict.fromkeys(window.app for window in opened):
-        if app not in apps_before and not is_app_of_panels(app):
+        if app not in apps_before and not _has_panels(app):
             title = next(window.title for window in opened if window.app == app)
             yield Change("app", bounded(app), None, bounded(title))
     for window in opened:
@@ -239,7 +244,7 @@ def _differences(before: dict[WindowId, Window], now: dict[WindowId, Window]) ->
     for window in closed:
         yield Change("window", bounded(window.app), bounded(window.title), None)
     for app in dict.fromkeys(window.app for window in closed):
-        if app not in apps_now and not is_app_of_panels(app):
+        if app not in apps_now and not _has_panels(app):
             title = next(window.title for window in closed if window.app == app)
             yield Change("app", bounded(app), bounded(title), None)
     if not opened and not closed:

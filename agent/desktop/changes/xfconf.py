@@ -1,41 +1,69 @@
 """Tracks XFCE's settings over D-Bus, because its files lag some seconds behind."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from typing import Any
 
+from jeepney import DBusAddress
+
 from agent.core.changes import Change
-from agent.desktop.changes.bookkeeping import xfconf_channels
+from agent.desktop.changes.bookkeeping import entry
 from agent.desktop.changes.settings import Setting, differences
-from agent.desktop.changes.settings_monitor import XFCONF, SettingsMonitor
 from agent.desktop.linux.bus import Bus, BusError
 from agent.desktop.trees.switch import session_bus
 
 #: Timeouts in seconds for all channels, measured at some 8 ms: at the beginning, when the daemon may have to start;
 #: later; and after a timeout.
 _STARTING, _PATIENCE, _IMPATIENCE = 1.2, 0.5, 0.1
+#: Seconds for reading or setting one property.
+_UNDOING = 2.0
+
+#: Most written properties to remember, and their longest name: other programs choose them.
+_MOST, _LONGEST = 5000, 300
+_XFCONF = DBusAddress("/org/xfce/Xfconf", "org.xfce.Xfconf", "org.xfce.Xfconf")
 
 _Key = tuple[str, str]  # channel and property
 
 
 class XfconfStore:
-    """A `Source` of XFCE's settings.
+    """A `Store` of XFCE's settings, in an environment. Without a bus, no writes are noticed.
 
-    Args:
-        environ: environment of the run's applications.
-        monitor: notices which settings are written. It is needed because the daemon lists a channel only after writing
-            the channel's file.
+    It also listens for written settings, because the daemon lists a channel only after writing the channel's file.
     """
 
-    def __init__(self, environ: Mapping[str, str], monitor: SettingsMonitor) -> None:
+    def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._monitor = monitor
+        self._listening: Bus | None = None
+        self._writes = 0
+        self._written: set[_Key] = set()
         self._before: dict[_Key, Setting] | None = None  # None while unknown
         self._last: list[Change] = []
         self._patience = _STARTING
         self.remark = ""
 
     def begin(self) -> None:
+        with suppress(BusError), ExitStack() as opened:
+            bus = opened.enter_context(Bus(self._environ, seconds=_PATIENCE))
+            for member in ("PropertyChanged", "PropertyRemoved"):
+                bus.listen(str(_XFCONF.bus_name), _XFCONF, member, self._note, broadcast=True)
+            self._listening = bus
+            opened.pop_all()
         self.changes()
+
+    def mark(self) -> int:
+        return self._writes
+
+    def close(self) -> None:
+        """Stop listening."""
+        bus, self._listening = self._listening, None
+        if bus is not None:
+            bus.close()
+
+    def _note(self, body: tuple[object, ...]) -> None:
+        self._writes += 1
+        match body:
+            case (str(channel), str(name), *_) if len(channel) + len(name) <= _LONGEST and len(self._written) < _MOST:
+                self._written.add((channel, name))
 
     def changes(self) -> list[Change]:
         """Return the changes, the last known ones if the daemon does not answer."""
@@ -60,35 +88,37 @@ class XfconfStore:
         if not session_bus(self._environ):
             return found
         with Bus(self._environ, self._patience) as bus:
-            if not bus.owned(str(XFCONF.bus_name), start=True):
+            if not bus.owned(str(_XFCONF.bus_name), start=True):
                 if self._before:
                     raise BusError("XFCE's daemon ended")
                 return found
-            (channels,) = bus.call(XFCONF, "ListChannels")
-            self._monitor.sync()  # after a reply, so the signals for earlier writes are there
-            for channel in dict.fromkeys([*channels, *xfconf_channels(), *(one for one, _ in self._monitor.written)]):
-                (properties,) = bus.call(XFCONF, "GetAllProperties", "ss", channel, "/")
+            (channels,) = bus.call(_XFCONF, "ListChannels")
+            if self._listening is not None:
+                with suppress(BusError):
+                    self._listening.sync()  # after a reply, so the signals for earlier writes are there
+            written = [channel for channel, _ in list(self._written)]
+            for channel in dict.fromkeys([*channels, *entry("settings", "xfconf_channels"), *written]):
+                (properties,) = bus.call(_XFCONF, "GetAllProperties", "ss", channel, "/")
                 for name, (signature, value) in properties.items():
                     found[channel, name] = Setting(as_text(signature, value), as_json(signature, value))
         return found
 
 
-def set_again(environ: Mapping[str, str], key: _Key, data: Any, seconds: float = 2.0) -> None:
+def set_again(environ: Mapping[str, str], channel: str, name: str, data: Any) -> None:
     """Set a property to an earlier value, or reset it if `data` is None. Raises BusError."""
-    with Bus(environ, seconds) as bus:
+    with Bus(environ, _UNDOING) as bus:
         if data is None:
-            bus.call(XFCONF, "ResetProperty", "ssb", *key, False, start=True)
+            bus.call(_XFCONF, "ResetProperty", "ssb", channel, name, False, start=True)
         else:
-            bus.call(XFCONF, "SetProperty", "ssv", *key, _from_json(data), start=True)
+            bus.call(_XFCONF, "SetProperty", "ssv", channel, name, _from_json(data), start=True)
 
 
-def current(environ: Mapping[str, str], key: _Key, seconds: float = 2.0) -> Any:
+def current(environ: Mapping[str, str], channel: str, name: str) -> Any:
     """Return a property's value as plain JSON, or None if it is not set. Raises BusError."""
-    with Bus(environ, seconds) as bus:
-        if not bus.call(XFCONF, "PropertyExists", "ss", *key)[0]:
+    with Bus(environ, _UNDOING) as bus:
+        if not bus.call(_XFCONF, "PropertyExists", "ss", channel, name)[0]:
             return None
-        (variant,) = bus.call(XFCONF, "GetProperty", "ss", *key)
-        return as_json(*variant)
+        return as_json(*bus.call(_XFCONF, "GetProperty", "ss", channel, name)[0])
 
 
 def as_text(signature: str, value: Any) -> str:

@@ -55,7 +55,6 @@ class GuardedDesktop:
             self.hand = GuardedHand(desktop.hand, reach, lambda: self.surroundings.meant)
 
     def open_elements(self) -> Elements | None:
-        """Open a connection to the elements that are not on our own windows."""
         elements = self._desktop.open_elements()
         return None if elements is None else MaskedElements(elements, self.reach)
 
@@ -75,7 +74,6 @@ class GuardedDesktop:
         return self._desktop.watch(stop_key, TakeoverWatch(steering, self.hand.rest, self._is_ours))
 
     def _is_ours(self, at: tuple[int, int] | None) -> bool:
-        """Whether a point (None: the keyboard focus) is on one of our own windows."""
         windows = self._watching.get() if self.reach.may_own else None
         return windows is not None and self.reach.owns(windows.active() if at is None else windows.at(*at))
 

@@ -42,22 +42,14 @@ class Reach:
 
     @property
     def may_own(self) -> bool:
-        """Whether there may be windows of our own."""
         return bool(self.own) or (self.pages and is_page_served())
 
-    @property
-    def hides_windows(self) -> bool:
-        """Whether any window must be blanked."""
-        return bool(self.may_own and self.placed) or bool(self.leaving and self.leaving.hide)
-
     def ours(self, windows: Windows) -> frozenset[WindowId]:
-        """Return our own windows."""
         if not (self.pages and is_page_served()):
             return self.own
         return self.own | {one.id for one in windows.windows() if shows_our_page(one.title)}
 
     def owns(self, window: Window | None) -> bool:
-        """Whether a window is our own."""
         return window is not None and (window.id in self.own or (self.pages and shows_our_page(window.title)))
 
     def told(self, windows: Connection) -> Windows | None:
@@ -151,8 +143,10 @@ class MaskedScreen:
         return frame
 
     def _note_hidden(self) -> None:
-        if self._reach.hides_windows and (windows := self._reach.told(self._windows)) is not None:
-            regions, now = self._reach.hidden(windows), time.monotonic()
+        reach = self._reach
+        hides = (reach.may_own and reach.placed) or bool(reach.leaving and reach.leaving.hide)
+        if hides and (windows := reach.told(self._windows)) is not None:
+            regions, now = reach.hidden(windows), time.monotonic()
             recent = [(known, last) for known, last in self._seen if now - last < _LINGER and known != regions]
             self._seen = [*recent, (regions, now)]
 

@@ -23,17 +23,15 @@ _LOST = "{}: from now on, everything that rules about {} would have judged is as
 #: What the person is told when a source fails, and when it works again.
 _NEWS: dict[Sense, tuple[str, str]] = {
     "windows": (
-        _LOST.format(
-            "It is not known any more which window gets an action (the connection to the display was lost)", "windows"
-        ),
+        "It is not known any more which window gets an action (the connection to the display was lost)",
         "It is known again which window gets an action.",
     ),
     "words": (
-        _LOST.format("What is written on the screen cannot be read any more", "words"),
+        "What is written on the screen cannot be read any more",
         "What is written on the screen can be read again.",
     ),
     "elements": (
-        _LOST.format("Nothing tells any more what an action hits (the accessibility tree does not answer)", "elements"),
+        "Nothing tells any more what an action hits (the accessibility tree does not answer)",
         "It is told again what an action hits.",
     ),
 }
@@ -142,7 +140,6 @@ class Sources:
         return joined(one.text for one, _ in found), middle, any(one.framed for one, _ in found)
 
     def text_in(self, region: Region) -> str:
-        """Return the text in a region of the desktop."""
 
         def text(frame: Frame, ocr: Ocr) -> str:
             ends = DesktopPoint(region.left + region.width, region.top + region.height)
@@ -171,7 +168,8 @@ class Sources:
     def _note(self, sense: Sense, *, works: bool) -> None:
         known = self._works.get(sense)
         if known is not None and known != works:
-            self._news.append(_NEWS[sense][works])
+            failed, works_again = _NEWS[sense]
+            self._news.append(works_again if works else _LOST.format(failed, sense))
         if works or known is not None:
             self._works[sense] = works
 

@@ -81,7 +81,6 @@ class DesktopSurroundings:
         self._meant = replace(self._meant, seen=seen)
 
     def of(self, action: Action[DesktopPoint]) -> Situation:
-        """Return what is known where this action would land."""
         self._meant = Meant(self._meant.seen)
         if not isinstance(action, TOUCHING):
             return UNKNOWN
@@ -117,14 +116,14 @@ class DesktopSurroundings:
         if isinstance(action, TYPING):
             window = self._sources.windows(self._reach.receiver)
             received = self._receives(action, window.id if window else None)
-            return Situation(self._where(window), elements=received)
+            return Situation(self._place(window, shown=True), elements=received)
         points, found = self._under(action)
         under = found[-1] if found else None
         hit = self._hit(action, points, under)
         words, words_at = "", None
         if isinstance(action, Click | LongPress) and nameless(hit):
             words, words_at, _ = self._sources.captions(points)
-        return Situation(under=self._where(under), elements=hit, words=words, words_at=words_at)
+        return Situation(under=self._place(under, shown=True), elements=hit, words=words, words_at=words_at)
 
     def close(self) -> None:
         """Close the connections. Does not wait, because closing the one to a dead display may hang."""
@@ -169,16 +168,14 @@ class DesktopSurroundings:
         if focus is not None and (not takes_text(focus) or focus.role == _MASKED):
             return None
         field = self._sources.elements(lambda known: known.field_text())
-        return (
-            field.line(after_prompt) if field is not None and focus is not None and focus.role == "terminal" else field
-        )
+        is_terminal = focus is not None and focus.role == "terminal"
+        return field.line(after_prompt) if field is not None and is_terminal else field
 
     def _submitted(self, window: Window | None, place: Place | None, names: Iterable[str]) -> tuple[str, ...]:
         """Return what stands in the fields of a page or dialog, if a button is pressed there that may submit them."""
         told = [name for name in names if name.strip()]
-        if place is None or window is None or not (place.dialog or is_page(place)):
-            return ()
-        if told and all(map(harmless_buttons().covers, told)):
+        is_harmless = told and all(map(harmless_buttons().covers, told))
+        if is_harmless or place is None or window is None or not (place.dialog or is_page(place)):
             return ()
         active = self._sources.windows(lambda known: known.active())
         if active is None or active.id != window.id:
@@ -270,17 +267,14 @@ class DesktopSurroundings:
             return clicked
         return (*(one for one in clicked if one.role == _MASKED != focused.role), focused)
 
-    def _where(self, window: Window | None) -> Place | None:
-        """Return name and place of a window, to show to the person."""
+    def _place(self, window: Window | None, *, shown: bool = False) -> Place | None:
+        """Return a window's name and place; with `shown` only what the person is shown of them."""
         if window is None:
             return None
         region = self._sources.windows(lambda known: known.region(window.id))
-        return Place(window.app, window.title, region, window=window.id)
-
-    def _place(self, window: Window | None) -> Place | None:
-        place = self._where(window)
-        if place is None or window is None:
-            return None
+        place = Place(window.app, window.title, region, window=window.id)
+        if shown:
+            return place
         kind = self._sources.windows(lambda known: known.kind(window.id))
         place = replace(place, dialog=kind == "dialog", backdrop=kind == "backdrop")
         active = self._sources.windows(lambda known: known.active()) if is_page(place) else None

@@ -36,7 +36,6 @@ class Sighting:
         return next((one for one in self.layers if not one.passing and one.outer.contains(point)), None)
 
     def layer(self, window: WindowId) -> Layer | None:
-        """Return the layer of a window."""
         return next((one for one in self.layers if one.window.id == window), None)
 
 

@@ -61,7 +61,6 @@ class InputHand:
         self.rest = Rest()
 
     def perform(self, action: Action[DesktopPoint]) -> str:
-        """Carry the action out; see `Hand.perform`."""
         self._stop.check()
         self.rest.busy = True
         self._input.set_busy(True)
@@ -89,33 +88,13 @@ class InputHand:
 
     def _perform(self, action: Action[DesktopPoint]) -> str | None:
         match action:
-            case Click(point, button, count, held):
-                with self._keys_held(held):
-                    self._click(point, button, count)
-            case LongPress(point, seconds, held):
-                with self._keys_held(held):
-                    self._move(point)
-                    with self._held(self._free("left")):
-                        self._stop.sleep(seconds)
-            case Move(point, held):
-                with self._keys_held(held):
-                    self._go(point)
-            case ButtonDown(point, button, held):
-                with self._keys_held(held):
-                    self._button_down(point, button)
-            case ButtonUp(point, button, held):
-                with self._keys_held(held):
-                    return self._button_up(point, button)
+            case Click() | LongPress() | Move() | ButtonDown() | ButtonUp() | Drag() | Scroll():
+                with self._keys_held(action.held):
+                    return self._point(action)
             case KeyDown(keys):
                 self._key_down(keys)
             case KeyUp(keys):
                 return self._key_up(keys)
-            case Drag(start, end, held):
-                with self._keys_held(held):
-                    self._drag(start, end)
-            case Scroll(point, dx, dy, held):
-                with self._keys_held(held):
-                    self._scroll(point, dx, dy)
             case TypeText(text):
                 self._text.enter(text, self._press, self._stop.check)
             case PressKeys(keys):
@@ -131,6 +110,38 @@ class InputHand:
                 raise ActionFailedError(f"a hand cannot {describe(action)}")
         return None
 
+    def _point(self, action: Action[DesktopPoint]) -> str | None:
+        match action:
+            case Click(point, button, count):
+                self._move(point)
+                for number in range(count):
+                    if number:
+                        self._stop.sleep(_BETWEEN_CLICKS)
+                    with self._held(self._free(button)):
+                        pass
+            case LongPress(point, seconds):
+                self._move(point)
+                with self._held(self._free("left")):
+                    self._stop.sleep(seconds)
+            case Move(point):
+                self._go(point)
+            case ButtonDown(point, button):
+                self._button_down(point, button)
+            case ButtonUp(point, button):
+                return self._button_up(point, button)
+            case Drag(start, end):
+                self._move(start)
+                with self._held(self._free("left")):
+                    self._stop.sleep(_GRASP)
+                    self._glide(end)
+                    self._stop.sleep(_GRASP)  # drop targets look at where the pointer rests
+            case Scroll(point, dx, dy):
+                self._move(point)
+                for notch in [(0, 1 if dy > 0 else -1)] * abs(dy) + [(1 if dx > 0 else -1, 0)] * abs(dx):
+                    self._stop.check()
+                    self._input.scroll(*notch)
+        return None
+
     def _wait_for_person(self) -> None:
         """Wait until the person holds no key or button that would change the action. Raises ActionFailedError."""
         deadline = time.monotonic() + _PERSON_LETS_GO
@@ -139,14 +150,6 @@ class InputHand:
             if time.monotonic() >= deadline:
                 raise ActionFailedError(f"the person holds down {' and '.join(held)}: wait, and look again")
             self._stop.sleep(0.02)
-
-    def _click(self, point: DesktopPoint | None, button: Button, count: int) -> None:
-        self._move(point)
-        for number in range(count):
-            if number:
-                self._stop.sleep(_BETWEEN_CLICKS)
-            with self._held(self._free(button)):
-                pass
 
     def _free(self, button: Button) -> Press:
         """Return the press of a button. Raises ActionFailedError if the button is down already."""
@@ -198,13 +201,6 @@ class InputHand:
         self._let_go(up)
         return None
 
-    def _drag(self, start: DesktopPoint | None, end: DesktopPoint) -> None:
-        self._move(start)
-        with self._held(self._free("left")):
-            self._stop.sleep(_GRASP)
-            self._glide(end)
-            self._stop.sleep(_GRASP)  # drop targets look at where the pointer rests
-
     def _glide(self, end: DesktopPoint) -> None:
         """Move the pointer in steps, as a drag needs it."""
         from_x, from_y = self._input.position()
@@ -215,18 +211,11 @@ class InputHand:
             self._input.move(round(from_x + (to_x - from_x) * share), round(from_y + (to_y - from_y) * share))
             self._stop.sleep(_DRAG_SECONDS / _DRAG_STEPS)
 
-    def _scroll(self, point: DesktopPoint | None, dx: int, dy: int) -> None:
-        self._move(point)
-        for notch in [(0, 1 if dy > 0 else -1)] * abs(dy) + [(1 if dx > 0 else -1, 0)] * abs(dx):
-            self._stop.check()
-            self._input.scroll(*notch)
-
     def _press(self, keys: tuple[str, ...]) -> None:
         with self._keys_held(keys):
             pass
 
     def _go(self, point: DesktopPoint) -> None:
-        """Move the pointer, in steps if a button is down."""
         if any(press.kind == "button" for press in self._down):
             self._glide(point)
         else:
@@ -278,7 +267,6 @@ class InputHand:
         self._kept = [press for press in self._kept if press.kind == "button" or press.name in MODIFIERS]
 
     def release_all(self) -> None:
-        """Release every key and button that this hand still holds; never raises."""
         with suppress(Exception):
             self._let_go(self._down)
         self._down = []
@@ -286,7 +274,6 @@ class InputHand:
         self._unused.clear()
 
     def close(self) -> None:
-        """Release everything."""
         self.release_all()
         self._input.close()
 

@@ -30,7 +30,6 @@ class HelperProcess:
             os.set_blocking(self._process.stdin.fileno(), False)  # a helper that hangs must not hang the hand
 
     def tell(self, line: str) -> None:
-        """Send the process a line."""
         process = self._process
         if process is not None and process.stdin is not None:
             with suppress(OSError, ValueError):  # the process ended

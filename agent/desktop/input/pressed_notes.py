@@ -73,7 +73,6 @@ class PressedNotes:
         return found
 
     def close(self) -> None:
-        """Remove the notes."""
         with suppress(OSError):
             self.path.unlink()
 

@@ -103,7 +103,6 @@ class Takeover:
         threading.Thread(target=self._run, name="takeover", daemon=True).start()
 
     def close(self) -> None:
-        """Stop watching; does not wait."""
         self._closed.set()
 
     def _run(self) -> None:

@@ -16,16 +16,7 @@ from itertools import count
 from typing import Any
 
 import psutil
-from jeepney import (
-    DBusAddress,
-    HeaderFields,
-    Message,
-    MessageFlag,
-    MessageType,
-    Parser,
-    Properties,
-    new_method_call,
-)
+from jeepney import DBusAddress, HeaderFields, Message, MessageFlag, MessageType, Parser, new_method_call
 from jeepney.bus import get_bus
 from jeepney.fds import FileDescriptor
 
@@ -99,13 +90,33 @@ class Bus:
         """
         message = new_method_call(address, member, signature, body)
         message.header.flags |= 0 if start else MessageFlag.no_auto_start
-        return self._ask(message, seconds)
+        left = min(self._seconds if seconds is None else seconds, self._until - time.monotonic())
+        serial, future = next(self._serials), Future[Message]()
+        try:
+            data = message.serialise(serial=serial, fds=array.array("i"))
+        except Exception as error:  # jeepney raises various exceptions if a body does not match its signature
+            raise BusError(f"this cannot be sent: {error}") from error
+        self._waiting[serial] = future
+        try:
+            with self._sending:
+                if self._lost:
+                    raise ConnectionResetError
+                self._socket.sendall(data)
+            reply = future.result(max(0.0, left))
+        except TimeoutError as error:
+            raise BusError("no answer in time") from error
+        except (OSError, CancelledError) as error:
+            raise BusError("the session bus was lost") from error
+        finally:
+            del self._waiting[serial]
+        told: tuple[Any, ...] = reply.body or ()
+        if reply.header.message_type is MessageType.error:
+            raise BusError(" ".join(map(str, told)) or str(reply.header.fields.get(HeaderFields.error_name, "")))
+        return told
 
     def property(self, address: DBusAddress, name: str, *, start: bool = False) -> Any:
-        """Return the value of a property. Raises BusError."""
-        message = Properties(address).get(name)
-        message.header.flags |= 0 if start else MessageFlag.no_auto_start
-        return self._ask(message, None)[0][1]
+        properties = address.with_interface("org.freedesktop.DBus.Properties")
+        return self.call(properties, "Get", "ss", address.interface, name, start=start)[0][1]
 
     def owned(self, name: str, *, start: bool = False) -> bool:
         """Return whether a program owns a name. With `start`, first start it if it is activatable. Raises BusError."""
@@ -142,10 +153,7 @@ class Bus:
             if body[:1] == (name,) and not body[2]:
                 lost()
 
-        origin = (DBUS.object_path, DBUS.interface, "NameOwnerChanged")
-        self._listeners.append((MessageType.signal, DBUS.bus_name, origin, changed))
-        rule = f"type='signal',sender='{DBUS.bus_name}',member='NameOwnerChanged',arg0='{name}'"
-        self.call(DBUS, "AddMatch", "s", rule)
+        self.listen(str(DBUS.bus_name), DBUS, "NameOwnerChanged", changed)
 
     def sync(self) -> None:
         """Wait until all signals that were sent before this call have reached their listeners. Raises BusError."""
@@ -167,31 +175,6 @@ class Bus:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _ask(self, message: Message, seconds: float | None) -> tuple[Any, ...]:
-        left = min(self._seconds if seconds is None else seconds, self._until - time.monotonic())
-        serial, future = next(self._serials), Future[Message]()
-        try:
-            data = message.serialise(serial=serial, fds=array.array("i"))
-        except Exception as error:  # jeepney raises various exceptions if a body does not match its signature
-            raise BusError(f"this cannot be sent: {error}") from error
-        self._waiting[serial] = future
-        try:
-            with self._sending:
-                if self._lost:
-                    raise ConnectionResetError
-                self._socket.sendall(data)
-            reply = future.result(max(0.0, left))
-        except TimeoutError as error:
-            raise BusError("no answer in time") from error
-        except (OSError, CancelledError) as error:
-            raise BusError("the session bus was lost") from error
-        finally:
-            del self._waiting[serial]
-        body: tuple[Any, ...] = reply.body or ()
-        if reply.header.message_type is MessageType.error:
-            raise BusError(" ".join(map(str, body)) or str(reply.header.fields.get(HeaderFields.error_name, "")))
-        return body
 
     def _receive(self) -> None:
         parser = Parser()

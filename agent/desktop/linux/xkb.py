@@ -35,17 +35,13 @@ class Keymap:
         self._state = library.xkb_state_new(self._map)
 
     def set_modifiers(self, held: int, latched: int, locked: int, group: int) -> None:
-        """Apply the modifier state that the compositor reports."""
         self._library.xkb_state_update_mask(self._state, held, latched, locked, 0, 0, group)
 
     def name(self, code: int) -> str:
         """Return the keysym name of a key, such as Escape or Cyrillic_ya, with the present modifiers. `code` is
         Linux's.
         """
-        keysym = self._library.xkb_state_key_get_one_sym(self._state, code + _OFFSET)
-        room = ctypes.create_string_buffer(64)
-        self._library.xkb_keysym_get_name(keysym, room, len(room))
-        return room.value.decode("ascii", "replace")
+        return name_of(self._library.xkb_state_key_get_one_sym(self._state, code + _OFFSET))
 
     def character(self, code: int) -> str:
         """Return the text that a key types with the present modifiers; "" if it types none."""
@@ -54,7 +50,6 @@ class Keymap:
         return room.value.decode("utf-8", "replace")
 
     def modifiers(self) -> list[str]:
-        """Return the active modifiers, by our names."""
         active = self._library.xkb_state_mod_name_is_active
         return [ours for theirs, ours in _MODIFIERS.items() if active(self._state, theirs, _EFFECTIVE) == 1]
 
@@ -64,7 +59,6 @@ class Keymap:
         return [(name or b"without a name").decode("utf-8", "replace") for name in told]
 
     def count(self) -> int:
-        """Return the number of layouts."""
         return int(self._library.xkb_keymap_num_layouts(self._map))
 
     def levels(self, code: int, layout: int) -> Iterator[tuple[str, set[int]]]:
@@ -83,7 +77,6 @@ class Keymap:
             yield chr(letter) if letter else "", set(masks[:ways])
 
     def close(self) -> None:
-        """Free the native objects."""
         self._library.xkb_state_unref(self._state)
         self._library.xkb_keymap_unref(self._map)
         self._library.xkb_context_unref(self._context)

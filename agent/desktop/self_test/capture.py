@@ -1,11 +1,11 @@
 """Checks that captures show the test window: its place, size and colours, and that they are not outdated."""
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent.core.geometry import DesktopPoint
 from agent.desktop.protocol.desktop import Desktop, Finding
-from agent.desktop.self_test.pattern import Found, Pattern, is_empty
+from agent.desktop.self_test.pattern import Found, Pattern
 from agent.desktop.self_test.window import PATIENCE, SelfTestWindow
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
@@ -78,7 +78,6 @@ def _placed(window: SelfTestWindow, found: Found, frame: Frame) -> tuple[Finding
 
 
 def _unseen(before: "Image", after: "Image", found: Found | None, pattern: Pattern, monitors: int) -> tuple[str, str]:
-    """Return why the window was not found, and what to do."""
     empty = what_is_empty(after)
     if empty:
         return f"the capture is empty: {empty}, though a window of ours is on the screen", _ASLEEP
@@ -93,7 +92,8 @@ def _unseen(before: "Image", after: "Image", found: Found | None, pattern: Patte
 
 def what_is_empty(image: "Image") -> str:
     """Describe a picture that has only one colour; "" for any other."""
-    colour = is_empty(image)
-    if colour is None:
+    extremes: Any = image.getextrema()  # of red, green and blue
+    if any(least != most for least, most in extremes):
         return ""
+    colour = [least for least, _ in extremes]
     return f"every pixel is {'black' if max(colour) <= _BLACK else 'of the colour {},{},{}'.format(*colour)}"

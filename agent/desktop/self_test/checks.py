@@ -8,9 +8,10 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
-from agent.core.actions import Action, Click, Drag, Move, PressKeys, Scroll, TypeText
+from agent.core.actions import Button, Click, Drag, Move, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.desktop.protocol.desktop import Desktop, Finding, TakeoverWatch
 from agent.desktop.protocol.hand import ActionFailedError, Hand
@@ -107,7 +108,9 @@ class SelfTest:
             watched = TakeoverWatch(_Ends(self._stop), self._hand.rest, lambda _: not self._window_seen)
             self._desktop.watch(self._watch, watched if self._desktop.abilities.takeover else None)
         opened.callback(self._hand.close)
-        opened.callback(self._put_pointer_back, self._pointer())
+        with suppress(EnvironmentLacksError):
+            if before := self._asked(lambda windows: windows.pointer()):
+                opened.callback(self._put_pointer_back, before)
         with suppress(ActionFailedError):  # new windows appear where the pointer is
             self._hand.perform(Move(self._desktop.home))
         self._window = SelfTestWindow(self._program, self._environ, self._number, self._stop)
@@ -131,17 +134,17 @@ class SelfTest:
             yield Finding("input", ok=None, detail="no button was pressed and nothing typed: it could go elsewhere")
             return
         for button in ("left", "middle", "right"):
-            yield self._tried(f"{button} button", lambda button=button: self._clicks(button))  # type: ignore[misc]
+            yield self._tried(f"{button} button", partial(self._clicks, button))
         yield self._tried("drag", self._drags)
         for way, dx, dy in (("down", 0, 3), ("up", 0, -2), ("right", 2, 0), ("left", -1, 0)):
-            yield self._tried(f"wheel {way}", lambda dx=dx, dy=dy: self._scrolls(dx, dy))  # type: ignore[misc]
+            yield self._tried(f"wheel {way}", partial(self._scrolls, dx, dy))
         yield from self._keyboard()
 
     def _keyboard(self) -> Iterator[Finding]:
         if self._window.last("focus") is None:
             # A seat without a keyboard gets one with the first key, and only then the window gets the focus. Shift
             # types nothing.
-            self._do(PressKeys(("shift",)))
+            self._hand.perform(PressKeys(("shift",)))
             self._window.wait_for(lambda: self._window.last("focus") is not None)
         focus = self._window.last("focus")
         if focus is None or not focus["here"]:
@@ -149,7 +152,7 @@ class SelfTest:
             yield Finding("keyboard", ok=False, detail=why, remedy="Close what keeps the focus, and try again.")
             return
         for script, text in SCRIPTS.items():
-            yield self._tried(f"text, {script}", lambda text=text: self._types(text))  # type: ignore[misc]
+            yield self._tried(f"text, {script}", partial(self._types, text))
         yield self._tried("chord", self._presses_chord)
         yield self._tried("clipboard", self._reads_clipboard)
 
@@ -163,14 +166,13 @@ class SelfTest:
         return Finding(name, ok=ok, detail=told, remedy="" if ok else _REMEDIES.get(name.partition(",")[0], _REMEDY))
 
     def _told_by_windows(self) -> Iterator[Finding]:
-        """Check that the desktop reports the window at the same place."""
         if not self._desktop.abilities.windows:
             told = "this desktop does not tell which window is where: rules about windows ask, or match nothing"
             yield Finding("windows", ok=None, detail=told)
             return
         at = self._point(0.5, 0.5).rounded()
         found = self._asked(lambda windows: windows.at(*at))
-        region = None if found is None else self._asked(lambda windows, one=found: windows.region(one.id))  # type: ignore[misc]
+        region = self._asked(lambda windows: windows.region(found.id)) if found else None
         if found is None or region is None or "mai-agent" not in found.title:
             told = f"the window at {at[0]},{at[1]} is told to be {found.title!r}" if found else "it is not told"
             yield Finding("windows", ok=False, detail=told, remedy="Is another window on top of it?")
@@ -180,12 +182,12 @@ class SelfTest:
         yield Finding("windows", ok=near, detail=told, remedy="" if near else "It is seen elsewhere: report this.")
 
     def _points(self) -> Finding:
-        """Send the pointer to places in the window."""
         worst = 0.0
         for share in (_PLACES[0], *_PLACES):  # some compositors lose a session's first move
             off = self._pointed(*share)
             if off is None:
-                told = f"the pointer was sent to {self._words(share)} and did not arrive in the window"
+                sent = "{},{}".format(*self._point(*share).rounded())
+                told = f"the pointer was sent to {sent} and did not arrive in the window"
                 return Finding("pointer", ok=False, detail=told, remedy=_REMEDIES["pointer"])
             worst = max(worst, off)
         ok = worst <= _NEAR
@@ -194,16 +196,17 @@ class SelfTest:
 
     def _pointed(self, across: float, down: float) -> float | None:
         """Send the pointer to a place in the window. Return how far off it arrives; None if it does not arrive."""
+
+        def arrived() -> bool:
+            off = self._off(across, down)
+            return bool(self._window.events("motion")) and off is not None and off <= _NEAR
+
         for nudge in (0.0, 0.02, 0.0):  # a move to where the pointer already is would send no event
             self._window.forget()
-            self._do(Move(self._point(across + nudge, down)))
-            if nudge == 0 and self._window.wait_for(lambda: self._is_at(across, down), window.PATIENCE / 2):
+            self._hand.perform(Move(self._point(across + nudge, down)))
+            if nudge == 0 and self._window.wait_for(arrived, window.PATIENCE / 2):
                 break
         return self._off(across, down) if self._window.events("motion") else None
-
-    def _is_at(self, across: float, down: float) -> bool:
-        off = self._off(across, down)
-        return bool(self._window.events("motion")) and off is not None and off <= _NEAR
 
     def _off(self, across: float, down: float) -> float | None:
         """Return how far the pointer is from a place in the window, by the last event; None if it is outside."""
@@ -212,23 +215,20 @@ class SelfTest:
             return None
         return float(max(abs(told["x"] - across * wide), abs(told["y"] - down * high)))
 
-    def _clicks(self, button: str) -> tuple[bool, str]:
+    def _clicks(self, button: Button) -> tuple[bool, str]:
         self._sure()
-        self._do(Click(self._point(0.5, 0.5), button))  # type: ignore[arg-type]
+        self._hand.perform(Click(self._point(0.5, 0.5), button))
         self._window.wait("release")
         presses, releases = self._window.events("press"), self._window.events("release")
         told = [f"{one['button']} at {one['x']:g},{one['y']:g}" for one in presses]
         ok = [one["button"] for one in (*presses, *releases)] == [button, button]
-        return (
-            ok,
-            f"arrived as {', '.join(told)}, and came up" if ok else f"what arrived: {', '.join(told) or 'nothing'}",
-        )
+        return ok, f"arrived as {told[0]}, and came up" if ok else f"what arrived: {', '.join(told) or 'nothing'}"
 
     def _drags(self) -> tuple[bool, str]:
         self._sure()
         size = self._window.size
         start, end = (0.2, 0.3), (0.7, 0.6)
-        self._do(Drag(self._point(*start), self._point(*end)))
+        self._hand.perform(Drag(self._point(*start), self._point(*end)))
         up = self._window.wait("release")
         down = next(iter(self._window.events("press")), None)
         if up is None or down is None:
@@ -246,7 +246,7 @@ class SelfTest:
             told = self._window.events("wheel")
             return sum(one["right"] for one in told), sum(one["down"] for one in told)
 
-        self._do(Scroll(self._point(0.5, 0.5), dx, dy))
+        self._hand.perform(Scroll(self._point(0.5, 0.5), dx, dy))
         self._window.wait_for(lambda: turned() == (dx, dy))
         right, down = turned()
         told = f"{abs(right or down)} of {abs(dx or dy)} steps arrived"
@@ -257,7 +257,7 @@ class SelfTest:
         self._window.ask("clear")
         self._window.wait("cleared")
         self._window.forget()
-        self._do(TypeText(text))
+        self._hand.perform(TypeText(text))
 
         def arrived() -> str:
             told = self._window.events("text")
@@ -269,7 +269,7 @@ class SelfTest:
 
     def _presses_chord(self) -> tuple[bool, str]:
         self._sure()
-        self._do(PressKeys(("ctrl", "shift", "k")))
+        self._hand.perform(PressKeys(("ctrl", "shift", "k")))
         self._window.wait_for(lambda: len(self._window.events("key up")) >= 3)
         keys = [one for one in self._window.events("key") if one["name"].lower() == "k"]
         ok = len(keys) == 1 and keys[0]["modifiers"] == ["ctrl", "shift"]
@@ -299,15 +299,9 @@ class SelfTest:
             where = "not in it" if off is None else f"{off:g} units off in it"
             raise ActionFailedError(f"the pointer was sent into the window and is {where}{there}")
 
-    def _do(self, action: Action[DesktopPoint]) -> None:
-        self._hand.perform(action)
-
     def _point(self, across: float, down: float) -> DesktopPoint:
         size = self._window.size
         return DesktopPoint(self._origin.x + across * size[0], self._origin.y + down * size[1])
-
-    def _words(self, share: tuple[float, float]) -> str:
-        return "{},{}".format(*self._point(*share).rounded())
 
     def _asked(self, question: Callable[[Windows], T]) -> T | None:
         windows = self._desktop.open_windows()
@@ -316,13 +310,7 @@ class SelfTest:
         with closing(windows):
             return question(windows)
 
-    def _pointer(self) -> tuple[int, int] | None:
-        """Return where the pointer is; None if unknown."""
-        with suppress(EnvironmentLacksError):
-            return self._asked(lambda windows: windows.pointer())
-        return None
-
-    def _put_pointer_back(self, at: tuple[int, int] | None) -> None:
-        if at is not None and not self._stop.stopped:
+    def _put_pointer_back(self, at: tuple[int, int]) -> None:
+        if not self._stop.stopped:
             with suppress(ActionFailedError, EnvironmentLacksError, StoppedError):
                 self._hand.perform(Move(DesktopPoint(*at)))

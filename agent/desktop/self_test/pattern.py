@@ -58,13 +58,6 @@ class Pattern:
         return int((_off(image, self.colours[False]) <= _TOLERANCE).sum())
 
 
-def is_empty(image: "Image") -> Colour | None:
-    """Return the colour of a picture that has only one colour; None for any other picture."""
-    extremes: Any = image.getextrema()  # of red, green and blue
-    (red, red_most), (green, green_most), (blue, blue_most) = extremes
-    return (red, green, blue) if (red, green, blue) == (red_most, green_most, blue_most) else None
-
-
 def _off(image: "Image", colour: Colour) -> Any:
     """Return how far each pixel is from a colour, in the channel where it is farthest."""
     import numpy as np

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -46,15 +47,14 @@ class SelfTestWindow:
         self._hearing.start()
         try:
             there = self.wait("there", "failed", seconds=_APPEARS)
+            if there is None or there["kind"] == "failed":
+                raise EnvironmentLacksError(
+                    f"No window of our own appears on this desktop{': ' + there['why'] if there else '.'}",
+                    "Is the session locked, or a window shown in full screen? Leave that, and try again.",
+                )
         except BaseException:
             self.close()
             raise
-        if there is None or there["kind"] == "failed":
-            self.close()
-            raise EnvironmentLacksError(
-                f"No window of our own appears on this desktop{': ' + there['why'] if there else '.'}",
-                "Is the session locked, or a window shown in full screen? Leave that, and try again.",
-            )
 
     @property
     def size(self) -> tuple[int, int]:
@@ -67,7 +67,6 @@ class SelfTestWindow:
         return [one for one in self._events[self._since :] if one["kind"] in kinds]
 
     def forget(self) -> None:
-        """Ignore all events so far."""
         self._since = len(self._events)
 
     def last(self, *kinds: str) -> dict[str, Any] | None:
@@ -76,16 +75,12 @@ class SelfTestWindow:
 
     def held(self) -> list[str]:
         """Return the keys and buttons that went down in the window and did not come up."""
-        down: dict[str, int] = {}
+        down = Counter[str]()
+        change = {"press": 1, "key": 1, "release": -1, "key up": -1}
         for one in self._events:
-            name = one.get("button") or one.get("name", "")
             # A key has another name if shift was released before it.
-            name = name.lower() if one["kind"].startswith("key") else name
-            match one["kind"]:
-                case "press" | "key":
-                    down[name] = down.get(name, 0) + 1
-                case "release" | "key up":
-                    down[name] = down.get(name, 0) - 1
+            name = one.get("button") or one.get("name", "").lower()
+            down[name] += change.get(one["kind"], 0)
         return sorted(name for name, times in down.items() if times > 0)
 
     def wait(self, *kinds: str, seconds: float | None = None) -> dict[str, Any] | None:
@@ -110,13 +105,11 @@ class SelfTestWindow:
         return True
 
     def ask(self, word: str) -> None:
-        """Send a command to the window; see `window_program.serve`."""
         assert self._process.stdin is not None
         with suppress(OSError):
             os.write(self._process.stdin.fileno(), f"{word}\n".encode())
 
     def close(self) -> None:
-        """Close the window; never raises."""
         self.ask("end")
         self._hearing.join(PATIENCE)
         assert self._process.stdin is not None

@@ -47,12 +47,10 @@ class Shown(ABC):
         """Close the window."""
 
     def tell(self, kind: str, **more: Any) -> None:
-        """Print one event as a line of JSON."""
         with suppress(OSError):  # the reader is gone
             put_json({"kind": kind, **more})
 
     def drawn(self, *, turned: bool) -> None:
-        """Report that the pattern is shown."""
         self.tell("turned" if self._there else "there", width=self.size.width, height=self.size.height, turned=turned)
         self._there = True
 
@@ -69,7 +67,6 @@ class Shown(ABC):
             self.tell("text", text=self._text)
 
     def obey(self, word: str) -> None:
-        """Carry out a command of the self-test."""
         if word == "turn":
             self.turned = not self.turned
             self.draw()

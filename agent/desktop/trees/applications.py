@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agent.desktop.protocol.windows import Layer
-from agent.desktop.trees.bus import Body, Question, together
+from agent.desktop.trees.bus import DBUS, Body, Question, together
 from agent.desktop.trees.gtk4 import Asked
 from agent.desktop.trees.roles import VISIBLE, WINDOWS, has
 from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter, refs, variant
@@ -28,7 +28,7 @@ class Application:
     name: str
     pid: int | None
     toolkit: str
-    matches: bool = True  # whether it answers `tree.showing_below`
+    matches: bool = True  # whether it answers `tree.below`
     windows: tuple[Ref, ...] = ()  # its windows at the last read
     shown: tuple[Ref, ...] = ()  # those of them whose nodes were read
     unfolded: dict[Ref, Asked] = field(default_factory=dict)  # see `gtk4.cached`
@@ -41,7 +41,6 @@ class Application:
 
     @property
     def is_browser(self) -> bool:
-        """Whether it shows web pages."""
         return self.toolkit in _BROWSERS
 
 
@@ -60,8 +59,7 @@ def of_process(known: Iterable[Ref], pid: int | None) -> Question[list[Ref]]:
 
 
 def _process(ref: Ref) -> Call:
-    bus = "org.freedesktop.DBus"
-    return Call(bus, "/org/freedesktop/DBus", bus, "GetConnectionUnixProcessID", "u", "s", (ref[0],))
+    return Call(*DBUS, "GetConnectionUnixProcessID", "u", "s", (ref[0],))
 
 
 def introduce(ref: Ref) -> Question[Application | None]:
@@ -84,15 +82,9 @@ def windows_of(application: Application) -> Question[list[Node]]:
     application.windows = tuple(there)
     by_ref = {node.ref: node for node in (*known, *fresh)}
     found = [by_ref[ref] for ref in there if ref in by_ref]
-    return [node for node in found if node.role in WINDOWS or node.showing or _is_dialog_of_gtk4(application, node)]
-
-
-def _is_dialog_of_gtk4(application: Application, node: Node) -> bool:
-    """Whether a node may be a dialog. GTK 4.8 gives dialogs the role "filler", and sets "showing" on no node.
-
-    Other nodes may pass too, but they match no window later.
-    """
-    return application.is_gtk4 and has(node.states, VISIBLE) and bool(node.name)
+    # GTK 4.8 gives dialogs the role "filler", and sets "showing" on no node. Other nodes match no window later.
+    dialogs = {node.ref for node in found if application.is_gtk4 and has(node.states, VISIBLE) and node.name}
+    return [node for node in found if node.role in WINDOWS or node.showing or node.ref in dialogs]
 
 
 def matching(nodes: Sequence[Node], layers: Sequence[Layer], pid: int | None) -> dict[Ref, Layer]:

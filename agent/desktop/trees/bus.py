@@ -5,13 +5,14 @@ so that a hung application delays only the questions about it. Used from one thr
 """
 
 import select
-import socket
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
+
+from jeepney.bus import get_connectable_addresses
 
 from agent.desktop.bus_socket import open_bus_socket
 from agent.desktop.trees.wire import HEAD, Call, can_be_sent, decode, encode, size_of
@@ -23,6 +24,8 @@ Body: TypeAlias = "tuple[Any, ...] | None"
 #: Yields calls, is sent their replies in order, and returns its result.
 Question: TypeAlias = Generator[Sequence[Call], list[Body], T]
 
+#: Name, path and interface of the bus itself.
+DBUS = ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus")
 #: Calls in flight per application. With 64, both sides wait for each other more often.
 _WIDTH = 192
 #: Bytes. Longer replies are skipped: the largest reply of a real application has 0.2 MB.
@@ -109,11 +112,25 @@ class Bus:
         self._out = bytearray()
         self._in = bytearray()
         self._skip = 0  # bytes still to be skipped of a reply that is too long
-        self._socket = connect(address, self.limits.silence)
-        hello = Call("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello", "s")
-        if self.ask(_one(hello)) is None:
+        try:
+            self._socket = open_bus_socket(next(iter(get_connectable_addresses(address))), self.limits.silence)
+        except Exception as error:  # OSError, TimeoutError, ValueError, RuntimeError
+            raise EnvironmentLacksError(
+                f"The bus of the accessibility trees takes no connection ({error!r}).", "Is at-spi2-core installed?"
+            ) from error
+        self._socket.setblocking(False)
+        if self.call(Call(*DBUS, "Hello", "s")) is None:
             self.close()
             raise EnvironmentLacksError("The accessibility bus does not answer.", "Log out and in again.")
+
+    def call(self, call: Call) -> Body:
+        """Return the reply to one call."""
+
+        def question() -> Question[Body]:
+            [reply] = yield [call]
+            return reply
+
+        return self.ask(question())
 
     def ask(self, question: Question[T]) -> T | None:
         """Return the result of one question; None if it did not finish in time."""
@@ -155,12 +172,10 @@ class Bus:
         return [one.result for one in asked]
 
     def close(self) -> None:
-        """Close the connection; never raises."""
         with suppress(OSError):
             self._socket.close()
 
     def _advance(self, asked: _Asked, *, first: bool = False) -> None:
-        """Send a question its replies, and queue its next calls."""
         while True:
             try:
                 calls = next(asked.question) if first else asked.question.send(asked.replies)
@@ -247,7 +262,6 @@ class Bus:
             self._advance(asked)
 
     def _leave_alone(self, name: str) -> None:
-        """Pause calls to an application."""
         hung = name in self._warned and not self._is_busy(name)
         seconds = self.limits.dropped if hung else self.limits.first_dropped
         self._warned.add(name)
@@ -270,22 +284,3 @@ class Bus:
             for asked, index in lost:
                 self._settle(asked, index, None)
         return len(self.silent) > before
-
-
-def _one(call: Call) -> Question[Body]:
-    [reply] = yield [call]
-    return reply
-
-
-def connect(address: str, seconds: float) -> socket.socket:
-    """Return an authenticated, non-blocking socket to a bus. Raises EnvironmentLacksError."""
-    from jeepney.bus import get_connectable_addresses
-
-    try:
-        opened = open_bus_socket(next(iter(get_connectable_addresses(address))), seconds)
-    except Exception as error:  # OSError, TimeoutError, ValueError, RuntimeError
-        raise EnvironmentLacksError(
-            f"The bus of the accessibility trees takes no connection ({error!r}).", "Is at-spi2-core installed?"
-        ) from error
-    opened.setblocking(False)
-    return opened

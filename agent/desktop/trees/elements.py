@@ -7,7 +7,6 @@ window covers them.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 import psutil
@@ -53,14 +52,6 @@ T = TypeVar("T")
 Look: TypeAlias = Callable[[Lookup], Question[T | None]]
 
 
-@dataclass(slots=True)
-class _Memory:
-    """The results of hit tests, valid as long as a window's nodes and boxes stay the same."""
-
-    fingerprint: int = 0
-    trusted: dict[Ref, bool] = field(default_factory=dict)
-
-
 class AtspiElements:
     """The elements of a desktop.
 
@@ -88,7 +79,8 @@ class AtspiElements:
         self._applications: dict[Ref, Application] = {}
         self._seen: list[Seen] = []
         self._elements: dict[Ref, Element] = {}
-        self._memory: dict[Ref, _Memory] = {}
+        #: The results of hit tests by window, with a fingerprint of the nodes and boxes for which they are valid.
+        self._tested: dict[Ref, tuple[int, dict[Ref, bool]]] = {}
 
     def outline(self) -> Outline:
         layers = self._windows.layers()
@@ -127,7 +119,6 @@ class AtspiElements:
         return self._looked_at_active(Lookup.page)
 
     def _looked_at_active(self, look: Callable[[Lookup, list[Layer]], Question[T | None]]) -> T | None:
-        """Take one look at the active window."""
         began = time.monotonic()
         active = self._windows.active()
         layers = self._windows.layers()
@@ -135,7 +126,6 @@ class AtspiElements:
         return None if layer is None else self._looked(layer, lambda lookup: look(lookup, layers), began + _AT)
 
     def _looked(self, layer: Layer, look: Look[T], until: float) -> T | None:
-        """Take one look at a window, until a monotonic time."""
         try:
             bus = self._connected()
             left = until - time.monotonic()
@@ -218,7 +208,10 @@ class AtspiElements:
         shown = [frame for frame in frames if frame.ref in found and parts.get(found[frame.ref].window.id)]
         if application.is_gtk4:
             application.hollow.clear()
-            told = yield from together(*(self._placing(application, frame, found, layers, read[0]) for frame in shown))
+            cache = read[0] or {}
+            told = yield from together(
+                *(self._placing(application, frame, found[frame.ref], layers, cache) for frame in shown)
+            )
         else:
             known = dict(zip(application.shown, read, strict=True))
             fresh = [frame.ref for frame in shown if frame.ref not in known]
@@ -235,17 +228,11 @@ class AtspiElements:
         return told
 
     def _placing(
-        self,
-        application: Application,
-        frame: Node,
-        found: Mapping[Ref, Layer],
-        layers: Sequence[Layer],
-        cache: dict[Ref, Node] | None,
+        self, application: Application, frame: Node, layer: Layer, layers: Sequence[Layer], cache: dict[Ref, Node]
     ) -> Question[Seen]:
-        """Read a window of GTK 4."""
-        layer = found[frame.ref]
         origin = origin_of(application, layer, frame)
-        nodes, moved = yield from gtk4.placed(cache or {}, frame.ref, *origin, _helpers(layers, layer))
+        menus = [one.outer for one in layers if one.helper and one.client == layer.client]
+        nodes, moved = yield from gtk4.placed(cache, frame.ref, *origin, menus)
         application.hollow |= gtk4.hollow_lists(nodes)
         return Seen(application, layer, Tree(frame.ref, nodes, class_names=True), [], origin, moved)
 
@@ -275,12 +262,13 @@ class AtspiElements:
         wanted = [draft for draft in seen.drafts if draft.is_control and draft.trusted]
         boxes = [(node.ref, node.box) for node in seen.tree.nodes.values()]
         fingerprint = hash((seen.layer.box, tuple(boxes)))
-        memory = self._memory.get(seen.tree.frame)
-        if memory is None or memory.fingerprint != fingerprint:
-            memory = self._memory[seen.tree.frame] = _Memory(fingerprint)
+        tested_for, trusted = self._tested.get(seen.tree.frame, (0, {}))
+        if tested_for != fingerprint:
+            trusted = {}
+            self._tested[seen.tree.frame] = fingerprint, trusted
         for draft in wanted:
-            draft.trusted = memory.trusted.get(draft.node.ref, False)  # until the test succeeds
-        fresh = [draft for draft in wanted if draft.node.ref not in memory.trusted]
+            draft.trusted = trusted.get(draft.node.ref, False)  # until the test succeeds
+        fresh = [draft for draft in wanted if draft.node.ref not in trusted]
         if seen.application.is_gtk4:
             yield from trust_gtk4(seen.tree, fresh, seen.origin, seen.moved)
         else:
@@ -288,9 +276,7 @@ class AtspiElements:
         # While a page of GTK 4 fades in, hit tests still find the old page, and nothing moves afterwards. So a failure
         # is not remembered.
         fading = seen.application.is_gtk4
-        memory.trusted |= {
-            draft.node.ref: draft.trusted for draft in fresh if draft.tested and (draft.trusted or not fading)
-        }
+        trusted |= {draft.node.ref: draft.trusted for draft in fresh if draft.tested and (draft.trusted or not fading)}
 
     def _on_top(self, seen: Seen, found: list[Draft], layers: list[Layer], parts: list[Region]) -> list[Draft]:
         """Return the drafts whose middle no other window covers, and all drafts off the screen."""
@@ -322,7 +308,6 @@ class AtspiElements:
         return [draft for draft in found if stays(draft)]
 
     def _lacks(self, bus: Bus, layers: Sequence[Layer]) -> str:
-        """Say why elements are missing, as a sentence; "" if none are."""
         parts = visible_parts(layers, self._monitors)
         left_out = {seen.layer.window.id for seen in self._seen}
         unread = [
@@ -338,7 +323,6 @@ class AtspiElements:
         return Lookup(application, layer, self._seen, self._elements)
 
     def _looking(self, layer: Layer, look: Look[T]) -> Question[T | None]:
-        """Look at the application that owns a window."""
         pid = layer.window.pid
         if not any(one.pid == pid for one in self._applications.values()):  # it may be new since the last look
             for ref in (yield from of_process(list(self._applications), pid)):
@@ -353,11 +337,6 @@ class AtspiElements:
             if found is not None:
                 return found
         return None
-
-
-def _helpers(layers: Sequence[Layer], of: Layer) -> list[Region]:
-    """Return the regions of the menus of a window's program."""
-    return [layer.outer for layer in layers if layer.helper and layer.client == of.client]
 
 
 def _may_be_seen(application: Application, layers: Sequence[Layer], parts: Mapping[WindowId, list[Region]]) -> bool:

@@ -8,13 +8,25 @@ their boxes: only a hit test can tell that they are hidden.
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agent.core.geometry import Region
 from agent.desktop.trees import roles
 from agent.desktop.trees.bus import Body, Question
 from agent.desktop.trees.roles import has, numbers
-from agent.desktop.trees.tree import _DEEPEST, _MOST_NODES, WINDOW, Node, Ref, children, extents, move, refs, region_of
+from agent.desktop.trees.tree import (
+    _DEEPEST,
+    _MOST_NODES,
+    WINDOW,
+    Node,
+    Ref,
+    children,
+    extents,
+    move,
+    refs,
+    region_of,
+    states_of,
+    text_of,
+)
 from agent.desktop.trees.wire import Call
 
 _LISTS = numbers("list")
@@ -37,23 +49,24 @@ class Asked:
     at: float  # the time of the last call (monotonic seconds)
 
     def is_enough(self, node: Node) -> bool:
-        """Whether the node need not be asked now."""
         if (self.claimed, self.known) != (node.count, len(node.children)) or self.times < _MOST_TIMES:
             return False
         return time.monotonic() - self.at < min(_AGAIN * 2.0 ** (self.times - _MOST_TIMES), _LONGEST_PAUSE)
 
 
-def _cached(application: Ref) -> Call:
-    return Call(application[0], "/org/a11y/atspi/cache", "org.a11y.atspi.Cache", "GetItems", _ITEMS)
-
-
 def listed(application: Ref) -> Question[dict[Ref, Node] | None]:
     """Return the nodes that an application has created so far, without boxes; None if it has no cache."""
-    [reply] = yield [_cached(application)]
+    [reply] = yield [Call(application[0], "/org/a11y/atspi/cache", "org.a11y.atspi.Cache", "GetItems", _ITEMS)]
     if not reply or not reply[0]:
         return None
-    known = {node.ref: node for node in map(_node, reply[0][:_MOST_NODES])}
-    _link(known)
+    known: dict[Ref, Node] = {}
+    for ref, _, parent, _, count, _, name, role, described, states in reply[0][:_MOST_NODES]:
+        texts = [text_of(("s", text)) for text in (name, described)]
+        node = Node(tuple(ref), role, texts[0], states_of((states,)), None, tuple(parent), [], count, texts[1])
+        known[node.ref] = node
+    for node in known.values():
+        if node.parent in known and node.parent != node.ref:
+            known[node.parent].children.append(node.ref)
     return known
 
 
@@ -131,16 +144,18 @@ def placed(
         node.box = region_of(reply, left, top)
     moved: dict[Ref, tuple[int, int]] = {}
     for window in popovers:
-        root = next((node for node in below if node.ref not in moved and _has_size(node, window)), None)
-        if root is not None and root.box is not None:
+        sized = (node for node in below if node.ref not in moved and node.box and node.box.size == window.size)
+        if (root := next(sized, None)) is not None and root.box is not None:
             moved[root.ref] = window.left - root.box.left, window.top - root.box.top
             move(map(known.__getitem__, inside(known, root)), *moved[root.ref])
             root.role = roles.POPUP_MENU
     opened = {ref for root in moved for ref in inside(known, known[root])}
     closed = {
         ref
-        for node in below
-        if _is_popover(node) and node.ref not in opened and not (held := inside(known, node)) & moved.keys()
+        for node in below  # a closed popover keeps its contents and their boxes
+        if (node.role == roles.MENU or node.name.startswith("GtkPopover"))
+        and node.ref not in opened
+        and not (held := inside(known, node)) & moved.keys()
         for ref in held
     }
     return [node for node in below if node.ref not in closed], moved
@@ -156,11 +171,6 @@ def hollow_lists(nodes: Sequence[Node]) -> set[Ref]:
     }
 
 
-def _is_popover(node: Node) -> bool:
-    """Whether a node is a popover. A closed popover keeps its contents and their boxes."""
-    return node.role == roles.MENU or node.name.startswith("GtkPopover")
-
-
 def inside(known: dict[Ref, Node], root: Node) -> set[Ref]:
     """Return a node and all its descendants."""
     waiting, seen = [root], {root.ref}
@@ -169,20 +179,3 @@ def inside(known: dict[Ref, Node], root: Node) -> set[Ref]:
         seen.update(fresh)
         waiting += [known[ref] for ref in fresh]
     return seen
-
-
-def _has_size(node: Node, window: Region) -> bool:
-    return node.box is not None and (node.box.width, node.box.height) == (window.width, window.height)
-
-
-def _node(item: Any) -> Node:
-    ref, _, parent, _, count, _, name, role, description, states = item
-    bits = sum(int(word) << 32 * index for index, word in enumerate(states[:2]))
-    return Node(tuple(ref), role, str(name)[:400], bits, None, tuple(parent), [], count, str(description)[:400])
-
-
-def _link(known: dict[Ref, Node]) -> None:
-    """Add every node to its parent's children, in the order of the reply."""
-    for node in known.values():
-        if node.parent in known and node.parent != node.ref:
-            known[node.parent].children.append(node.ref)

@@ -1,73 +1,64 @@
 """Hit tests: an element is trusted if the application finds it, a part of it or its twin at the element's middle."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from agent.desktop.trees.bus import Body, Question
+from agent.desktop.trees.bus import Body, Question, together
 from agent.desktop.trees.roles import ENABLED, HEADERS, SENSITIVE, alike, has
 from agent.desktop.trees.shape import Draft, Tree
 from agent.desktop.trees.tree import NULL, SCREEN, WINDOW, Ref, hit
-from agent.desktop.trees.wire import Call
 
 _DEEPEST = 40
 _RESUMED = 4
-#: Pixels beside an element that are tested too, because an icon on a button often has no node of its own.
-_BESIDE = 3
+#: Where elements of GTK 4 are tested, one place after the other: in the middle, above it, at the left edge, beside it
+#: and above the element, because an icon on a button often has no node of its own.
+_PLACES: tuple[Callable[[Draft], tuple[int, int]], ...] = (
+    lambda draft: draft.center,
+    lambda draft: (draft.center[0], draft.box.top + draft.box.height // 5),
+    lambda draft: (draft.box.left + 1, draft.center[1]),
+    lambda draft: (draft.box.left - 3, draft.center[1]),
+    lambda draft: (draft.center[0], draft.box.top - 3),
+)
 
 
-def descend(
-    starts: Sequence[Ref], points: Sequence[tuple[int, int]], unanswered: set[int] | None = None
-) -> Question[list[list[Ref]]]:
-    """Return, for each point in the application's coordinates, the path of nodes from its start down to the point.
+def descend(start: Ref, point: tuple[int, int]) -> Question[tuple[list[Ref], bool]]:
+    """Return the path of nodes down to a point in the application's coordinates, and whether the application answered.
 
     The deepest node is last. ATK's bridge and Qt descend one level per call, so nodes are asked until one returns
-    itself. The indices of points without an answer are added to `unanswered`.
+    itself.
     """
-    paths: list[list[Ref]] = [[] for _ in points]
-    going = list(range(len(points)))
+    path: list[Ref] = []
     for _ in range(_DEEPEST):
-        asked = [(index, paths[index][-1] if paths[index] else starts[index]) for index in going]
-        replies = yield [hit(ref, *points[index], SCREEN) for index, ref in asked]
-        going = []
-        for (index, ref), reply in zip(asked, replies, strict=True):
-            below = reply_ref(reply)
-            if reply is None and unanswered is not None:
-                unanswered.add(index)
-            if below is not None and below != ref and below not in paths[index]:
-                paths[index].append(below)
-                going.append(index)
-        if not going:
-            break
-    return paths
+        ref = path[-1] if path else start
+        [reply] = yield [hit(ref, *point, SCREEN)]
+        below = reply_ref(reply)
+        if below is None or below == ref or below in path:
+            return path, reply is not None
+        path.append(below)
+    return path, True
 
 
 def trust(tree: Tree, wanted: Sequence[Draft], origin: tuple[int, int] = (0, 0)) -> Question[None]:
-    """Hit-test drafts and set `trusted` and `tested`. `origin` is the origin of the application's coordinates.
+    """Hit-test drafts and set `trusted` and `tested`. `origin` is the origin of the application's coordinates."""
+    yield from together(*(_trust(tree, draft, origin) for draft in wanted))
 
-    Some containers return nothing for any point (GTK 3's tabbed notebook). Then the test continues below them.
-    """
-    waiting = list(wanted)
+
+def _trust(tree: Tree, draft: Draft, origin: tuple[int, int]) -> Question[None]:
+    point = draft.center[0] - origin[0], draft.center[1] - origin[1]
     # A menu lies over its window, and a hit test of the window does not find it.
-    starts = [draft.popup or tree.frame for draft in waiting]
+    start: Ref | None = draft.popup or tree.frame
+    # Some containers return nothing for any point (GTK 3's tabbed notebook). Then the test continues below them.
     for _ in range(_RESUMED):
-        unanswered: set[int] = set()
-        points = [(draft.center[0] - origin[0], draft.center[1] - origin[1]) for draft in waiting]
-        paths = yield from descend(starts, points, unanswered)
-        for index in unanswered:
-            waiting[index].tested = False
-        left: list[tuple[Draft, Ref]] = []
-        for draft, start, path in zip(waiting, starts, paths, strict=True):
-            end = path[-1] if path else start
-            draft.trusted = bool(path) and (
-                _is(tree, draft, end)
-                or draft.node.ref in path
-                or (draft.role in HEADERS and end == draft.node.parent)  # Qt's tables find no headers
-            )
-            below = None if draft.trusted else _below(tree, draft, end)
-            if below is not None:
-                left.append((draft, below))
-        waiting, starts = [draft for draft, _ in left], [below for _, below in left]
-        if not waiting:
+        if start is None:
             return
+        path, answered = yield from descend(start, point)
+        draft.tested = draft.tested and answered
+        end = path[-1] if path else start
+        draft.trusted = bool(path) and (
+            _is(tree, draft, end)
+            or draft.node.ref in path
+            or (draft.role in HEADERS and end == draft.node.parent)  # Qt's tables find no headers
+        )
+        start = None if draft.trusted else _below(tree, draft, end)
 
 
 def _below(tree: Tree, draft: Draft, end: Ref) -> Ref | None:
@@ -88,48 +79,28 @@ def trust_gtk4(
     tried. Elements of a popover are tested at the place that GTK reports; `moved` is the distance to the real place.
     """
 
-    def question(draft: Draft, point: tuple[int, int]) -> Call:
-        start = draft.popup if draft.popup in moved else tree.frame
-        assert start is not None
-        right, down = moved.get(start, (0, 0))
-        return hit(start, point[0] - origin[0] - right, point[1] - origin[1] - down, WINDOW)
-
-    waiting = list(wanted)
-    for place in (_middle, _upper, _inner_edge, _outer_edge, _above):
-        replies = yield [question(draft, place(draft)) for draft in waiting]
-        told = [reply_ref(reply) for reply in replies]
-        for draft, reply, below in zip(waiting, replies, told, strict=True):
-            draft.tested = reply is not None
-            draft.trusted = below is not None and (_is(tree, draft, below) or _is_disabled_in(tree, draft, below))
-        waiting = [draft for draft, below in zip(waiting, told, strict=True) if below is None and draft.tested]
+    yield from together(*(_trust_gtk4(tree, draft, origin, moved) for draft in wanted))
 
 
-def _is_disabled_in(tree: Tree, draft: Draft, ref: Ref) -> bool:
-    """Whether a node is an ancestor of a disabled element. GTK 4's hit test ignores disabled elements."""
-    states = draft.node.states
-    return not (has(states, ENABLED) or has(states, SENSITIVE)) and ref in [
-        node.ref for node in tree.above(draft.node.ref)
-    ]
-
-
-def _middle(draft: Draft) -> tuple[int, int]:
-    return draft.center
-
-
-def _upper(draft: Draft) -> tuple[int, int]:
-    return draft.center[0], draft.box.top + draft.box.height // 5
-
-
-def _inner_edge(draft: Draft) -> tuple[int, int]:
-    return draft.box.left + 1, draft.center[1]
-
-
-def _outer_edge(draft: Draft) -> tuple[int, int]:
-    return draft.box.left - _BESIDE, draft.center[1]
-
-
-def _above(draft: Draft) -> tuple[int, int]:
-    return draft.center[0], draft.box.top - _BESIDE
+def _trust_gtk4(
+    tree: Tree, draft: Draft, origin: tuple[int, int], moved: Mapping[Ref, tuple[int, int]]
+) -> Question[None]:
+    start = draft.popup if draft.popup is not None and draft.popup in moved else tree.frame
+    right, down = moved.get(start, (0, 0))
+    # GTK 4's hit test ignores disabled elements, and finds what contains them.
+    disabled = not (has(draft.node.states, ENABLED) or has(draft.node.states, SENSITIVE))
+    for place in _PLACES:
+        x, y = place(draft)
+        [reply] = yield [hit(start, x - origin[0] - right, y - origin[1] - down, WINDOW)]
+        found = reply_ref(reply)
+        draft.tested = reply is not None
+        if found is not None:
+            around = disabled and any(node.ref == found for node in tree.above(draft.node.ref))
+            draft.trusted = around or _is(tree, draft, found)
+            return
+        draft.trusted = False
+        if not draft.tested:
+            return
 
 
 def _is(tree: Tree, draft: Draft, ref: Ref) -> bool:
@@ -143,7 +114,4 @@ def _is(tree: Tree, draft: Draft, ref: Ref) -> bool:
 
 def reply_ref(reply: Body) -> Ref | None:
     """Return the node in a reply; None if there is none."""
-    if not reply or reply[0][1] in (NULL, ""):
-        return None
-    name, path = reply[0]
-    return str(name), str(path)
+    return None if not reply or reply[0][1] in (NULL, "") else tuple(reply[0])

@@ -18,15 +18,13 @@ from agent.desktop.trees.tree import (
     WINDOW,
     Node,
     Ref,
+    below,
     details,
-    editable_below,
     extents,
-    focused_below,
     getter,
     hit,
     method,
     move,
-    pages_below,
     refs,
     region_of,
     variant,
@@ -56,7 +54,6 @@ class Lookup:
     known: Mapping[Ref, Element]  # the elements of the last full read, by their nodes
 
     def at(self, point: DesktopPoint) -> Question[Element | None]:
-        """Return the element at a point of the window."""
         application, layer = self.application, self.layer
         own_seen = [one for one in self.seen if one.application is application]
         popups = set[Ref]()
@@ -137,9 +134,9 @@ class Lookup:
         if frame is None or self.application.is_gtk4 or not self.application.matches:
             focused = yield from self.text(layers)
             return None if focused is None else [focused.text]
-        [pages] = yield [pages_below(frame.ref, _MOST)]
-        below = yield [editable_below(ref, _MOST) for ref in refs(pages, _MOST) or [frame.ref]]
-        found = yield from details([ref for reply in below for ref in refs(reply, _MOST)])
+        [pages] = yield [below(frame.ref, _MOST, roles.SHOWING, role=roles.DOCUMENT_WEB)]
+        fields = yield [below(ref, _MOST, roles.EDITABLE) for ref in refs(pages, _MOST) or [frame.ref]]
+        found = yield from details([ref for reply in fields for ref in refs(reply, _MOST)])
         open_ones = [node.ref for node in found if node.role not in (roles.PASSWORD, roles.TERMINAL)]
         texts = yield [method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT) for ref in open_ones]
         return [str(text[0]) for text in texts if text]
@@ -149,7 +146,7 @@ class Lookup:
         frame = yield from self._frame(layers)
         if frame is None or not self.application.matches:
             return None
-        [pages] = yield [pages_below(frame.ref, _MOST)]
+        [pages] = yield [below(frame.ref, _MOST, roles.SHOWING, role=roles.DOCUMENT_WEB)]
         replies = yield [method(ref, "Document", "GetAttributes", "a{ss}") for ref in refs(pages, _MOST)[:1]]
         told = dict(replies[0][0]) if replies and replies[0] else {}
         return told.get("URI") or told.get("DocURL")  # Chromium, Firefox
@@ -158,13 +155,13 @@ class Lookup:
         """Return the path of nodes at a point as far as it is known, the deepest last."""
         x, y = point.rounded()
         if not self.application.is_gtk4:
-            [path] = yield from descend([start], [(x - origin[0], y - origin[1])])
+            path, _ = yield from descend(start, (x - origin[0], y - origin[1]))
             return path
         if self.layer.helper:
             return []  # GTK 4 does not know where a popover is
         [reply] = yield [hit(start, x - origin[0], y - origin[1], WINDOW)]
-        below = reply_ref(reply)
-        return [] if below is None else [below]
+        found = reply_ref(reply)
+        return [] if found is None else [found]
 
     def _element_on(self, path: Sequence[Ref], start: Ref, origin: tuple[int, int]) -> Question[Element | None]:
         """Return the control on a path, or else the deepest node that has a text."""
@@ -197,7 +194,6 @@ class Lookup:
         return (yield from _addressed(element_of(self.layer, draft, 0), node.ref))
 
     def _with_focus(self, layers: Sequence[Layer]) -> Question[tuple[Node, Node] | None]:
-        """Return the node that has the focus, and the window's node."""
         frame = yield from self._frame(layers)
         if frame is None:
             return None
@@ -208,7 +204,6 @@ class Lookup:
         return max(reversed(nodes), key=lambda one: (one.role == roles.PASSWORD, one.role in roles.FIELDS)), frame
 
     def _frame(self, layers: Sequence[Layer]) -> Question[Node | None]:
-        """Return the window's node."""
         frames = yield from windows_of(self.application)
         found, own = matching(frames, layers, self.application.pid), self.layer.window.id
         return next((one for one in frames if one.ref in found and found[one.ref].window.id == own), None)
@@ -217,10 +212,10 @@ class Lookup:
         """Return the nodes of a window that claim the focus now."""
         if self.application.is_gtk4:
             cache = (yield from gtk4.listed(self.application.ref)) or {}
-            below = gtk4.inside(cache, cache[frame]) if frame in cache else ()
-            return (yield from details([ref for ref in below if has(cache[ref].states, roles.FOCUSED)][:_MOST]))
+            there = gtk4.inside(cache, cache[frame]) if frame in cache else ()
+            return (yield from details([ref for ref in there if has(cache[ref].states, roles.FOCUSED)][:_MOST]))
         if self.application.matches:
-            [told] = yield [focused_below(frame, _MOST)]
+            [told] = yield [below(frame, _MOST, roles.FOCUSED)]
             if told is not None:
                 return (yield from details(refs(told, _MOST)))
         # Qt: most likely the focus is on a node that is known from the last read.

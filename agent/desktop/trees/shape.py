@@ -46,7 +46,6 @@ class Draft:
 
     @property
     def is_control(self) -> bool:
-        """Whether it can be clicked, typed into or dragged."""
         return self.role in roles.CONTROLS or self.clickable
 
 
@@ -73,7 +72,6 @@ class Tree:
             yield node
 
     def inside(self, ref: Ref) -> Iterator[Node]:
-        """Yield all descendants of a node, in tree order."""
         waiting = list(reversed(self.below.get(ref, ())))
         seen = {ref}
         while waiting:
@@ -102,7 +100,6 @@ class Tree:
         return list(found)
 
     def controls(self, ref: Ref) -> int:
-        """Return the number of controls below a node."""
         return sum(node.role in roles.CONTROLS for node in self.inside(ref))
 
 
@@ -144,7 +141,6 @@ def _once(name: str) -> str:
 
 
 def _kept(tree: Tree, node: Node, taking: set[Ref]) -> bool:
-    """Whether a node is an element for a person."""
     if any(one.name == _TOOL_TIP for one in tree.above(node.ref)):
         return False
     if node.ref in taking or node.role in roles.CONTAINERS:

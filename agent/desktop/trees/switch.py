@@ -8,11 +8,11 @@ left alone.
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agent.desktop.trees.bus import Body, Bus, Limits, Question
+from agent.desktop.trees.bus import DBUS, Body, Bus, Limits
 from agent.desktop.trees.wire import Call
 from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError
@@ -25,7 +25,6 @@ Wish: TypeAlias = Literal["ask", "on", "off"]
 #: Starting the service takes up to some seconds on a busy machine that has just started its session.
 _LIMITS = Limits(silence=5.0, total=5.0, working=5.0)
 _SERVICE, _PATH = "org.a11y.Bus", "/org/a11y/bus"
-_DBUS, _DBUS_PATH = "org.freedesktop.DBus", "/org/freedesktop/DBus"
 _PROPERTIES = "org.freedesktop.DBus.Properties"
 _SWITCH = ("org.a11y.Status", "IsEnabled")
 _QUESTION = (
@@ -76,7 +75,7 @@ def answering(session: str) -> int | None:
     """Return the number of programs on a session's accessibility bus; None if the bus does not answer."""
     with suppress(EnvironmentLacksError):
         for address in buses(session):
-            reply = _asked(address, Call(_DBUS, _DBUS_PATH, _DBUS, "ListNames", "as"))
+            reply = _asked(address, Call(*DBUS, "ListNames", "as"))
             if reply:
                 return sum(str(name).startswith(":") for name in reply[0]) - 1  # without ourselves
     return None
@@ -115,7 +114,6 @@ class LentAccessibility:
             self._switch_on(tell)
 
     def give_back(self) -> None:
-        """Switch accessibility off again if this object switched it on; safe to call twice."""
         if self._lent:
             self._lent = False
             switch(self._session, on=False)
@@ -153,13 +151,5 @@ def _marker() -> Path:
 
 def _asked(session: str, call: Call, limits: Limits = _LIMITS) -> Body:
     """Return the reply to one call on a bus. Raises EnvironmentLacksError if there is no bus at this address."""
-
-    def question() -> Question[Body]:
-        [reply] = yield [call]
-        return reply
-
-    bus = Bus(session, limits)
-    try:
-        return bus.ask(question())
-    finally:
-        bus.close()
+    with closing(Bus(session, limits)) as bus:
+        return bus.call(call)

@@ -1,12 +1,13 @@
 """Calls to an accessibility tree, and the nodes in the replies. Limits the number of nodes and the length of texts."""
 
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from agent.core.geometry import Region
-from agent.desktop.trees.bus import Body, Question
-from agent.desktop.trees.roles import DOCUMENT_WEB, EDITABLE, FOCUSED, MENU_BAR, SHOWING, TABLES, VISIBLE, has
+from agent.desktop.trees.bus import Body, Question, together
+from agent.desktop.trees.roles import MENU_BAR, SHOWING, TABLES, VISIBLE, has
 from agent.desktop.trees.wire import Array, Call
 
 #: A node: the application's name on the bus, and the object's path there.
@@ -77,36 +78,14 @@ def children(ref: Ref) -> Call:
     return method(ref, "Accessible", "GetChildren", "a(so)")
 
 
-def showing_below(ref: Ref) -> Call:
-    """Build a call for all nodes below a window that claim to be visible, for toolkits with ATK's bridge."""
-    return _matches(ref, (1 << SHOWING) | (1 << VISIBLE), _MOST_NODES)
-
-
-def focused_below(ref: Ref, most: int) -> Call:
-    """Build a call for the nodes below a window that claim the keyboard focus, for toolkits with ATK's bridge."""
-    return _matches(ref, 1 << FOCUSED, most)
-
-
-def editable_below(ref: Ref, most: int) -> Call:
-    """Build a call for the fields below a node that can be edited, for toolkits with ATK's bridge."""
-    return _matches(ref, 1 << EDITABLE, most)
-
-
-def pages_below(ref: Ref, most: int) -> Call:
-    """Build a call for the web pages below a window, for toolkits with ATK's bridge."""
-    return _matches(ref, 1 << SHOWING, most, DOCUMENT_WEB)
-
-
-def _matches(ref: Ref, states: int, most: int, role: int | None = None) -> Call:
-    # All of these states; no attributes; one role, or any, given as four empty words; no interfaces; not inverted.
-    words = [0 if role is None or role // 32 != word else _signed(1 << role % 32) for word in range(4)]
-    rule = (Array((states, 0)), 1, Array(()), 1, Array(tuple(words)), 2, Array(()), 1, False)
+def below(ref: Ref, most: int, *states: int, role: int | None = None) -> Call:
+    """Build a call for the nodes below a node that have all of these states, for toolkits with ATK's bridge."""
+    # No attributes; one role, or any, given as four empty words; no interfaces; not inverted.
+    bits = struct.pack("<QQ", *divmod(0 if role is None else 1 << role, 1 << 64)[::-1])
+    roles = Array(struct.unpack("<4i", bits))
+    rule = (Array((sum(1 << state for state in states), 0)), 1, Array(()), 1, roles, 2, Array(()), 1, False)
     signature = "(aiia{ss}iaiiasib)uib"
     return method(ref, "Collection", "GetMatches", "a(so)", signature, rule, 1, most, True)
-
-
-def _signed(word: int) -> int:
-    return word - (1 << 32) if word >> 31 else word
 
 
 def variant(body: Body, kind: str) -> Any:
@@ -147,65 +126,45 @@ def move(nodes: Iterable[Node], right: int, down: int) -> None:
             node.box = node.box.moved(right, down)
 
 
-def _node_calls(ref: Ref, properties: Sequence[str]) -> list[Call]:
-    """Build the calls whose replies `_node_of` makes into a node."""
-    told = [getter(ref, "Accessible", name) for name in properties] or [all_of(ref, "Accessible")]
-    return [
-        *told,
+def text_of(told: Any) -> str:
+    """Return the text in a variant, cut; "" if it is no text."""
+    return str(told[1][:_LONGEST_NAME]) if told and told[0] == "s" else ""
+
+
+def details(nodes: Iterable[Ref], properties: Sequence[str] = ("Name", "Parent")) -> Question[list[Node]]:
+    """Read these nodes, in their order, without those that do not answer role and states.
+
+    If `properties` is empty, one call reads all properties. Use that only with ATK's bridge: Qt 5.15 crashes.
+    """
+    made = yield from together(*(_node(ref, properties) for ref in nodes))
+    return [node for node in made if node is not None]
+
+
+def _node(ref: Ref, properties: Sequence[str]) -> Question[Node | None]:
+    *told, role, states, box = yield [
+        *([getter(ref, "Accessible", name) for name in properties] or [all_of(ref, "Accessible")]),
         method(ref, "Accessible", "GetRole", "u"),
         method(ref, "Accessible", "GetState", "au"),
         extents(ref, SCREEN),
     ]
-
-
-def _node_of(ref: Ref, properties: Sequence[str], replies: Sequence[Body]) -> Node | None:
-    """Make a node of the replies; None if role or states are missing."""
-    *told, role, states, box = replies
     if role is None or states is None:
         return None
     if properties:
         values = {name: reply[0] for name, reply in zip(properties, told, strict=True) if reply}
     else:
         values = told[0][0] if told[0] else {}
-    kind, parent = values.get("Parent", ("", None))
+    parent, count = values.get("Parent", ("", None)), values.get("ChildCount", ("", 0))
     return Node(
-        ref,
-        role[0],
-        text_of(values.get("Name")),
-        states_of(states),
-        region_of(box),
-        tuple(parent) if kind == "(so)" else None,
-        count=_number(values.get("ChildCount")),
+        ref, role[0], text_of(values.get("Name")), states_of(states), region_of(box),
+        parent=tuple(parent[1]) if parent[0] == "(so)" else None,
+        count=count[1] if count[0] in ("i", "u") else 0,
         description=text_of(values.get("Description")),
-    )
-
-
-def text_of(told: Any) -> str:
-    """Return the text in a variant, cut; "" if it is no text."""
-    if not isinstance(told, tuple) or told[0] != "s":
-        return ""
-    return str(told[1][:_LONGEST_NAME])
-
-
-def _number(told: Any) -> int:
-    return int(told[1]) if isinstance(told, tuple) and told[0] in ("i", "u") else 0
-
-
-def details(nodes: Iterable[Ref], properties: Sequence[str] = ("Name", "Parent")) -> Question[list[Node]]:
-    """Read these nodes, in their order, without those that do not answer enough.
-
-    If `properties` is empty, one call reads all properties. Use that only with ATK's bridge: Qt 5.15 crashes.
-    """
-    wanted = list(nodes)
-    replies = yield [call for ref in wanted for call in _node_calls(ref, properties)]
-    each = len(properties or ("all",)) + 3
-    made = (_node_of(ref, properties, replies[each * index : each * (index + 1)]) for index, ref in enumerate(wanted))
-    return [node for node in made if node is not None]
+    )  # fmt: skip
 
 
 def matched(frame: Ref) -> Question[list[Node] | None]:
     """Return all visible nodes of a window in tree order; None if the toolkit does not use ATK's bridge."""
-    [found] = yield [showing_below(frame)]
+    [found] = yield [below(frame, _MOST_NODES, SHOWING, VISIBLE)]
     if found is None:
         return None
     return (yield from details((ref for ref in refs(found, _MOST_NODES) if ref != frame), ()))
@@ -218,7 +177,9 @@ def walked(frame: Ref, most: int = _MOST_NODES) -> Question[list[Node]]:
     for _ in range(_DEEPEST):
         known = yield from details(level, ("Name", "ChildCount"))
         found |= {node.ref: node for node in known}
-        open_ones = [node for node in known if _is_open(node) or node.ref == frame]
+        # Spreadsheets claim millions of children.
+        closed = {node.ref for node in known if node.role in TABLES and node.count > _MOST_CHILDREN}
+        open_ones = [node for node in known if (_is_shown(node) and node.ref not in closed) or node.ref == frame]
         replies = yield [children(node.ref) for node in open_ones]
         level = []
         for node, reply in zip(open_ones, replies, strict=True):
@@ -232,11 +193,8 @@ def walked(frame: Ref, most: int = _MOST_NODES) -> Question[list[Node]]:
         for child in node.children:
             if child in found:
                 found[child].parent = node.ref
-    return [node for ref, node in found.items() if ref != frame and (node.showing or node.role == MENU_BAR)]
+    return [node for ref, node in found.items() if ref != frame and _is_shown(node)]
 
 
-def _is_open(node: Node) -> bool:
-    """Whether to read a node's children. Spreadsheets claim millions of them."""
-    if not node.showing and node.role != MENU_BAR:
-        return False
-    return not (node.role in TABLES and node.count > _MOST_CHILDREN)
+def _is_shown(node: Node) -> bool:
+    return node.showing or node.role == MENU_BAR

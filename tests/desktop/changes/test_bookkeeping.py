@@ -4,12 +4,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from agent.desktop.changes.bookkeeping import (
-    is_file_left_out,
-    is_neutral,
-    is_setting_of_programs,
-    is_written_when_starting,
-)
+from agent.desktop.changes.bookkeeping import is_file_left_out, is_neutral, is_setting_of_programs, matches
 
 
 @pytest.mark.parametrize(
@@ -91,7 +86,7 @@ def test_what_a_program_writes_down_at_its_first_start_says_nothing() -> None:
     ],
 )
 def test_of_a_panel_only_what_it_writes_by_itself_counts_as_its_start(what: str, starting: bool) -> None:
-    assert is_written_when_starting(what) is starting
+    assert matches("settings", "starting", what) is starting
 
 
 def test_a_file_in_an_application_s_own_folder_is_told_whatever_its_name() -> None:

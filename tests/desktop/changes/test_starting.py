@@ -37,7 +37,8 @@ class Silent:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / ".config").mkdir()
-    monkeypatch.setattr(witnesses, "starting_seconds", lambda: [1e6])
+    table = {"starting_seconds": [1e6], "starting_age": 20.0}
+    monkeypatch.setattr(witnesses, "entry", lambda _, name: table[name])
     monkeypatch.setattr(bus, "age", lambda _: 5.0)
     yield tmp_path
 
@@ -53,7 +54,7 @@ def test_it_counts_as_having_been_there(home: Path, monkeypatch: pytest.MonkeyPa
     for name in ("plasmashellrc", "kdeglobals"):
         (home / ".config" / name).write_text("[Panels]\nHeight=30\n")
     assert [change.what for change in witness.changes()] == ["kde kdeglobals/Panels/Height"]
-    monkeypatch.setattr(witnesses, "starting_seconds", lambda: [0.0])
+    monkeypatch.setattr(witnesses, "entry", lambda *_: [0.0])
     (home / ".config/plasmashellrc").write_text("[Panels]\nHeight=50\n")
     change = next(change for change in witness.changes() if "plasmashellrc" in change.what)
     assert (change.before, change.after) == ("30", "50")
@@ -94,7 +95,7 @@ def test_it_settles_when_nothing_was_written_for_a_moment(home: Path, monkeypatc
     witness = opened(home, Silent())
     monkeypatch.setattr(witnesses, "_QUIET", 0.05)
     marks = [*range(8), *[8] * 10_000]
-    monkeypatch.setattr(witness._monitor, "mark", lambda: marks.pop(0))
+    monkeypatch.setattr(witness, "_mark", lambda: marks.pop(0))
     witness.settle(1000)
     assert marks[0] == 8
     witness.close()
@@ -103,7 +104,7 @@ def test_it_settles_when_nothing_was_written_for_a_moment(home: Path, monkeypatc
 def test_it_does_not_wait_for_a_program_that_never_stops_writing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     witness = opened(home, Silent())
     monkeypatch.setattr(witnesses, "_QUIET", 1e6)
-    monkeypatch.setattr(witness._monitor, "mark", object)
+    monkeypatch.setattr(witness, "_mark", object)
     witness.settle(0.1)
     witness.close()
 

@@ -1,6 +1,5 @@
 """What the witness tells, against what the desktop's own tools tell, on a real desktop."""
 
-import os
 import signal
 import subprocess
 import time
@@ -10,16 +9,14 @@ from pathlib import Path
 import pytest
 
 from agent.core.changes import Change
-from agent.core.geometry import Size
 from agent.desktop.changes.bookkeeping import is_neutral
 from agent.desktop.changes.put_back import standing
-from agent.desktop.changes.settings_monitor import SettingsMonitor
 from agent.desktop.changes.witness import LinuxWitness
 from agent.desktop.programs import MARK
 from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.windows import open_windows
-from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
+from agent.sandbox.desktop import Sandbox
 from agent.sandbox.processes import marked
 
 
@@ -74,16 +71,6 @@ class Scene:
             assert time.monotonic() < deadline, found
             time.sleep(0.05)
         return found
-
-
-@pytest.fixture(scope="module")
-def own_sandbox(own_temporary_folder: None) -> Iterator[Sandbox]:
-    before = dict(os.environ)
-    sandbox = start_sandbox(SandboxSpec(Size(1024, 768)))
-    yield sandbox
-    sandbox.close()
-    os.environ.clear()
-    os.environ.update(before)
 
 
 @pytest.fixture
@@ -278,16 +265,13 @@ def test_a_setting_that_was_set_without_being_listed_is_told_with_what_it_was(sc
     ],
 )
 def test_every_writing_of_settings_is_news(scene: Scene, command: tuple[str, ...]) -> None:
-    news = SettingsMonitor(scene.environ)
-    news.begin()
-    before = news.mark()
-    assert news.mark() == before
+    before = scene.witness._mark()
+    assert scene.witness._mark() == before
     scene.run(*command)
     deadline = time.monotonic() + 20
-    while news.mark() == before:  # XFCE's daemon tells of it when it has nothing else to do
+    while scene.witness._mark() == before:  # XFCE's daemon tells of it when it has nothing else to do
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    news.close()
 
 
 def test_a_file_that_was_made_and_trashed_is_told(scene: Scene) -> None:
