@@ -26,7 +26,6 @@ from agent.run.calibration.before_run import Wish, calibrated
 from agent.run.control.race import Race
 from agent.run.control.steering import Steering
 from agent.run.locate.resolve_point import Zoom
-from agent.run.loop.consent import Consent
 from agent.run.loop.context import NoTools, OpenTools, Person, RunContext, Tools
 from agent.run.loop.loop import Loop
 from agent.run.models.assemble import DecidingModel, FallbackModel, Ground, fallback_model, main_model
@@ -115,13 +114,7 @@ async def run(
         opened.callback(desktop.close)
         ground = Ground(desktop, languages, request.system_prompt, request.zoom, models.get("grounder"))
         own = main_model(actor, settings, ground)
-        consent = Consent(request.policy, desktop.approver(person), steering or Steering(), desktop.surroundings)
-        recorded = [Path(request.bundle).absolute()] if request.bundle else []
-        context = RunContext(
-            own.observer, desktop.hand, own.actor, own.history, consent, person, stop, tools,
-            open_witness=partial(real.open_witness, environ, recorded),
-            relief=_relief(request, actor, models.get("relief"), ground),
-        )  # fmt: skip
+        relief = _relief(request, actor, models.get("relief"), ground)
         emit(
             RunStarted(
                 instruction=settings.instruction,
@@ -144,7 +137,13 @@ async def run(
         remarks += desktop.remarks(judged=request.policy.mode != "never")
         for remark in filter(None, [*remarks, unread if reads else "", registered.remark, told]):
             emit(Warned(remark))
-        return await Loop(settings, context).run(emit)
+        recorded = [Path(request.bundle).absolute()] if request.bundle else []
+        context = RunContext(
+            own, desktop.hand, request.policy, desktop.approver(person), person, stop, steering or Steering(),
+            desktop.surroundings, tools=tools, open_witness=partial(real.open_witness, environ, recorded),
+            relief=relief,
+        )  # fmt: skip
+        return await Loop(context).run(emit)
 
 
 async def _models(request: Request, opened: AsyncExitStack, race: Race) -> tuple[dict[Role, ServedModel], str]:

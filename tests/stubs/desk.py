@@ -24,10 +24,10 @@ from agent.record.redactor import Redactor
 from agent.run.budgets import answer_tokens
 from agent.run.control.steering import Steering
 from agent.run.locate.resolve_point import PointModel, TargetFinder, Zoom
-from agent.run.loop.consent import Consent
 from agent.run.loop.context import NoTools, RunContext
 from agent.run.loop.loop import Loop
 from agent.run.models.actor import Actor
+from agent.run.models.assemble import DecidingModel
 from agent.run.models.history import History, most_images
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observer
@@ -226,12 +226,12 @@ class Desk:
         eye = PointModel("actor", client, family, rule)
         aiming = TargetFinder(eye, self.grounder_eye(), self.zoom)
         actor = Actor(client, family, history, settings, (), targets=aiming)
-        policy = Policy.load(self.approve)
-        consent = Consent(policy, self.person, self.steering, self.surroundings, self.grants)
+        own = DecidingModel("actor", observer, actor, history, settings)
         context = RunContext(
-            observer, self.hand, actor, history, consent, self.person, self.stop, self.tools, self.open_witness
-        )
-        return Loop(settings, context), client
+            own, self.hand, Policy.load(self.approve), self.person, self.person, self.stop, self.steering,
+            self.surroundings, self.grants, self.tools, self.open_witness,
+        )  # fmt: skip
+        return Loop(context), client
 
     def grounder_eye(self) -> PointModel | None:
         if self.grounder is None:

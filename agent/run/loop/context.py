@@ -3,17 +3,21 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from agent.desktop.protocol.hand import Hand
 from agent.desktop.protocol.witness import OpenWitness
-from agent.run.loop.consent import Consent
-from agent.run.models.actor import Actor
-from agent.run.models.assemble import FallbackModel
-from agent.run.models.history import History
-from agent.run.observing.observe import Observer
-from agent.safety.policy import Approver
+from agent.events.sink import Emit
+from agent.run.control.race import Race
+from agent.run.control.steering import Steering
+from agent.run.control.worker import Worker
+from agent.run.models.assemble import DecidingModel, FallbackModel
+from agent.safety.policy import Approver, Grants, Policy
+from agent.safety.situation import Surroundings
 from agent.safety.stop import StopSwitch
+
+T = TypeVar("T")
 
 
 class Person(Approver, Protocol):
@@ -71,17 +75,30 @@ class NoTools:
 OpenTools: TypeAlias = Callable[[], AbstractAsyncContextManager[Tools]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunContext:
-    """What one run works with."""
+    """What one run works with, and its threads: the screen and the hand have one each."""
 
-    observer: Observer  # captures the screen
+    own: DecidingModel  # the main model, with its observer, history and settings
     hand: Hand  # carries out actions on the desktop
-    actor: Actor  # the model that decides
-    history: History  # the past steps for the model
-    consent: Consent  # decides which actions are allowed
+    policy: Policy  # which actions need approval
+    approver: Approver  # asks the person about actions
     person: Person  # answers the model's questions
     stop: StopSwitch  # ends everything
+    steering: Steering = field(default_factory=Steering)  # what the person wants of the run
+    surroundings: Surroundings | None = None  # inspects the desktop for the policy; None if nothing can
+    grants: Grants = field(default_factory=Grants)  # what the person allowed for the rest of this run
     tools: Tools = field(default_factory=NoTools)  # the tools of the model
     open_witness: OpenWitness | None = None  # starts watching for changes on the computer; None if nothing can
     relief: FallbackModel | None = None  # a second model, which may take over if the first is stuck
+    emit: Emit = lambda _: None  # receives the events of the run; set by the loop
+    race: Race = field(init=False)
+    observing: Worker = field(init=False, default_factory=partial(Worker, "observer"))
+    acting: Worker = field(init=False, default_factory=partial(Worker, "hand"))
+
+    def __post_init__(self) -> None:
+        self.race = Race(self.stop)
+
+    async def on_screen(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a call on the thread of the screen. Raises StoppedError."""
+        return await self.race(self.observing.call(function, *arguments))
