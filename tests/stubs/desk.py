@@ -225,7 +225,7 @@ class Desk:
         history = History(settings.history, self.limits, answer_tokens(family, self.limits.context), images)
         eye = PointModel("actor", client, family, rule)
         aiming = TargetFinder(eye, self.grounder_eye(), self.zoom)
-        actor = Actor(client, family, history, settings, (), targets=aiming)
+        actor = Actor(client, family, history, settings, (), aiming)
         own = DecidingModel("actor", observer, actor, history, settings)
         context = RunContext(
             own, self.hand, Policy.load(self.approve), self.person, self.person, self.stop, self.steering,

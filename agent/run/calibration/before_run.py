@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent.core.geometry import Size
+from agent.run.calibration.picture import draw_clicks
 from agent.run.calibration.remembered import Case, Correction
 from agent.run.calibration.trial import Outcome, try_out
 from agent.run.models.roles import ServedModel
@@ -14,18 +15,6 @@ from foundation.errors import EnvironmentLacksError
 
 #: auto: once for every endpoint that we did not start, and remembered; always: before every run, for any server.
 Wish: TypeAlias = Literal["auto", "off", "always"]
-
-
-def is_wanted(model: ServedModel, wish: Wish) -> bool:
-    """Return whether to calibrate a model, or recall its calibration.
-
-    In `auto`, a server that we started with our own limits is left out, and so is a model that names elements by
-    number.
-    """
-    facts = model.family.facts
-    if wish == "off" or not model.family.grounds or model.endpoint.kind == "literal":
-        return False
-    return wish == "always" or (model.engine.name == "endpoint" and not facts.names_elements)
 
 
 def recalled(model: ServedModel, screen: Size, max_pixels: int | None) -> ServedModel:
@@ -37,36 +26,30 @@ def recalled(model: ServedModel, screen: Size, max_pixels: int | None) -> Served
 
 
 async def calibrated(
-    model: ServedModel,
-    screen: Size,
-    wish: Wish,
-    max_pixels: int | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    model: ServedModel, screen: Size, wish: Wish, max_pixels: int | None, tell: Callable[[str], None]
 ) -> ServedModel:
     """Return the model with its clicks corrected for a screen of this size, measured now or remembered.
 
-    Args:
-        model: the model to ask.
-        screen: size as captured.
-        wish: when to measure.
-        max_pixels: the wanted pixel budget; None to suit the endpoint.
-        tell: receives progress messages.
+    In `auto`, a server that we started with our own limits is left out, and so is a model that names elements by
+    number. `max_pixels` is the wanted pixel budget; None suits the endpoint. `tell` receives progress messages.
 
     Raises:
         EnvironmentLacksError: the model's points cannot be used.
         ModelError: the model cannot be asked.
     """
-    if not is_wanted(model, wish):
+    automatic = model.engine.name == "endpoint" and not model.family.facts.names_elements
+    points = model.family.grounds and model.endpoint.kind != "literal"
+    if not points or wish == "off" or (wish == "auto" and not automatic):
         return model
     case = Case.of(model, screen, max_pixels)
     known = case.recall() if wish == "auto" else None
+    if known is not None and known.verdict == "as said":
+        return known.applied(model)
     if known is None:
         if wish == "auto":
             tell("Before the first run with this model on such a screen (--calibrate off leaves it out):")
-        outcome = await try_out(model, screen, max_pixels, tell)
-        known = settled(case, outcome)
-        return _with_remark(known.applied(model), known)
-    return known.applied(model) if known.verdict == "as said" else _with_remark(known.applied(model), known)
+        known = settled(case, await try_out(model, screen, max_pixels, tell))
+    return replace(known.applied(model), remarks=(*model.remarks, known.words))
 
 
 def settled(case: Case, outcome: Outcome, picture: Path | None = None) -> Correction:
@@ -92,11 +75,7 @@ def save(outcome: Outcome, path: Path) -> str:
     """Write the picture of the marks and the clicks. Return a sentence on where it is, or why it failed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        outcome.picture().save(path, "PNG")
+        draw_clicks(outcome.sizes.captured, outcome.clicks()).save(path, "PNG")
     except OSError as error:
         return f"(The picture of its clicks cannot be written: {error.strerror or error}.) "
     return f"Where it clicked for each mark: {path}. "
-
-
-def _with_remark(model: ServedModel, correction: Correction) -> ServedModel:
-    return replace(model, remarks=(*model.remarks, correction.words))

@@ -1,7 +1,8 @@
 """Remembers earlier calibrations, in a file in the application's state folder."""
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from agent.core.geometry import Grid, Size
@@ -70,14 +71,13 @@ class Case:
 
     def remember(self, correction: Correction) -> None:
         """Save a correction."""
-        grid = correction.grid
         entry = {
             "endpoint": self.endpoint,
             "model": self.model,
             "screen": str(self.screen),
             "verdict": correction.verdict,
             "words": correction.words,
-            "grid": None if grid is None else [grid.width, grid.height, grid.left, grid.top],
+            "grid": correction.grid and astuple(correction.grid),
             "max_pixels": correction.max_pixels,
         }
         _write(_read() | {self._key: entry})
@@ -110,20 +110,11 @@ def _write(entries: dict[str, Any]) -> None:
 
 def _correction(entry: Any) -> Correction | None:
     """Read an entry of the file, which other programs may have changed. An invalid entry counts as unknown."""
-    if not isinstance(entry, dict) or entry.get("verdict") not in get_args(Verdict):
-        return None
-    numbers, most = entry.get("grid"), entry.get("max_pixels")
-    grid = None
-    if numbers is not None:
-        if not isinstance(numbers, list) or len(numbers) != 4 or not all(_is_number(number) for number in numbers):
-            return None
-        grid = Grid(*map(float, numbers))
-        if grid.width <= 0 or grid.height <= 0:
-            return None
-    if most is not None and (not isinstance(most, int) or most < 1):
-        return None
-    return Correction(entry["verdict"], str(entry.get("words", "")), grid, most)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
+    try:
+        most, grid = entry["max_pixels"], None if entry["grid"] is None else Grid(*map(float, entry["grid"]))
+        usable = grid is None or (min(grid.width, grid.height) > 0 and all(map(math.isfinite, astuple(grid))))
+        if entry["verdict"] in get_args(Verdict) and usable and (most is None or (isinstance(most, int) and most > 0)):
+            return Correction(entry["verdict"], str(entry["words"]), grid, most)
+    except (KeyError, TypeError, ValueError):
+        pass
+    return None
