@@ -12,18 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from agent.core.actions import (
-    ENDING,
-    EndAction,
-    Finish,
-    KeyDown,
-    KeyUp,
-    Move,
-    Remember,
-    Wait,
-    describe,
-    map_points,
-)
+from agent.core.actions import ENDING, EndAction, Finish, KeyDown, KeyUp, Move, Remember, Wait, describe, map_points
 from agent.core.notes import Note, NoteKind
 from agent.events import run_events as events
 from agent.events.run_events import HandedBack, HandedOver
