@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from PIL import Image, ImageDraw
-from stubs.endpoint import FakeEndpoint, say
+from stubs.endpoint import Checks, FakeEndpoint, say
 
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint, Size, Viewport
@@ -257,11 +257,19 @@ class Desk:
 
 
 async def run(
-    script: Sequence[Any], watch: Callable[[Event, Desk], None] = lambda *_: None, **options: Any
+    script: Sequence[Any],
+    watch: Callable[[Event, Desk], None] = lambda *_: None,
+    grounds: Sequence[Any] | None = None,
+    checks: Checks | None = None,
+    **options: Any,
 ) -> tuple[list[Event], Desk]:
-    """The events of a run whose model gives these answers, texts or behaviours; `watch` sees each event as it comes."""
-    with FakeEndpoint([item if callable(item) else say(item) for item in script]) as endpoint:
-        desk = Desk(endpoint, **options)
+    """The events of a run whose model gives these answers, texts or behaviours; `watch` sees each event as it comes.
+
+    `grounds` are the answers of a grounder, where the run has one; `checks` is what the model's server refuses.
+    """
+    told, places = ([item if callable(item) else say(item) for item in each] for each in (script, grounds or ()))
+    with FakeEndpoint(told, checks=checks) as endpoint, FakeEndpoint(places) as grounder:
+        desk = Desk(endpoint, grounder=None if grounds is None else grounder, **options)
         return await desk.run(lambda event: watch(event, desk)), desk
 
 
