@@ -26,7 +26,7 @@ from agent.run.calibration.before_run import Wish, calibrated
 from agent.run.control.race import Race
 from agent.run.control.steering import Steering
 from agent.run.locate.resolve_point import Zoom
-from agent.run.loop.context import NoTools, OpenTools, Person, RunContext, Tools
+from agent.run.loop.context import OpenTools, Person, RunContext, Tools
 from agent.run.loop.loop import Loop
 from agent.run.models.assemble import DecidingModel, FallbackModel, Ground, fallback_model, main_model
 from agent.run.models.loop_detector import LoopRule
@@ -180,11 +180,11 @@ def _has_own(request: Request, role: Role, model: ServedModel) -> bool:
 async def _tools(request: Request, actor: ServedModel, opened: AsyncExitStack, race: Race) -> tuple[Tools, str]:
     """Open the tools that the model may call. Return them with a sentence on why there are none, "" otherwise."""
     if request.open_tools is None:
-        return NoTools(), ""
+        return Tools(), ""
     prompt = PromptRequest(instruction="x", images=(None,), model=actor.client.endpoint.model or "")
     if actor.family.request(prompt) == actor.family.request(replace(prompt, tools=_ANY_TOOLS)):
         name = actor.family.facts.name
-        return NoTools(), f"The format of {name} has no place for tools: the MCP servers are not started."
+        return Tools(), f"The format of {name} has no place for tools: the MCP servers are not started."
     return await race(opened.enter_async_context(request.open_tools())), ""
 
 

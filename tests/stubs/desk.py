@@ -24,7 +24,7 @@ from agent.record.redactor import Redactor
 from agent.run.budgets import answer_tokens
 from agent.run.control.steering import Steering
 from agent.run.locate.resolve_point import PointModel, TargetFinder, Zoom
-from agent.run.loop.context import NoTools, RunContext
+from agent.run.loop.context import RunContext, Tools
 from agent.run.loop.loop import Loop
 from agent.run.models.actor import Actor
 from agent.run.models.assemble import DecidingModel
@@ -197,7 +197,7 @@ class Desk:
     limits: Limits = field(default_factory=Limits)
     settings: dict[str, Any] = field(default_factory=dict)
     family: Any = "mai-ui"  # its name, or one made up
-    tools: Any = field(default_factory=NoTools)
+    tools: Any = field(default_factory=Tools)
     instruction: str = "do the task"
     open_witness: Any = None
     grounder: FakeEndpoint | None = None  # finds places for a planner

@@ -1,6 +1,6 @@
 """Everything the loop works with. Each part is behind a protocol, or a fake can replace it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,38 +36,15 @@ class ToolFailedError(Exception):
     """A tool failed. The message goes to the model and the person."""
 
 
-class Tools(Protocol):
-    """Tools that the model may call besides the desktop. Every call passes policy and consent first."""
+class Tools:
+    """Tools that the model may call besides the desktop; none by default. Each call passes policy and consent first."""
 
-    @property
-    def names(self) -> Collection[str]:
-        """Return the names of the tools."""
-        ...
+    names: Sequence[str] = ()
+    definitions: Sequence[dict[str, Any]] = ()  # for the prompt: name, description, and parameters as a JSON Schema
+    remarks: Sequence[str] = ()  # sentences on tools that are missing
 
-    @property
-    def definitions(self) -> Sequence[dict[str, Any]]:
-        """Return the tools for the prompt: name, description, and parameters as a JSON Schema."""
-        ...
-
-    @property
-    def remarks(self) -> Sequence[str]:
-        """Return sentences on tools that are missing."""
-        ...
-
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:  # noqa: ARG002
         """Call a tool and return its result as text. Raises ToolFailedError."""
-        ...
-
-
-class NoTools:
-    """The default: no tools."""
-
-    names: Collection[str] = ()
-    definitions: Sequence[dict[str, Any]] = ()
-    remarks: Sequence[str] = ()
-
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:  # noqa: ARG002 -- the protocol's
-        """Raise ToolFailedError."""
         raise ToolFailedError(f"there is no tool named {name}")
 
 
@@ -88,7 +65,7 @@ class RunContext:
     steering: Steering = field(default_factory=Steering)  # what the person wants of the run
     surroundings: Surroundings | None = None  # inspects the desktop for the policy; None if nothing can
     grants: Grants = field(default_factory=Grants)  # what the person allowed for the rest of this run
-    tools: Tools = field(default_factory=NoTools)  # the tools of the model
+    tools: Tools = field(default_factory=Tools)  # the tools of the model
     open_witness: OpenWitness | None = None  # starts watching for changes on the computer; None if nothing can
     relief: FallbackModel | None = None  # a second model, which may take over if the first is stuck
     emit: Emit = lambda _: None  # receives the events of the run; set by the loop
