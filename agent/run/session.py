@@ -22,7 +22,7 @@ from agent.families.published import Published
 from agent.model.asking import Patience
 from agent.model.engines import Engine
 from agent.run.budgets import pixel_budget
-from agent.run.calibration.before_run import Wish, calibrated
+from agent.run.calibration.remembered import Wish, calibrated
 from agent.run.control.race import Race
 from agent.run.control.steering import Steering
 from agent.run.locate.resolve_point import Zoom

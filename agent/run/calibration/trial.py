@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from agent.core.actions import points_of
 from agent.core.geometry import CapturePoint, Grid, GridPoint, Size, Viewport
@@ -16,7 +16,6 @@ from agent.model.refusals import ModelError
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.fit import Fit, Sighting, Sizes, best_fit, is_constant, is_swapped, words_of
 from agent.run.calibration.picture import Mark, draw, marks, side_of
-from agent.run.calibration.remembered import Correction
 from agent.run.models.roles import ServedModel
 from agent.screen.encode import encode
 from agent.screen.encode import fit as fitted
@@ -26,10 +25,35 @@ from foundation.configs import load_config
 
 Tell: TypeAlias = Callable[[str], None]
 
+#: as said: points are in the family's space; resized: they are, if images are smaller; corrected: they are on another
+#: grid.
+Verdict: TypeAlias = Literal["as said", "resized", "corrected"]
+
 #: Kinds of parse failure that an answer in another space causes.
 _OTHER_SPACE = ("off_screen", "bad_point")
 #: Measured sizes are off by a few per cent. The server surely does not resize images of this share of the size.
 _SURELY = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The change that makes a model's clicks land where it means them."""
+
+    verdict: Verdict
+    words: str  # a sentence for the person
+    grid: Grid | None = None  # the grid of the points, in place of the family's
+    max_pixels: int | None = None  # a lower pixel budget, below which the server does not resize images
+
+    def applied(self, model: ServedModel) -> ServedModel:
+        """Return the model with the correction applied."""
+        endpoint, family = model.endpoint, model.family
+        if self.max_pixels is not None:
+            known = endpoint.limits.max_pixels
+            lower = self.max_pixels if known is None else min(known, self.max_pixels)
+            endpoint = replace(endpoint, limits=replace(endpoint.limits, max_pixels=lower))
+        if self.grid is not None:
+            family = family.counting(self.grid)
+        return replace(model, endpoint=endpoint, family=family)
 
 
 @dataclass(frozen=True, slots=True)
