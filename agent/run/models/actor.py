@@ -183,7 +183,7 @@ class Actor:
         if error.kind == "context_too_long":
             known = self._history.context
             if error.limit and (known is None or error.limit < known):
-                self._history.limit_context(error.limit)
+                self._history.context = error.limit
                 return True
             return self._history.shrink() or self._tell_less()
         return False
@@ -215,8 +215,8 @@ class Actor:
         room, most = self._history.context, answer_tokens(self._family, self._history.context)
         if room is not None and fixed + seen.tokens + most > room and self._tell_less():
             return self._request(seen, feedback)
-        window = self._history.window(fixed, seen.tokens, len(seen.images))
-        request = self._family.request(replace(prompt, steps=window.steps, skipped=window.skipped))
+        steps, skipped = self._history.window(fixed, seen.tokens, len(seen.images))
+        request = self._family.request(replace(prompt, steps=steps, skipped=skipped))
         return replace(request, messages=[*request.messages, *self._marks(seen), *feedback])
 
     def _marks(self, seen: Observation) -> list[Message]:
