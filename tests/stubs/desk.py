@@ -269,7 +269,7 @@ async def run(
     """
     told, places = ([item if callable(item) else say(item) for item in each] for each in (script, grounds or ()))
     with FakeEndpoint(told, checks=checks) as endpoint, FakeEndpoint(places) as grounder:
-        desk = Desk(endpoint, grounder=None if grounds is None else grounder, **options)
+        desk = Desk(endpoint, **(options if grounds is None else {"grounder": grounder, **options}))
         return await desk.run(lambda event: watch(event, desk)), desk
 
 
