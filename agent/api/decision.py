@@ -19,7 +19,7 @@ from agent.model.request import ChatRequest, to_openai
 from agent.options import RunOptions
 from agent.prompts.store import published_words
 from agent.run.budgets import answer_tokens, pixel_budget
-from agent.run.calibration.before_run import recalled
+from agent.run.calibration.remembered import recalled
 from agent.run.models.roles import ServedModel
 from agent.screen.capture import Frame
 from agent.screen.encode import EncodedImage, encode, fit

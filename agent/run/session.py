@@ -22,12 +22,11 @@ from agent.families.published import Published
 from agent.model.asking import Patience
 from agent.model.engines import Engine
 from agent.run.budgets import pixel_budget
-from agent.run.calibration.before_run import Wish, calibrated
+from agent.run.calibration.remembered import Wish, calibrated
 from agent.run.control.race import Race
 from agent.run.control.steering import Steering
 from agent.run.locate.resolve_point import Zoom
-from agent.run.loop.consent import Consent
-from agent.run.loop.context import NoTools, OpenTools, Person, RunContext, Tools
+from agent.run.loop.context import OpenTools, Person, RunContext, Tools
 from agent.run.loop.loop import Loop
 from agent.run.models.assemble import DecidingModel, FallbackModel, Ground, fallback_model, main_model
 from agent.run.models.loop_detector import LoopRule
@@ -115,13 +114,7 @@ async def run(
         opened.callback(desktop.close)
         ground = Ground(desktop, languages, request.system_prompt, request.zoom, models.get("grounder"))
         own = main_model(actor, settings, ground)
-        consent = Consent(request.policy, desktop.approver(person), steering or Steering(), desktop.surroundings)
-        recorded = [Path(request.bundle).absolute()] if request.bundle else []
-        context = RunContext(
-            own.observer, desktop.hand, own.actor, own.history, consent, person, stop, tools,
-            open_witness=partial(real.open_witness, environ, recorded),
-            relief=_relief(request, actor, models.get("relief"), ground),
-        )  # fmt: skip
+        relief = _relief(request, actor, models.get("relief"), ground)
         emit(
             RunStarted(
                 instruction=settings.instruction,
@@ -144,7 +137,13 @@ async def run(
         remarks += desktop.remarks(judged=request.policy.mode != "never")
         for remark in filter(None, [*remarks, unread if reads else "", registered.remark, told]):
             emit(Warned(remark))
-        return await Loop(settings, context).run(emit)
+        recorded = [Path(request.bundle).absolute()] if request.bundle else []
+        context = RunContext(
+            own, desktop.hand, request.policy, desktop.approver(person), person, stop, steering or Steering(),
+            desktop.surroundings, tools=tools, open_witness=partial(real.open_witness, environ, recorded),
+            relief=relief,
+        )  # fmt: skip
+        return await Loop(context).run(emit)
 
 
 async def _models(request: Request, opened: AsyncExitStack, race: Race) -> tuple[dict[Role, ServedModel], str]:
@@ -181,11 +180,11 @@ def _has_own(request: Request, role: Role, model: ServedModel) -> bool:
 async def _tools(request: Request, actor: ServedModel, opened: AsyncExitStack, race: Race) -> tuple[Tools, str]:
     """Open the tools that the model may call. Return them with a sentence on why there are none, "" otherwise."""
     if request.open_tools is None:
-        return NoTools(), ""
+        return Tools(), ""
     prompt = PromptRequest(instruction="x", images=(None,), model=actor.client.endpoint.model or "")
     if actor.family.request(prompt) == actor.family.request(replace(prompt, tools=_ANY_TOOLS)):
         name = actor.family.facts.name
-        return NoTools(), f"The format of {name} has no place for tools: the MCP servers are not started."
+        return Tools(), f"The format of {name} has no place for tools: the MCP servers are not started."
     return await race(opened.enter_async_context(request.open_tools())), ""
 
 

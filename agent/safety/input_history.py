@@ -8,17 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
-from agent.core.actions import (
-    TYPING,
-    Action,
-    Click,
-    Drag,
-    HoldKeys,
-    KeyAction,
-    LongPress,
-    PressKeys,
-    TypeText,
-)
+from agent.core.actions import TYPING, Action, Click, Drag, HoldKeys, KeyAction, LongPress, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.safety.commands import is_harmless, is_harmless_chord
 from agent.safety.situation import Fact, Place, Situation

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from agent.core.actions import TYPING, Action, Drag, OpenApp, TypeText, VisitPage, describe, points_of
 from agent.core.geometry import DesktopPoint, Region
 from agent.core.roles import role_group
-from agent.safety.situation import Place, Situation
+from agent.safety.situation import Situation
 from agent.safety.text import one_line
 from agent.screen.outline import Element
 
@@ -33,30 +33,24 @@ class Aim:
 
 def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
     """Return what is known about the target of an action."""
+    if isinstance(action, OpenApp | VisitPage):
+        return Aim()
+    known, field = situation.elements, None
+    place = situation.focused if isinstance(action, TYPING) else situation.under
+    names: tuple[str, ...] = ()
     if isinstance(action, TYPING):
-        fields = [one for one in situation.elements[-1:] if one.role not in _CONTAINERS]
+        fields = [one for one in known[-1:] if one.role not in _CONTAINERS]
         names = tuple(_quoted(one.name or one.label) for one in fields)
         field = fields[0].box if fields else None
-        return Aim(
-            names,
-            _window(situation.focused, situation.elements),
-            _box(situation.focused),
-            field,
-            _app(situation.focused, situation.elements),
-        )
-    points = points_of(action)
-    if not points:
-        if isinstance(action, OpenApp | VisitPage):
-            return Aim()
-        under = situation.under
-        return Aim(window=_window(under, situation.elements), box=_box(under), app=_app(under, situation.elements))
-    known = situation.elements
-    if isinstance(action, Drag):  # a single element or word could belong to either end
+    elif isinstance(action, Drag):  # a single element or word could belong to either end
         both = len(known) == 2 and action.start is not None
-        named = tuple("" if one.role in _CONTAINERS else _name(one, "") for one in known) if both else ()
-    else:
-        named = (_name_at(situation),)
-    return Aim(named, _window(situation.under, known), _box(situation.under), app=_app(situation.under, known))
+        names = tuple("" if one.role in _CONTAINERS else _name(one, "") for one in known) if both else ()
+    elif points_of(action):
+        names = (_name_at(situation),)
+    title, app, box = ("", "", None) if place is None else (place.title or place.app, place.app, place.region)
+    window = title or next((one.window for one in known if one.window), "")
+    app = app or next((one.app for one in known if one.app), "")
+    return Aim(names, one_line(window, _LONGEST_WINDOW), box, field, one_line(app, _LONGEST_WINDOW))
 
 
 def named(action: Action[DesktopPoint], aim: Aim) -> str:
@@ -97,20 +91,6 @@ def _name(element: Element | None, read: str) -> str:
     if written and called.casefold() not in written.casefold() and written.casefold() not in called.casefold():
         return f"{_quoted(written)} ({one_line(element.role, _LONGEST_NAME)} {_quoted(called)})"
     return _quoted(called)
-
-
-def _window(place: Place | None, elements: tuple[Element, ...]) -> str:
-    title = "" if place is None else place.title or place.app
-    return one_line(title or next((one.window for one in elements if one.window), ""), _LONGEST_WINDOW)
-
-
-def _app(place: Place | None, elements: tuple[Element, ...]) -> str:
-    app = "" if place is None else place.app
-    return one_line(app or next((one.app for one in elements if one.app), ""), _LONGEST_WINDOW)
-
-
-def _box(place: Place | None) -> Region | None:
-    return None if place is None else place.region
 
 
 def _quoted(name: str) -> str:

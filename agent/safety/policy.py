@@ -8,15 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
 
-from agent.core.actions import (
-    TOUCHING,
-    TYPING,
-    Action,
-    CallTool,
-    OpenApp,
-    VisitPage,
-    shorten,
-)
+from agent.core.actions import TOUCHING, TYPING, Action, CallTool, OpenApp, VisitPage, shorten
 from agent.core.geometry import DesktopPoint
 from agent.safety.addresses import site_of
 from agent.safety.policy_rules.disclosure import Leaving

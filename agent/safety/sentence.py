@@ -74,11 +74,8 @@ class Sentence:
     def _asked(self) -> list[str]:
         """Return the significant words of the instruction that are not negated."""
         words = _WORD.findall(plain(_QUOTED.sub(" ", self.text)))
-        return [
-            word
-            for at, word in enumerate(words)
-            if word not in _told().common and not _told().denying & set(words[max(0, at - _DENIES_WITHIN) : at])
-        ]
+        denied = [_listed("denying") & set(words[max(0, at - _DENIES_WITHIN) : at]) for at in range(len(words))]
+        return [word for word, no in zip(words, denied, strict=True) if word not in _listed("common") and not no]
 
     def _sees_object(self, caption: str, action: Action[DesktopPoint], seen: Situation) -> bool:
         """Whether something else that the instruction names is visible there. True if it names nothing else."""
@@ -124,12 +121,12 @@ def _bare(text: str) -> str:
 
 
 def _content(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text) if word not in _told().common]
+    return [word for word in _WORD.findall(text) if word not in _listed("common")]
 
 
 def _same(one: str, other: str) -> bool:
     """Whether two words differ only in their endings, or are synonyms in the lists."""
-    if one == other or any(one in group and other in group for group in _told().same):
+    if one == other or any(one in group and other in group for group in _synonyms()):
         return True
     shared = max(_STEM, min(len(one), len(other)) - _ENDING)
     return min(len(one), len(other)) >= _STEM and abs(len(one) - len(other)) <= _LONGEST_ENDING and (
@@ -137,18 +134,11 @@ def _same(one: str, other: str) -> bool:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    common: frozenset[str]
-    denying: frozenset[str]
-    same: tuple[frozenset[str], ...]
+@cache
+def _listed(name: str) -> frozenset[str]:
+    return frozenset(map(plain, load_config("policies/sentence.toml")[name]))
 
 
 @cache
-def _told() -> _Told:
-    data = load_config("policies/sentence.toml")
-    return _Told(
-        frozenset(map(plain, data["common"])),
-        frozenset(map(plain, data["denying"])),
-        tuple(frozenset(map(plain, group)) for group in data["same"]),
-    )
+def _synonyms() -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(map(plain, group)) for group in load_config("policies/sentence.toml")["same"])

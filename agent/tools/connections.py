@@ -17,8 +17,9 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent, Tool
+from typing_extensions import override
 
-from agent.run.loop.context import ToolFailedError
+from agent.run.loop.context import ToolFailedError, Tools
 from agent.tools.servers import ToolServer
 from foundation.foreign_text import harmless, on_one_line
 
@@ -43,11 +44,11 @@ async def open_tools(servers: Mapping[str, ToolServer]) -> AsyncIterator["Server
         await asyncio.gather(*(connection.close() for connection in connections))
 
 
-class ServerTools:
+class ServerTools(Tools):
     """The tools of all servers, named SERVER__TOOL."""
 
     def __init__(self, connections: Sequence["_Connection"]) -> None:
-        self.remarks = [connection.remark for connection in connections if connection.remark]
+        remarks = [connection.remark for connection in connections if connection.remark]
         self._tools: dict[str, tuple[_Connection, Tool]] = {}
         left_out: list[str] = []
         for connection in connections:
@@ -59,20 +60,12 @@ class ServerTools:
                 else:
                     left_out.append(on_one_line(name)[:80])
         if left_out:
-            self.remarks.append(
+            remarks.append(
                 f"{len(left_out)} tools are not offered to the model (over {_MOST_TOOLS} tools, an odd name, or too "
                 f"many parameters): {', '.join(left_out[:5])}{' ...' if len(left_out) > 5 else ''}"
             )
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The names under which the model calls them."""
-        return list(self._tools)
-
-    @property
-    def definitions(self) -> Sequence[dict[str, Any]]:
-        """The tools for the prompt."""
-        return [
+        self.names, self.remarks = list(self._tools), remarks
+        self.definitions = [
             {
                 "name": name,
                 "description": harmless(tool.description or tool.title or "")[:_DESCRIPTION],
@@ -81,8 +74,8 @@ class ServerTools:
             for name, (_, tool) in self._tools.items()
         ]
 
+    @override
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool and return its result as text. Raises ToolFailedError."""
         connection, tool = self._tools[name]
         return await connection.call(tool.name, arguments)
 

@@ -80,7 +80,7 @@ def test_another_space_is_told_by_its_name(screen, truth, kind):
     sizes = sizes_of(screen)
     grid = grids(sizes)[truth]
     found = best_fit(answers(grid, sizes, [(0.0, 0.0)] * 5), Grid.pixels(sizes.sent), sizes)
-    assert found is not None and found.complete
+    assert found is not None and all(found.explained)
     assert found.space.kind == kind
     assert (found.space.grid.width, found.space.grid.height) == pytest.approx((grid.width, grid.height))
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen, FakeSurroundings, every, notes
 from stubs.desk import run as run_on
-from stubs.endpoint import DONE, FakeEndpoint, act, say, silent, texts
+from stubs.endpoint import DONE, act, silent, texts
 from stubs.several import Several
 
 from agent.core.actions import (
@@ -85,15 +85,13 @@ async def test_what_is_held_is_let_go_when_an_action_fails_and_the_model_is_told
             raise ActionFailedError("it moved")
         return None
 
-    with FakeEndpoint([say(item) for item in (DOWN, CLICK, CLICK, DONE)]) as endpoint:
-        screen = FakeScreen()
-        hand = Hand(screen)
-        hand.behave = fail
-        desk = Desk(endpoint, screen=screen, hand=hand)
-        events = await desk.run()
+    screen = FakeScreen()
+    hand = Hand(screen)
+    hand.behave = fail
+    events, desk = await run_on([DOWN, CLICK, CLICK, DONE], screen=screen, hand=hand)
     assert "release" in hand.told
     assert "What you held down (ctrl) was let go." in (notes(events)[1] or "")
-    assert "What you held down (ctrl) was let go." in texts(endpoint.requests[2])[-1]
+    assert "What you held down (ctrl) was let go." in texts(desk.endpoint.requests[2])[-1]
     acted = every(events, Acted)
     assert acted[1].target == Click(acted[1].target.point, held=("ctrl",))  # type: ignore[union-attr]
     assert acted[2].target == Click(acted[1].target.point)  # type: ignore[union-attr]
@@ -126,27 +124,26 @@ async def test_a_person_is_not_asked_with_a_button_down() -> None:
     assert "What you held down (the left button) was let go." in (notes(events)[1] or "")
 
 
+def stop_when_released(desk: Desk) -> None:
+    async def look() -> None:
+        while "release" not in desk.hand.told:
+            await asyncio.sleep(0.02)
+        desk.stop.stop("seen")
+
+    desk.looking = asyncio.ensure_future(look())  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("how", ["pause", "takeover"])
 async def test_a_button_is_let_go_while_the_model_thinks_when_the_person_wants_the_computer(how: str) -> None:
-    released = asyncio.Event()
-
     def watch(event: Event, desk: Desk) -> None:
         if isinstance(event, Observed) and event.step == 2:
             if how == "pause":
                 desk.steering.pause()
             else:
                 desk.steering.user_acted("pressed keys")
-
-            async def look() -> None:
-                while "release" not in desk.hand.told:
-                    await asyncio.sleep(0.02)
-                released.set()
-                desk.stop.stop("seen")
-
-            desk.looking = asyncio.ensure_future(look())  # type: ignore[attr-defined]
+            stop_when_released(desk)
 
     events, desk = await run([PRESS, silent(), DONE], watch)
-    assert released.is_set()
     assert desk.hand.told == ["ButtonDown", "release"]
     assert every(events, RunFinished)[0].outcome == "stopped"
 
@@ -156,13 +153,7 @@ async def test_a_button_after_which_nothing_comes_is_let_go(monkeypatch: pytest.
 
     def watch(event: Event, desk: Desk) -> None:
         if isinstance(event, Observed) and event.step == 2:
-
-            async def look() -> None:
-                while "release" not in desk.hand.told:
-                    await asyncio.sleep(0.02)
-                desk.stop.stop("seen")
-
-            desk.looking = asyncio.ensure_future(look())  # type: ignore[attr-defined]
+            stop_when_released(desk)
 
     _, desk = await run([PRESS, silent(), DONE], watch)
     assert desk.hand.told == ["ButtonDown", "release"]
@@ -196,11 +187,8 @@ async def test_what_names_no_point_is_judged_and_done_where_the_pointer_is(
     script = [wheel(), act("mouse_move", coordinate=[500, 500]), wheel(), click, DONE]
     around, settings = FakeSurroundings(pointer=pointer), {"dry_run": dry_run}
     hand = {"hand": RecordingHand()} if dry_run else {}
-    with FakeEndpoint([say(item) for item in script]) as endpoint:
-        desk = Desk(
-            endpoint, family="qwen3-vl", approve="risky", surroundings=around, settings=settings, **hand
-        )  # fmt: skip
-        events = await desk.run()
+    options = {"family": "qwen3-vl", "approve": "risky", "surroundings": around, "settings": settings, **hand}
+    events, _ = await run_on(script, **options)
     told = [event.target for event in every(events, Acted)]
     [moved] = [action for action in told if isinstance(action, Move)]
     second = moved.point if second == DesktopPoint(128, 128) else second

@@ -16,6 +16,7 @@ from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.refusals import ModelError
 from agent.run.budgets import answer_tokens
+from agent.run.locate.resolve_point import PointModel, TargetFinder
 from agent.run.models.actor import Actor
 from agent.run.models.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule
 from agent.run.models.settings import RunSettings
@@ -52,7 +53,8 @@ class Long:
         self.client = ChatClient(Endpoint(normalize_url(endpoint.url), "", MODEL, kind, limits), HURRIED)
         settings = RunSettings("do the task", history=rule, **options)
         self.history = History(rule, limits, answer_tokens(family, limits.context), settings.history_images)
-        self.actor = Actor(self.client, family, self.history, settings, ())
+        targets = TargetFinder(PointModel("actor", self.client, family, family.facts.image), zoom="off")
+        self.actor = Actor(self.client, family, self.history, settings, (), targets)
         self.warnings: list[str] = []
 
     def _hear(self, event: Event) -> None:

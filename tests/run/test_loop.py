@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen, every, finish, notes, run
-from stubs.endpoint import DONE, FakeEndpoint, act, pictures, raw, refuse, say, texts, whole
+from stubs.endpoint import DONE, act, pictures, raw, refuse, say, texts, whole
 from stubs.several import Several
 
 from agent.core.actions import Action, CallTool, Click, TypeText
@@ -18,11 +18,13 @@ from agent.events.run_events import (
     ApprovalAsked,
     ApprovalGiven,
     Decided,
+    Event,
     ModelDelta,
     Observed,
     StepFinished,
     Warned,
 )
+from agent.run.control.steering import Steering
 from agent.run.loop.context import ToolFailedError
 from agent.safety.policy import Approval, Question
 from foundation.errors import EnvironmentLacksError, ExitStatus
@@ -447,11 +449,9 @@ async def test_a_tool_that_was_refused_fails_or_is_called_in_a_dry_run_gives_no_
 
 async def test_a_held_run_shows_a_tool_call_first() -> None:
     tools, person = Weather(), FakePerson(approvals=[Approval(allowed=False, by="you")])
-    desk_options: dict[str, Any] = {"person": person, "tools": tools}
-    with FakeEndpoint([say(CALL), say(DONE)]) as endpoint:
-        desk = Desk(endpoint, **desk_options)
-        desk.steering.step()
-        await desk.run()
+    steering = Steering()
+    steering.step()
+    await run([CALL, DONE], person=person, tools=tools, steering=steering)
     assert tools.called == []
     assert len(person.asked) == 1
 
@@ -474,9 +474,12 @@ async def test_after_a_later_action_was_refused_the_screen_is_looked_at_anew() -
 
 async def test_a_tool_is_not_called_after_a_stop_and_nothing_follows_a_call_unseen() -> None:
     tools = Weather()
-    with FakeEndpoint([say(CALL), say(DONE)]) as endpoint:
-        desk = Desk(endpoint, tools=tools)
-        await desk.run(lambda event: desk.stop.stop("enough") if isinstance(event, Decided) else None)
+
+    def watch(event: Event, desk: Desk) -> None:
+        if isinstance(event, Decided):
+            desk.stop.stop("enough")
+
+    await run([CALL, DONE], watch, tools=tools)
     assert tools.called == []
     events, desk = await run([act("type", text="weather one"), DONE], tools=tools, family=Several())
     assert (len(tools.called), desk.hand.done) == (1, [])

@@ -43,9 +43,9 @@ def served(name: str, rule: HistoryRule = "block", images: int | None = None, li
     known: set[bytes] = set()
     hits = total = 0
     for number, screen in enumerate(screens):
-        window = history.window(2000, SCREENSHOT)
+        steps, skipped = history.window(2000, SCREENSHOT)
         apps = tuple(f"Application {each}" for each in range(40))
-        prompt = PromptRequest("open settings", (screen,), window.steps, window.skipped, apps=apps)
+        prompt = PromptRequest("open settings", (screen,), steps, skipped, apps=apps)
         said = list(tokens(family.request(prompt)))
         chain = b""
         for start in range(0, len(said) - BLOCK + 1, BLOCK):

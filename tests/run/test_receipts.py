@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from stubs.desk import Desk, finish, run
-from stubs.endpoint import DONE, FakeEndpoint, act, refuse, say, texts
+from stubs.desk import Desk, FakeScreen, finish, run
+from stubs.endpoint import DONE, act, refuse, texts
 from stubs.witness import DARK, OPENED, FakeWitness
 
 from agent.core.changes import Change
-from agent.events.run_events import Event, Receipt, RunFinished
+from agent.events.run_events import Acted, Event, Receipt, RunFinished
 from agent.families.base import PromptRequest
 from agent.families.mai_ui.family import MaiUi
 from agent.model.request import ChatRequest
@@ -20,6 +20,11 @@ from agent.run.loop import witness_worker as watch
 from foundation.errors import ExitStatus
 
 CLICK = act("click", coordinate=[500, 500])
+
+
+def stop_when_acted(event: Event, desk: Desk) -> None:
+    if isinstance(event, Acted):
+        desk.stop.stop("enough")
 
 
 def receipt_of(events: list[Event]) -> Receipt:
@@ -45,18 +50,16 @@ def receipt_of(events: list[Event]) -> Receipt:
 async def test_every_run_ends_with_what_changed(script: Any, settings: dict[str, Any], outcome: str) -> None:
     witness = FakeWitness(DARK, remarks=("KDE's settings are not known.",))
     events, _ = await run(script, settings=settings, open_witness=witness.open)
-    finished = events[-1]
-    assert isinstance(finished, RunFinished)
-    assert finished.outcome == outcome
+    assert finish(events).outcome == outcome
     assert receipt_of(events) == Receipt((DARK,), ("KDE's settings are not known.",))
     assert witness.closed.wait(5)
 
 
 async def test_a_run_whose_screen_cannot_be_seen_has_a_receipt_too() -> None:
-    with FakeEndpoint([]) as endpoint:
-        desk = Desk(endpoint, open_witness=FakeWitness(DARK).open)
-        desk.screen.trouble = OSError("no display")
-        assert receipt_of(await desk.run()).changes == (DARK,)
+    screen = FakeScreen()
+    screen.trouble = OSError("no display")
+    events, _ = await run([], screen=screen, open_witness=FakeWitness(DARK).open)
+    assert receipt_of(events).changes == (DARK,)
 
 
 async def test_that_nothing_changed_is_said_as_plainly() -> None:
@@ -107,9 +110,7 @@ async def test_the_last_look_waits_until_programs_have_written_and_that_of_a_sto
     witness, stopped = FakeWitness(DARK), FakeWitness(DARK)
     await run([CLICK, DONE], open_witness=witness.open)
     assert witness.settled
-    with FakeEndpoint([say(CLICK), say(CLICK)]) as endpoint:
-        desk = Desk(endpoint, open_witness=stopped.open)
-        events = await desk.run(lambda event: desk.stop.stop("enough") if type(event).__name__ == "Acted" else None)
+    events, _ = await run([CLICK, CLICK], stop_when_acted, open_witness=stopped.open)
     assert receipt_of(events).changes == (DARK,)
     assert 0 < stopped.settled[-1] < witness.settled[-1]
 
@@ -117,19 +118,10 @@ async def test_the_last_look_waits_until_programs_have_written_and_that_of_a_sto
 async def test_a_stop_does_not_wait_for_a_witness_that_hangs() -> None:
     over, witness = threading.Event(), FakeWitness(DARK)
     witness.behave = over.wait  # until after the run
-    with FakeEndpoint([say(CLICK), say(CLICK)]) as endpoint:
-        desk = Desk(endpoint, open_witness=witness.open)
-
-        def stop(event: Event) -> None:
-            if type(event).__name__ == "Acted":
-                desk.stop.stop("enough")
-
-        events = await desk.run(stop)
+    events, _ = await run([CLICK, CLICK], stop_when_acted, open_witness=witness.open)
     over.set()
     assert receipt_of(events).watched is False
-    finished = events[-1]
-    assert isinstance(finished, RunFinished)
-    assert finished.status is ExitStatus.STOPPED
+    assert finish(events).status is ExitStatus.STOPPED
 
 
 async def test_what_is_done_before_the_watch_began_makes_the_receipt_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,9 +132,11 @@ async def test_what_is_done_before_the_watch_began_makes_the_receipt_doubtful(mo
         open_now.wait(10)
         return witness
 
-    with FakeEndpoint([say(CLICK), say(DONE)]) as endpoint:
-        desk = Desk(endpoint, open_witness=open_late)
-        events = await desk.run(lambda event: open_now.set() if type(event).__name__ == "Acted" else None)
+    def watched(event: Event, _: Desk) -> None:
+        if isinstance(event, Acted):
+            open_now.set()
+
+    events, _ = await run([CLICK, DONE], watched, open_witness=open_late)
     receipt = receipt_of(events)
     assert (receipt.changes, receipt.watched) == ((DARK,), False)
 
@@ -162,15 +156,13 @@ async def test_what_strangers_wrote_is_of_bounded_length() -> None:
 async def test_done_with_nothing_changed_goes_back_to_the_model_once() -> None:
     witness = FakeWitness(OPENED)
     script = [CLICK, DONE, act("click", coordinate=[1, 1]), DONE]
-    with FakeEndpoint([say(text) for text in script]) as endpoint:
-        desk = Desk(endpoint, instruction="enable dark mode", open_witness=witness.open)
 
-        def change(event: Event) -> None:
-            if len(desk.hand.done) > 1:
-                witness.found = [OPENED, DARK]
+    def change(_: Event, desk: Desk) -> None:
+        if len(desk.hand.done) > 1:
+            witness.found = [OPENED, DARK]
 
-        events = await desk.run(change)
-    told = texts(endpoint.requests[2], "user")[-1]
+    events, desk = await run(script, change, instruction="enable dark mode", open_witness=witness.open)
+    told = texts(desk.endpoint.requests[2], "user")[-1]
     assert "You say that the task is done, but nothing changed that could show it" in told
     assert (finish(events).outcome, finish(events).status, finish(events).verified) == ("done", ExitStatus.DONE, True)
     assert finish(events).evidence == (str(DARK),)

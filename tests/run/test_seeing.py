@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from PIL import Image, ImageChops
-from stubs.desk import Desk
-from stubs.endpoint import Checks, FakeEndpoint, pictures, say, texts
+from stubs.desk import run
+from stubs.endpoint import Checks, pictures, texts
 
 from agent.core.actions import Click
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
-from agent.events.run_events import Decided, Observed, RunFinished, Warned
+from agent.events.run_events import Decided, Event, Observed, RunFinished, Warned
 from agent.families.base import ParseFailure
 from agent.families.registry import get_family
 from agent.model.endpoint import Limits
@@ -32,12 +32,11 @@ CLICK = {"thought": "Save it.", "action": "click", "element": 5}
 DONE = {"thought": "It is saved.", "action": "finish", "status": "success", "text": "Saved."}
 
 
-def answers(*written: dict[str, Any]) -> list[Any]:
-    return [say(json.dumps(one)) for one in written]
-
-
-def desk(endpoint: FakeEndpoint, see: str, family: str = "generic") -> Desk:
-    return Desk(endpoint, family=family, settings={"see": see, "options": {"see": see}}, outlines=[OUTLINE])
+async def seen(see: str, *script: Any, watch: Any = lambda *_: None, **more: Any) -> tuple[list[Event], Any]:
+    """The events of a run that is shown the screen so; an answer may be given as its call."""
+    answers = [json.dumps(one) if isinstance(one, dict) else one for one in script]
+    options = {"family": "generic", "outlines": [OUTLINE], **more}
+    return await run(answers, watch, settings={"see": see, "options": {"see": see}}, **options)
 
 
 def opened(part: dict[str, Any]) -> Image.Image:
@@ -46,45 +45,38 @@ def opened(part: dict[str, Any]) -> Image.Image:
 
 
 async def test_a_model_without_eyes_is_told_the_elements_and_clicks_one_by_its_number() -> None:
-    with FakeEndpoint(answers(CLICK, DONE), checks=Checks(images=0)) as endpoint:
-        one = desk(endpoint, "outline")
-        told = await one.run()
+    told, one = await seen("outline", CLICK, DONE, checks=Checks(images=0))
     assert one.hand.done == [Click(DesktopPoint(120, 70))]
     assert isinstance(told[-1], RunFinished)
     assert told[-1].outcome == "done"
-    assert [pictures(request) for request in endpoint.requests] == [[], []]
-    assert '5 push button "Save" @ 469,273' in texts(endpoint.requests[0], "user")[-1]
+    assert [pictures(request) for request in one.endpoint.requests] == [[], []]
+    assert '5 push button "Save" @ 469,273' in texts(one.endpoint.requests[0], "user")[-1]
     assert [event.image for event in told if isinstance(event, Observed)] == [None, None]
     assert not [event for event in told if isinstance(event, Warned)]
 
 
 async def test_roles_alternate_and_only_the_screen_now_is_told() -> None:
-    with FakeEndpoint(answers(CLICK, CLICK, DONE)) as endpoint:
-        await desk(endpoint, "outline").run()
-    messages = endpoint.requests[-1]["messages"]
+    _, one = await seen("outline", CLICK, CLICK, DONE)
+    messages = one.endpoint.requests[-1]["messages"]
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "user", "assistant", "user"]
-    assert [json.loads(text)["element"] for text in texts(endpoint.requests[-1], "assistant")] == [5, 5]
-    assert sum("The screen now" in text for text in texts(endpoint.requests[-1], "user")) == 1
+    assert [json.loads(text)["element"] for text in texts(one.endpoint.requests[-1], "assistant")] == [5, 5]
+    assert sum("The screen now" in text for text in texts(one.endpoint.requests[-1], "user")) == 1
 
 
 async def test_an_answer_may_only_name_elements_that_are_there() -> None:
-    with FakeEndpoint(answers({**CLICK, "element": 77}, CLICK, DONE)) as endpoint:
-        one = desk(endpoint, "outline")
-        told = await one.run()
+    told, one = await seen("outline", {**CLICK, "element": 77}, CLICK, DONE)
     failure = next(event.failure for event in told if isinstance(event, Decided) and event.failure)
     assert "there is no element 77 on the screen" in failure.message
-    assert "there is no element 77" in texts(endpoint.requests[1], "user")[-1]
+    assert "there is no element 77" in texts(one.endpoint.requests[1], "user")[-1]
     assert len(one.hand.done) == 1
-    schema = endpoint.requests[0]["response_format"]["json_schema"]["schema"]
+    schema = one.endpoint.requests[0]["response_format"]["json_schema"]["schema"]
     assert {"enum": [5, 9]} in [shape["properties"].get("element") for shape in schema["anyOf"]]
 
 
 async def test_a_model_with_eyes_sees_the_numbers_on_the_screenshot() -> None:
-    with FakeEndpoint(answers(CLICK, {"thought": "", "action": "click", "point": [500, 500]}, DONE)) as endpoint:
-        one = desk(endpoint, "marks")
-        await one.run()
+    _, one = await seen("marks", CLICK, {"thought": "", "action": "click", "point": [500, 500]}, DONE)
     assert one.hand.done == [Click(DesktopPoint(120, 70)), Click(DesktopPoint(128, 128))]
-    (part,) = pictures(endpoint.requests[0])
+    (part,) = pictures(one.endpoint.requests[0])
     box = ImageChops.difference(opened(part), Image.new("RGB", (256, 256), "white")).getbbox()
     assert box is not None
     assert box[:2] == (2, 60), "frames and numbers of both elements, and nothing else"
@@ -99,53 +91,44 @@ def test_the_number_of_a_line_of_text_stands_before_it() -> None:
 
 
 async def test_a_server_that_takes_no_images_is_told_the_elements_instead_and_it_is_said() -> None:
-    with FakeEndpoint(answers(CLICK, DONE), checks=Checks(images=0)) as endpoint:
-        one = desk(endpoint, "marks")
-        told = await one.run()
+    told, one = await seen("marks", CLICK, DONE, checks=Checks(images=0))
     assert one.hand.done == [Click(DesktopPoint(120, 70))]
     [warning] = [event.message for event in told if isinstance(event, Warned)]
     assert "takes no images" in warning
     assert "as text" in warning
-    assert len(endpoint.checks.refusals) == 1, "it is asked with an image once"
-    assert "You do not see the screen" in texts(endpoint.requests[1], "system")[0]
+    assert len(one.endpoint.checks.refusals) == 1, "it is asked with an image once"
+    assert "You do not see the screen" in texts(one.endpoint.requests[1], "system")[0]
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["told", "found out"])
 async def test_a_small_context_is_told_fewer_elements(known: bool) -> None:
     many = [Element(number, "push button", f"Button {number}", Region(0, 0, 9, 9)) for number in range(10, 400)]
-    with FakeEndpoint(answers(CLICK, DONE), checks=Checks(context=3000)) as endpoint:
-        one = desk(endpoint, "outline")
-        one.outlines = [Outline(Size(256, 256), (SAVE, *many))]
-        one.limits = Limits(context=3000 if known else None)
-        told = await one.run()
+    limits, outlines = Limits(context=3000 if known else None), [Outline(Size(256, 256), (SAVE, *many))]
+    told, one = await seen("outline", CLICK, DONE, checks=Checks(context=3000), limits=limits, outlines=outlines)
     assert isinstance(told[-1], RunFinished)
     assert told[-1].outcome == "done"
-    assert bool(endpoint.checks.refusals) != known
-    assert "more elements are not listed" in texts(endpoint.requests[-1], "user")[-1]
+    assert bool(one.endpoint.checks.refusals) != known
+    assert "more elements are not listed" in texts(one.endpoint.requests[-1], "user")[-1]
 
 
 async def test_a_family_with_eyes_of_its_own_is_shown_marks_and_told_what_they_are() -> None:
     answer = '<tool_call>{"name": "mobile_use", "arguments": {"action": "click", "coordinate": [468, 273]}}</tool_call>'
     over = '<tool_call>{"name": "mobile_use", "arguments": {"action": "terminate", "status": "fail"}}</tool_call>'
-    with FakeEndpoint([say(answer), say(over)]) as endpoint:
-        one = desk(endpoint, "marks", "mai-ui")
-        await one.run()
-    assert '5 push button "Save" @ 468,273' in texts(endpoint.requests[0], "user")[-1], "on its own grid of 999"
+    _, one = await seen("marks", answer, over, family="mai-ui")
+    assert '5 push button "Save" @ 468,273' in texts(one.endpoint.requests[0], "user")[-1], "on its own grid of 999"
     assert one.hand.done[0].point.rounded() == (119, 69)
 
 
 @pytest.mark.parametrize("family", ["generic", "mai-ui"])
 async def test_a_screenshot_alone_brings_no_elements(family: str) -> None:
-    with FakeEndpoint([say("?")]) as endpoint:
-        await desk(endpoint, "screenshot", family).run()
-    assert len(pictures(endpoint.requests[0])) == 1
-    assert "push button" not in "".join(texts(endpoint.requests[0]))
+    _, one = await seen("screenshot", "?", family=family)
+    assert len(pictures(one.endpoint.requests[0])) == 1
+    assert "push button" not in "".join(texts(one.endpoint.requests[0]))
 
 
 async def test_a_run_by_numbers_is_recorded_so_that_it_can_be_replayed(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path, "save it")
-    with FakeEndpoint(answers(CLICK, DONE)) as endpoint:
-        await desk(endpoint, "outline").run(recorder.handle)
+    await seen("outline", CLICK, DONE, watch=lambda event, _: recorder.handle(event))
     recorder.close()
     bundle = read_bundle(recorder.path)
     assert bundle.steps[0].boxes == {"5": (100, 60, 40, 20), "9": (10, 200, 100, 20)}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
+from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen, every, run
 from stubs.endpoint import FakeEndpoint, act, refuse, say, silent
 
 from agent.events.run_events import Acted, Event, ModelDelta, Observed, RunFinished, Warned
@@ -21,16 +21,6 @@ CLICK = act("click", coordinate=[500, 500])
 LONG = 30
 
 
-async def stopped_when(desk: Desk, moment: Callable[[Event], bool], delay: float = 0.0) -> list[Event]:
-    """Run, and stop from another thread after an event of that kind."""
-
-    def watch(event: Event) -> None:
-        if moment(event):
-            threading.Timer(delay, desk.stop.stop, ("the test says so",)).start()
-
-    return await asyncio.wait_for(desk.run(watch), LONG)
-
-
 def ended_as_stopped(events: list[Event]) -> bool:
     last = events[-1]
     assert isinstance(last, RunFinished)
@@ -39,55 +29,69 @@ def ended_as_stopped(events: list[Event]) -> bool:
     return True
 
 
+async def stopped_at(
+    kind: type[Event], script: list[Any], delay: float = 0.0, **options: Any
+) -> tuple[list[Event], Desk]:
+    """A run that is stopped from another thread after an event of that kind, and ends by that."""
+
+    def watch(event: Event, desk: Desk) -> None:
+        if isinstance(event, kind):
+            threading.Timer(delay, desk.stop.stop, ("the test says so",)).start()
+
+    events, desk = await asyncio.wait_for(run(script, watch, **options), LONG)
+    assert ended_as_stopped(events)
+    return events, desk
+
+
+async def stopped_in(behave: Callable[[StopSwitch], str]) -> tuple[list[Event], Desk]:
+    """A run whose hand does that with its action, and a moment later is stopped."""
+    screen, stop = FakeScreen(), StopSwitch()
+    hand = FakeHand(screen)
+
+    def do(_: object) -> str:
+        threading.Timer(0.1, stop.stop, ("the test says so",)).start()
+        return behave(stop)
+
+    hand.behave = do
+    events, desk = await asyncio.wait_for(run([CLICK], screen=screen, hand=hand, stop=stop), LONG - 10)
+    assert ended_as_stopped(events)
+    return events, desk
+
+
 @pytest.mark.parametrize("begun", ["", "<thinking>\nI think"], ids=["before the first token", "in mid-answer"])
 async def test_a_stop_while_the_model_is_silent_does_not_wait_for_it(begun: str) -> None:
-    with FakeEndpoint([silent(begun)]) as endpoint:
-        desk = Desk(endpoint)
-        events = await stopped_when(desk, lambda event: isinstance(event, ModelDelta if begun else Observed), 0.2)
-    assert ended_as_stopped(events)
+    _, desk = await stopped_at(ModelDelta if begun else Observed, [silent(begun)], 0.2)
     assert desk.hand.closed
     assert desk.screen.closed
 
 
 async def test_a_stop_while_the_hand_is_busy_lets_the_hand_let_go_first() -> None:
-    with FakeEndpoint([say(CLICK)]) as endpoint:
-        screen, stop = FakeScreen(), StopSwitch()
-        hand = FakeHand(screen)
-        released = threading.Event()
+    released = threading.Event()
 
-        def hold(_: object) -> str:
-            threading.Timer(0.1, stop.stop, ("the test says so",)).start()
-            try:
-                stop.sleep(LONG)
-            finally:
-                released.set()
-            return "never"
+    def hold(stop: StopSwitch) -> str:
+        try:
+            stop.sleep(LONG)
+        finally:
+            released.set()
+        return "never"
 
-        hand.behave = hold
-        events = await asyncio.wait_for(Desk(endpoint, screen=screen, hand=hand, stop=stop).run(), LONG)
-    assert ended_as_stopped(events)
+    events, desk = await stopped_in(hold)
     assert released.is_set()
-    assert hand.closed
-    (acted,) = [event for event in events if isinstance(event, Acted)]
+    assert desk.hand.closed
+    (acted,) = every(events, Acted)
     assert not acted.executed
     assert "part of it may have happened" in str(acted.error)
 
 
 async def test_a_hand_that_hangs_cannot_hold_the_end_up() -> None:
-    with FakeEndpoint([say(CLICK)]) as endpoint:
-        screen, stop = FakeScreen(), StopSwitch()
-        hand = FakeHand(screen)
-        hung = threading.Event()
+    over = threading.Event()
 
-        def hang(_: object) -> str:
-            threading.Timer(0.1, stop.stop, ("the test says so",)).start()
-            hung.wait(LONG)
-            return "too late"
+    def hang(_: StopSwitch) -> str:
+        over.wait(LONG)
+        return "too late"
 
-        hand.behave = hang
-        events = await asyncio.wait_for(Desk(endpoint, screen=screen, hand=hand, stop=stop).run(), LONG - 10)
-        hung.set()
-    assert ended_as_stopped(events)
+    await stopped_in(hang)
+    over.set()
 
 
 async def test_a_screen_that_hangs_cannot_hold_the_end_up() -> None:
@@ -101,15 +105,11 @@ async def test_a_screen_that_hangs_cannot_hold_the_end_up() -> None:
 
 
 async def test_a_stop_while_the_screen_settles_is_heard() -> None:
-    with FakeEndpoint([say(CLICK)]) as endpoint:
-        events = await stopped_when(Desk(endpoint), lambda event: isinstance(event, Acted))
-    assert ended_as_stopped(events)
+    await stopped_at(Acted, [CLICK])
 
 
 async def test_a_stop_during_a_long_wait_is_heard() -> None:
-    with FakeEndpoint([say(act("wait", seconds=50))]) as endpoint:
-        events = await stopped_when(Desk(endpoint), lambda event: isinstance(event, ModelDelta), 0.3)
-    assert ended_as_stopped(events)
+    await stopped_at(ModelDelta, [act("wait", seconds=50)], 0.3)
 
 
 class Unreachable(FakePerson):
@@ -126,20 +126,17 @@ class Unreachable(FakePerson):
 
 @pytest.mark.parametrize("answer", [act("ask_user", text="Hm?"), CLICK])
 async def test_a_stop_while_the_person_is_asked_is_heard(answer: str) -> None:
-    with FakeEndpoint([say(answer)]) as endpoint:
-        desk = Desk(endpoint, person=Unreachable(), approve="ask")
-        events = await stopped_when(desk, lambda event: isinstance(event, Observed), 0.5)
-    assert ended_as_stopped(events)
+    _, desk = await stopped_at(Observed, [answer], 0.5, person=Unreachable(), approve="ask")
     assert desk.hand.done == []
 
 
 async def test_a_stop_before_the_first_step_touches_nothing() -> None:
-    with FakeEndpoint([say(CLICK)]) as endpoint:
-        desk = Desk(endpoint)
-        desk.stop.stop("the test says so")
-        assert ended_as_stopped(await desk.run())
-        assert endpoint.requests == []
-        assert desk.hand.done == []
+    stop = StopSwitch()
+    stop.stop("the test says so")
+    events, desk = await run([CLICK], stop=stop)
+    assert ended_as_stopped(events)
+    assert desk.endpoint is not None and desk.endpoint.requests == []
+    assert desk.hand.done == []
 
 
 async def test_a_watcher_that_leaves_in_mid_run_still_has_everything_released() -> None:
@@ -223,11 +220,8 @@ def test_a_worker_whose_loop_is_gone_says_nothing(capfd: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("kind", [ModelDelta, Warned, Observed])
 async def test_once_the_events_cannot_be_told_nothing_more_is_asked_or_done(kind: type[Any]) -> None:
-    script = [
-        refuse(503, "loading"),
-        say(CLICK),
-        say(CLICK),
-    ]  # the refusal is told as a warning, from inside the client
+    # The refusal is told as a warning, from inside the client.
+    script = [refuse(503, "loading"), say(CLICK), say(CLICK)]
     with FakeEndpoint(script) as endpoint:
         desk = Desk(endpoint)
 

@@ -1,40 +1,24 @@
 """What nobody listed as harmless asks: buttons, chords and commands; what the person's own sentence names does not."""
 
 import pytest
+from stubs.judging import SHIPPED, Judge, asked, hit
 
 from agent.core.actions import Action, Click, PressKeys, TypeText
-from agent.core.geometry import DesktopPoint, Region
+from agent.core.geometry import DesktopPoint
 from agent.safety.commands import after_prompt, is_harmless
 from agent.safety.input_history import InputHistory
-from agent.safety.policy import Policy, Question
-from agent.safety.sentence import Sentence
-from agent.safety.situation import Fact, Place, Situation
+from agent.safety.situation import Place, Situation
 from agent.safety.words import WordList
-from agent.screen.outline import Element
 
-SHIPPED = Policy.load("risky")
 ENTER = PressKeys(("enter",))
 PRESS = Click(DesktopPoint(100, 100))
 PLACE = Place("Thunar", "me - Thunar")
 SHELL = Place("Xfce4-terminal", "me@host: ~")
 
 
-def element(role: str, name: str = "") -> Element:
-    return Element(1, role, name, Region(90, 90, 60, 20))
-
-
-def judged(action: Action[DesktopPoint], place: Place, *hit: Element, words: str = "", facts: set[Fact] | None = None,
-           sentence: Sentence | None = None) -> Question | None:  # fmt: skip
-    seen = InputHistory().judge(
-        action, Situation(place, place, words, hit, read=True, facts=frozenset(facts or ())), place
-    )
-    said = frozenset[Fact]() if sentence is None else sentence.facts(action, seen)
-    return SHIPPED.question(action, Situation(place, place, words, hit, facts=seen.facts | said))
-
-
 @pytest.mark.parametrize("role", ["push button", "toggle button", "menu item", "check box", "switch", "radio button"])
 def test_a_button_that_nobody_listed_asks_and_says_so_in_one_sentence(role: str) -> None:
-    question = judged(PRESS, PLACE, element(role, "Defragment"))
+    question = asked(PRESS, PLACE, hit(role, "Defragment"))
     assert question is not None
     assert question.reason.startswith(
         "“Defragment” is not on the list of harmless buttons, and your sentence does not name it"
@@ -43,7 +27,7 @@ def test_a_button_that_nobody_listed_asks_and_says_so_in_one_sentence(role: str)
 
 @pytest.mark.parametrize("role", ["link", "list item", "page tab", "table cell", "icon", "entry"])
 def test_what_is_no_button_does_not_ask_by_a_name_that_nobody_listed(role: str) -> None:
-    assert judged(PRESS, PLACE, element(role, "Defragment")) is None
+    assert asked(PRESS, PLACE, hit(role, "Defragment")) is None
 
 
 @pytest.mark.parametrize(
@@ -52,44 +36,44 @@ def test_what_is_no_button_does_not_ask_by_a_name_that_nobody_listed(role: str) 
      "查看全部", "Далее"],
 )  # fmt: skip
 def test_a_listed_button_does_not_ask_however_it_is_written(name: str) -> None:
-    assert judged(PRESS, PLACE, element("push button", name)) is None
+    assert asked(PRESS, PLACE, hit("push button", name)) is None
 
 
 def test_a_listed_word_beside_others_is_not_listed_and_a_risky_word_asks_within_a_listed_phrase() -> None:
-    assert judged(PRESS, PLACE, element("push button", "Close account")) is not None
-    assert judged(PRESS, PLACE, element("push button", "Show password")) is not None
+    assert asked(PRESS, PLACE, hit("push button", "Close account")) is not None
+    assert asked(PRESS, PLACE, hit("push button", "Show password")) is not None
 
 
 def test_a_button_that_nothing_names_asks_and_a_picture_does_not() -> None:
-    assert judged(PRESS, PLACE, element("push button")) is not None
-    assert judged(PRESS, PLACE, element("push button", "🗑")) is not None
-    assert judged(PRESS, PLACE, element("canvas")) is None
-    assert judged(PRESS, PLACE) is None
+    assert asked(PRESS, PLACE, hit("push button")) is not None
+    assert asked(PRESS, PLACE, hit("push button", "🗑")) is not None
+    assert asked(PRESS, PLACE, hit("canvas")) is None
+    assert asked(PRESS, PLACE) is None
 
 
 def test_without_elements_what_is_drawn_as_a_button_is_judged_by_what_is_read_there() -> None:
-    assert judged(PRESS, PLACE, words="Defragment", facts={"drawn as a button"}) is not None
-    assert judged(PRESS, PLACE, words="Cancel", facts={"drawn as a button"}) is None
-    assert judged(PRESS, PLACE, words="Defragment") is None
+    assert asked(PRESS, PLACE, words="Defragment", facts={"drawn as a button"}) is not None
+    assert asked(PRESS, PLACE, words="Cancel", facts={"drawn as a button"}) is None
+    assert asked(PRESS, PLACE, words="Defragment") is None
 
 
 def test_enter_and_space_press_the_button_that_has_the_focus() -> None:
     for key in ("enter", "space"):
-        assert judged(PressKeys((key,)), PLACE, element("push button", "Defragment")) is not None
-        assert judged(PressKeys((key,)), PLACE, element("push button", "Cancel")) is None
+        assert asked(PressKeys((key,)), PLACE, hit("push button", "Defragment")) is not None
+        assert asked(PressKeys((key,)), PLACE, hit("push button", "Cancel")) is None
 
 
 @pytest.mark.parametrize("keys", ["ctrl+alt+p", "ctrl+shift+y", "f9", "super+x", "ctrl+m"])
 def test_a_chord_that_nobody_listed_asks(keys: str) -> None:
-    question = judged(PressKeys(tuple(keys.split("+"))), PLACE)
+    question = asked(PressKeys(tuple(keys.split("+"))), PLACE)
     assert question is not None
     assert f"{keys} is not on the list of harmless keys" in question.reason
-    assert judged(PressKeys(tuple(keys.split("+"))), PLACE, sentence=Sentence(f"press {keys} once")) is None
+    assert asked(PressKeys(tuple(keys.split("+"))), PLACE, sentence=f"press {keys} once") is None
 
 
 @pytest.mark.parametrize("keys", ["ctrl+c", "alt+tab", "page_down", "ctrl+shift+t", "escape", "a", "shift+a"])
 def test_a_listed_chord_and_plain_characters_do_not_ask(keys: str) -> None:
-    assert judged(PressKeys(tuple(keys.split("+"))), PLACE) is None
+    assert asked(PressKeys(tuple(keys.split("+"))), PLACE) is None
 
 
 @pytest.mark.parametrize(
@@ -106,26 +90,26 @@ def test_a_listed_chord_and_plain_characters_do_not_ask(keys: str) -> None:
     ],
 )
 def test_what_the_sentence_names_by_all_of_its_words_does_not_ask(sentence: str, name: str, covered: bool) -> None:
-    assert (judged(PRESS, PLACE, element("push button", name), sentence=Sentence(sentence)) is None) is covered
+    assert (asked(PRESS, PLACE, hit("push button", name), sentence=sentence) is None) is covered
 
 
 def test_what_the_sentence_says_once_is_covered_once() -> None:
-    sentence, button = Sentence("defragment the disk"), element("push button", "Defragment")
-    assert judged(PRESS, PLACE, button, sentence=sentence) is None
-    sentence.did(PRESS, Situation(PLACE, PLACE, "", (button,)))
-    assert judged(PRESS, PLACE, button, sentence=sentence) is not None
+    run, button = Judge("defragment the disk"), hit("push button", "Defragment")
+    assert run.asks(PRESS, PLACE, button) is None
+    run.sentence.did(PRESS, Situation(PLACE, PLACE, "", (button,)))
+    assert run.asks(PRESS, PLACE, button) is not None
 
 
 def test_a_mail_that_the_sentence_sends_is_sent_unasked_where_a_mail_is_seen_and_nowhere_else() -> None:
-    send = element("push button", "Send")
+    send = hit("push button", "Send")
     for title, app, asks in (("Write: Lunch", "Thunderbird", False), ("Transfer", "Firefox", True)):
-        question = judged(PRESS, Place(app, title), send, sentence=Sentence("send the mail to Ann"))
+        question = asked(PRESS, Place(app, title), send, sentence="send the mail to Ann")
         assert (question is not None) is asks
 
 
 def test_a_sentence_takes_away_no_question_about_what_cannot_be_taken_back() -> None:
     for name, sentence in (("Delete", "delete the file"), ("Pay now", "pay now"), ("Log out", "log out")):
-        assert judged(PRESS, PLACE, element("push button", name), sentence=Sentence(sentence)) is not None
+        assert asked(PRESS, PLACE, hit("push button", name), sentence=sentence) is not None
 
 
 @pytest.mark.parametrize(
@@ -136,7 +120,7 @@ def test_a_sentence_takes_away_no_question_about_what_cannot_be_taken_back() -> 
 )  # fmt: skip
 def test_lines_that_only_look_are_entered_into_a_terminal_unasked(line: str) -> None:
     assert is_harmless(line)
-    assert judged(TypeText(f"{line}\n"), SHELL) is None
+    assert asked(TypeText(f"{line}\n"), SHELL, read=True) is None
 
 
 @pytest.mark.parametrize(
@@ -151,7 +135,7 @@ def test_lines_that_only_look_are_entered_into_a_terminal_unasked(line: str) -> 
 )  # fmt: skip
 def test_every_other_line_asks(line: str) -> None:
     assert not is_harmless(line)
-    assert judged(TypeText(f"{line}\n"), SHELL) is not None
+    assert asked(TypeText(f"{line}\n"), SHELL, read=True) is not None
 
 
 def test_a_line_in_a_terminal_is_judged_as_a_whole_however_it_is_entered() -> None:
@@ -206,43 +190,39 @@ def test_my_and_your_hide_no_word_of_a_phrase() -> None:
 
 def test_another_word_is_not_covered_because_it_is_the_same_without_its_accents() -> None:
     words = WordList(["kop", "zurück"])
-    assert [words.covers(one) for one in ("Kop", "Köp", "Zurück", "Zuruck", "Zurùck")] == [
-        True,
-        False,
-        True,
-        True,
-        False,
-    ]
+    assert all(map(words.covers, ("Kop", "Zurück", "Zuruck")))
+    assert not any(map(words.covers, ("Köp", "Zurùck")))
 
 
 def test_a_single_letter_on_a_page_asks_and_in_a_text_or_a_player_does_not() -> None:
     mail, letter = Place("Chromium", "Inbox - Gmail - Chromium"), PressKeys(("e",))
-    assert judged(letter, mail, element("document web", "Inbox")) is not None
-    assert judged(letter, mail, element("entry", "Subject")) is None
-    assert judged(letter, Place("Vlc", "a film"), element("frame", "a film")) is None
+    assert asked(letter, mail, hit("document web", "Inbox")) is not None
+    assert asked(letter, mail, hit("entry", "Subject")) is None
+    assert asked(letter, Place("Vlc", "a film"), hit("frame", "a film")) is None
 
 
 def test_enter_in_a_field_where_buttons_weigh_asks_but_in_a_search() -> None:
     bank = Place("Firefox", "Online Banking - Mozilla Firefox")
-    assert judged(PressKeys(("enter",)), bank, element("entry", "Amount")) is not None
-    assert judged(PressKeys(("enter",)), bank, element("entry", "Search transactions")) is None
-    assert judged(PressKeys(("enter",)), PLACE, element("entry", "Name")) is None
+    search = hit("entry", "Search transactions", states=frozenset({"editable"}))
+    assert asked(PressKeys(("enter",)), bank, hit("entry", "Amount")) is not None
+    assert asked(PressKeys(("enter",)), bank, search) is None
+    assert asked(PressKeys(("enter",)), PLACE, hit("entry", "Name")) is None
 
 
 def test_every_switch_asks_where_protection_is_set_up() -> None:
     for title, asks in (("Privacy", True), ("Datenschutz", True), ("Appearance", False)):
-        question = judged(PRESS, Place("Gnome-control-center", title), element("switch", "Dark style"))
+        question = asked(PRESS, Place("Gnome-control-center", title), hit("switch", "Dark style"))
         assert (question is not None) is asks
 
 
 def test_a_terminal_in_another_program_is_a_terminal() -> None:
     editor = Place("Code", "main.py - Visual Studio Code")
-    assert judged(TypeText("make\n"), editor, element("terminal", "Terminal 1")) is not None
-    assert judged(TypeText("ls\n"), editor, element("terminal", "Terminal 1")) is None
+    assert asked(TypeText("make\n"), editor, hit("terminal", "Terminal 1")) is not None
+    assert asked(TypeText("ls\n"), editor, hit("terminal", "Terminal 1"), read=True) is None
 
 
 def test_an_address_that_carries_much_asks_also_where_it_is_typed() -> None:
     browser = Place("Firefox", "Mozilla Firefox")
     typed = TypeText("https://example.org/?q=" + "a secret that was read on the screen " * 4)
-    assert judged(typed, browser, element("entry", "Search or enter address"), sentence=Sentence("read")) is not None
-    assert judged(TypeText("https://example.org/"), browser, sentence=Sentence("read")) is None
+    assert asked(typed, browser, hit("entry", "Search or enter address"), sentence="read") is not None
+    assert asked(TypeText("https://example.org/"), browser, sentence="read") is None

@@ -1,27 +1,22 @@
 """The same button, switch, chord, line or drop asks in a place where it weighs, and not where it is ordinary."""
 
+from typing import Any
+
 import pytest
+from stubs.judging import asked, hit
 
 from agent.core.actions import Action, Click, Drag, PressKeys, TypeText
-from agent.core.geometry import DesktopPoint, Region
-from agent.safety.input_history import InputHistory
-from agent.safety.policy import Policy, Question
-from agent.safety.sentence import Sentence
-from agent.safety.situation import Place, Situation
-from agent.screen.outline import Element
+from agent.core.geometry import DesktopPoint
+from agent.safety.policy import Question
+from agent.safety.situation import Place
 
-SHIPPED = Policy.load("risky")
 POINT = DesktopPoint(400, 400)
 PRESS = Click(POINT)
 
 
-def judged(action: Action[DesktopPoint], place: Place, hit: str = "", *, origin: Place | None = None,
-           sentence: str = "") -> Question | None:  # fmt: skip
-    role, _, name = hit.partition(": ")
-    elements = (Element(1, role, name, Region(300, 300, 200, 20)),) if hit else ()
-    seen = InputHistory().judge(action, Situation(place, place, "", elements, origin=origin), place)
-    said = Sentence(sentence).facts(action, seen)
-    return SHIPPED.question(action, Situation(place, place, "", elements, origin=origin, facts=seen.facts | said))
+def judged(action: Action[DesktopPoint], place: Place, target: str = "", **known: Any) -> Question | None:
+    role, _, name = target.partition(": ")
+    return asked(action, place, *([hit(role, name)] if target else []), **known)
 
 
 @pytest.mark.parametrize(

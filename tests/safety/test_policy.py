@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from stubs.judging import SHIPPED, own, rule
 
 from agent.core.actions import (
     Action,
@@ -51,7 +52,7 @@ RISKY: list[Action[DesktopPoint]] = [
 
 @pytest.mark.parametrize("action", RISKY, ids=str)
 def test_the_shipped_policy_asks_before_what_is_risky(action: Action[DesktopPoint]) -> None:
-    assert Policy.load("risky").question(action)
+    assert SHIPPED.question(action)
 
 
 @pytest.mark.parametrize(
@@ -66,21 +67,11 @@ def test_the_shipped_policy_asks_before_what_is_risky(action: Action[DesktopPoin
     ids=str,
 )
 def test_the_shipped_policy_lets_the_ordinary_go_ahead(action: Action[DesktopPoint]) -> None:
-    assert Policy.load("risky").question(action) is None
+    assert SHIPPED.question(action) is None
 
 
 def test_the_reason_names_the_rule() -> None:
-    assert "closing keys" in str(Policy.load("risky").question(PressKeys(("alt", "f4"))))
-
-
-def own(tmp_path: Path, text: str) -> Policy:
-    path = tmp_path / "policy.toml"
-    path.write_text(text, encoding="utf-8")
-    return Policy.load("risky", path)
-
-
-def rule(action: str, rest: str = "") -> str:
-    return f'[[rules]]\nname = "n"\naction = "{action}"\nreason = "r"\n{rest}\n'
+    assert "closing keys" in str(SHIPPED.question(PressKeys(("alt", "f4"))))
 
 
 def test_a_rule_without_keys_or_patterns_speaks_of_every_action_of_its_type(tmp_path: Path) -> None:
@@ -162,7 +153,7 @@ def test_a_policy_may_add_to_the_shipped_one(tmp_path: Path) -> None:
     policy = own(tmp_path, 'include = ["default.toml"]\n' + rule("scroll"))
     assert policy.question(Scroll(POINT, 0, 1)) is not None
     assert policy.question(PressKeys(("alt", "f4"))) is not None
-    assert len(policy.rules) == len(Policy.load("risky").rules) + 1
+    assert len(policy.rules) == len(SHIPPED.rules) + 1
 
 
 def test_a_policy_may_be_of_several_files_and_call_the_words_of_another(tmp_path: Path) -> None:

@@ -1,23 +1,21 @@
 """Rules know what an action hits, by role and name; names make them ask and never keep them from asking."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stubs.judging import SHIPPED, own, rule
 
 from agent.core.actions import Click, Drag, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint, Region
 from agent.safety.input_history import InputHistory
-from agent.safety.policy import Policy
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Place, Situation
 from agent.screen.outline import Element
 from foundation.errors import UsageError
 
 TALL = Region(90, 90, 400, 300)
-SHIPPED = Policy.load("risky")
 POINT = DesktopPoint(100, 100)
 PAGE = Place("Firefox", "A page")
 EDITOR = Place("Mousepad", "notes.txt")
@@ -109,14 +107,8 @@ def test_a_drag_is_judged_by_both_of_its_ends():
         assert "drops something on the trash" in SHIPPED.question(Drag(POINT, POINT), on(*both)).reason
 
 
-def policy(tmp_path: Path, rule: str) -> Policy:
-    path = tmp_path / "policy.toml"
-    path.write_text(f'[[rules]]\nname = "mine"\nreason = "I said so"\n{rule}\n', encoding="utf-8")
-    return Policy.load("risky", path)
-
-
 def test_a_rule_can_name_roles_and_names(tmp_path):
-    mine = policy(tmp_path, "action = 'click'\nelements = ['^push button delete', '^slider']")
+    mine = own(tmp_path, rule("click", "elements = ['^push button delete', '^slider']"))
     for asked in (element("push button", "Delete all"), element("slider"), element("slider", "Volume")):
         assert mine.question(Click(POINT), on(asked))
     for free in (element("link", "Delete all"), element("push button", "Undelete")):
@@ -125,13 +117,13 @@ def test_a_rule_can_name_roles_and_names(tmp_path):
 
 
 def test_roles_and_names_are_compared_without_case(tmp_path):
-    mine = policy(tmp_path, "action = 'click'\nelements = ['PUSH BUTTON save']")
+    mine = own(tmp_path, rule("click", "elements = ['PUSH BUTTON save']"))
     assert mine.question(Click(POINT), on(element("push button", "SAVE")))
 
 
 def test_a_condition_on_elements_must_make_sense_for_the_action(tmp_path):
     with pytest.raises(UsageError, match="elements say nothing about the action 'open'"):
-        policy(tmp_path, "action = 'open'\nelements = ['x']")
+        own(tmp_path, rule("open", "elements = ['x']"))
 
 
 def test_scrolling_over_a_dangerous_button_asks_nothing():

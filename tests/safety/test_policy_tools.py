@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from stubs.judging import SHIPPED, own, rule
 
 from agent.core.actions import CallTool, OpenApp
 from agent.safety.policy import Grants, Policy
@@ -12,21 +13,15 @@ from foundation.errors import UsageError
 READ = CallTool("read_file", {"path": "/etc/hosts"})
 
 
-def own(tmp_path: Path, text: str, mode: str = "risky") -> Policy:
-    path = tmp_path / "policy.toml"
-    path.write_text(text, encoding="utf-8")
-    return Policy.load(mode, path)
-
-
-def rule(rest: str, name: str = "n") -> str:
-    return f'[[rules]]\nname = "{name}"\naction = "call_tool"\nreason = "r"\n{rest}\n'
+def tools(rest: str, name: str = "n") -> str:
+    return rule("call_tool", rest, name)
 
 
 def test_every_tool_is_asked_about_by_default(tmp_path: Path) -> None:
     for policy in (
-        Policy.load("risky"),
+        SHIPPED,
         Policy.load("ask"),
-        own(tmp_path, '[[rules]]\nname = "n"\naction = "hold"\nreason = "r"\n'),
+        own(tmp_path, rule("hold")),
     ):
         question = policy.question(READ)
         assert question is not None
@@ -34,19 +29,19 @@ def test_every_tool_is_asked_about_by_default(tmp_path: Path) -> None:
 
 
 def test_a_rule_excepts_tools_by_name(tmp_path: Path) -> None:
-    policy = own(tmp_path, rule('except = ["read_*"]'))
+    policy = own(tmp_path, tools('except = ["read_*"]'))
     assert policy.question(READ) is None
     assert policy.question(CallTool("READ_mail")) is None
     question = policy.question(CallTool("write_file"))
     assert question is not None
     assert "rule “n”" in question.reason
-    asking = own(tmp_path, rule('except = ["read_*"]'), "ask").question(READ)
+    asking = own(tmp_path, tools('except = ["read_*"]'), "ask").question(READ)
     assert asking is not None
     assert asking.reason == "every action is to be approved"
 
 
 def test_a_tool_that_no_pattern_names_is_still_asked_about(tmp_path: Path) -> None:
-    policy = own(tmp_path, rule('patterns = ["mail"]\nexcept = ["list_mail"]'))
+    policy = own(tmp_path, tools('patterns = ["mail"]\nexcept = ["list_mail"]'))
     named, other = policy.question(CallTool("send_mail")), policy.question(READ)
     assert named is not None and "rule “n”" in named.reason
     assert other is not None and "no rule excepts" in other.reason
@@ -54,14 +49,14 @@ def test_a_tool_that_no_pattern_names_is_still_asked_about(tmp_path: Path) -> No
 
 
 def test_one_rule_that_excepts_a_tool_does_not_silence_another(tmp_path: Path) -> None:
-    policy = own(tmp_path, rule('except = ["read_*"]') + rule('patterns = ["file"]', "files"))
+    policy = own(tmp_path, tools('except = ["read_*"]') + tools('patterns = ["file"]', "files"))
     question = policy.question(READ)
     assert question is not None
     assert "rule “files”" in question.reason
 
 
 def test_what_is_allowed_of_a_tool_names_it_and_holds_for_no_other() -> None:
-    policy, grants = Policy.load("risky"), Grants()
+    policy, grants = SHIPPED, Grants()
     question = policy.question(READ)
     assert question is not None
     assert question.scope == "calling the tool “read_file”, with any arguments, for the rest of the run"
@@ -72,30 +67,29 @@ def test_what_is_allowed_of_a_tool_names_it_and_holds_for_no_other() -> None:
 
 
 def test_a_rule_may_forbid_to_allow_a_tool_for_good(tmp_path: Path) -> None:
-    question = own(tmp_path, rule("always = false")).question(READ)
+    question = own(tmp_path, tools("always = false")).question(READ)
     assert question is not None
     assert question.scope == ""
 
 
 def test_what_excepts_an_application_excepts_no_tool(tmp_path: Path) -> None:
-    opening = '[[rules]]\nname = "n"\naction = "open"\nreason = "r"\nexcept = ["read_file"]\n'
-    policy = own(tmp_path, opening)
+    policy = own(tmp_path, rule("open", 'except = ["read_file"]'))
     assert policy.question(OpenApp("read_file")) is None
     assert policy.question(READ) is not None
 
 
 def test_allowed_windows_say_nothing_about_tools(tmp_path: Path) -> None:
-    assert own(tmp_path, rule('except = ["*"]') + "[allowed]\nwindows = ['x']\n").question(READ) is None
+    assert own(tmp_path, tools('except = ["*"]') + "[allowed]\nwindows = ['x']\n").question(READ) is None
 
 
 @pytest.mark.parametrize("condition", ["windows", "words"])
 def test_a_tool_has_neither_window_nor_words(tmp_path: Path, condition: str) -> None:
     with pytest.raises(UsageError, match="say nothing about the action 'call_tool'"):
-        own(tmp_path, rule(f'{condition} = ["x"]'))
+        own(tmp_path, tools(f'{condition} = ["x"]'))
 
 
 def test_what_is_approved_of_a_tool_is_seen_whole() -> None:
-    question = Policy.load("risky").question(READ)
+    question = SHIPPED.question(READ)
     assert question is not None
     told = asked(READ, question)
     assert told.what == "call the tool “read_file”"

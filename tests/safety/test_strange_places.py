@@ -1,26 +1,18 @@
 """Rows, drops, fields and choices that weigh by where they are: devices, calendars, brokers, filters, signatures."""
 
 import pytest
+from stubs.judging import asked, hit
 
 from agent.core.actions import Action, Click, Drag, PressKeys, TypeText
-from agent.core.geometry import DesktopPoint, Region
-from agent.safety.input_history import InputHistory
-from agent.safety.policy import Policy
-from agent.safety.sentence import Sentence
-from agent.safety.situation import Place, Situation
-from agent.screen.outline import Element
+from agent.core.geometry import DesktopPoint
+from agent.safety.situation import Place
 
-SHIPPED = Policy.load("risky")
 POINT = DesktopPoint(400, 400)
 PRESS, TWICE, DROP = Click(POINT), Click(POINT, count=2), Drag(DesktopPoint(300, 300), POINT)
 
 
 def _asks(action: Action[DesktopPoint], place: Place, role: str, name: str, sentence: str = "") -> bool:
-    element = Element(1, role, name, Region(300, 300, 200, 20))
-    seen = InputHistory().judge(action, Situation(place, place, name, (element,), origin=place))
-    facts = seen.facts | Sentence(sentence).facts(action, seen)
-    known = Situation(place, place, name, (element,), origin=place, facts=facts)
-    return SHIPPED.question(action, known) is not None
+    return asked(action, place, hit(role, name), words=name, origin=place, sentence=sentence) is not None
 
 
 def test_a_device_that_gets_a_file_asks_and_one_that_the_sentence_names_does_not() -> None:

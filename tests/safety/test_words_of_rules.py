@@ -61,18 +61,9 @@ def test_every_language_has_words_for_every_consequence(language: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "löschen",
-        "Löschen…",
-        "LÖSCHEN",
-        "loschen",
-        "Loeschen",
-        "L\u00f6\u200bschen",
-        "lo\u0308schen",
-        "L_öschen",
-        "&Löschen",
-    ],
-)
+    ["löschen", "Löschen…", "LÖSCHEN", "loschen", "Loeschen", "L\u00f6\u200bschen", "lo\u0308schen", "L_öschen",
+     "&Löschen"],
+)  # fmt: skip
 def test_a_word_is_found_however_it_is_written(text: str) -> None:
     assert WordList(["löschen"]).found(text)
 

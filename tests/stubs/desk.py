@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from PIL import Image, ImageDraw
-from stubs.endpoint import FakeEndpoint, say
+from stubs.endpoint import Checks, FakeEndpoint, say
 
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint, Size, Viewport
@@ -24,10 +24,10 @@ from agent.record.redactor import Redactor
 from agent.run.budgets import answer_tokens
 from agent.run.control.steering import Steering
 from agent.run.locate.resolve_point import PointModel, TargetFinder, Zoom
-from agent.run.loop.consent import Consent
-from agent.run.loop.context import NoTools, RunContext
+from agent.run.loop.context import RunContext, Tools
 from agent.run.loop.loop import Loop
 from agent.run.models.actor import Actor
+from agent.run.models.assemble import DecidingModel
 from agent.run.models.history import History, most_images
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observer
@@ -197,7 +197,7 @@ class Desk:
     limits: Limits = field(default_factory=Limits)
     settings: dict[str, Any] = field(default_factory=dict)
     family: Any = "mai-ui"  # its name, or one made up
-    tools: Any = field(default_factory=NoTools)
+    tools: Any = field(default_factory=Tools)
     instruction: str = "do the task"
     open_witness: Any = None
     grounder: FakeEndpoint | None = None  # finds places for a planner
@@ -225,13 +225,13 @@ class Desk:
         history = History(settings.history, self.limits, answer_tokens(family, self.limits.context), images)
         eye = PointModel("actor", client, family, rule)
         aiming = TargetFinder(eye, self.grounder_eye(), self.zoom)
-        actor = Actor(client, family, history, settings, (), targets=aiming)
-        policy = Policy.load(self.approve)
-        consent = Consent(policy, self.person, self.steering, self.surroundings, self.grants)
+        actor = Actor(client, family, history, settings, (), aiming)
+        own = DecidingModel("actor", observer, actor, history, settings)
         context = RunContext(
-            observer, self.hand, actor, history, consent, self.person, self.stop, self.tools, self.open_witness
-        )
-        return Loop(settings, context), client
+            own, self.hand, Policy.load(self.approve), self.person, self.person, self.stop, self.steering,
+            self.surroundings, self.grants, self.tools, self.open_witness,
+        )  # fmt: skip
+        return Loop(context), client
 
     def grounder_eye(self) -> PointModel | None:
         if self.grounder is None:
@@ -257,11 +257,19 @@ class Desk:
 
 
 async def run(
-    script: Sequence[Any], watch: Callable[[Event, Desk], None] = lambda *_: None, **options: Any
+    script: Sequence[Any],
+    watch: Callable[[Event, Desk], None] = lambda *_: None,
+    grounds: Sequence[Any] | None = None,
+    checks: Checks | None = None,
+    **options: Any,
 ) -> tuple[list[Event], Desk]:
-    """The events of a run whose model gives these answers, texts or behaviours; `watch` sees each event as it comes."""
-    with FakeEndpoint([item if callable(item) else say(item) for item in script]) as endpoint:
-        desk = Desk(endpoint, **options)
+    """The events of a run whose model gives these answers, texts or behaviours; `watch` sees each event as it comes.
+
+    `grounds` are the answers of a grounder, where the run has one; `checks` is what the model's server refuses.
+    """
+    told, places = ([item if callable(item) else say(item) for item in each] for each in (script, grounds or ()))
+    with FakeEndpoint(told, checks=checks) as endpoint, FakeEndpoint(places) as grounder:
+        desk = Desk(endpoint, **(options if grounds is None else {"grounder": grounder, **options}))
         return await desk.run(lambda event: watch(event, desk)), desk
 
 

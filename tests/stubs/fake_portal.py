@@ -7,15 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from jeepney import (
-    DBusAddress,
-    HeaderFields,
-    Message,
-    MessageType,
-    new_error,
-    new_method_return,
-    new_signal,
-)
+from jeepney import DBusAddress, HeaderFields, Message, MessageType, new_error, new_method_return, new_signal
 from jeepney.bus_messages import message_bus
 from jeepney.io.blocking import open_dbus_connection
 

@@ -1,16 +1,7 @@
 """A window of Qt with one of each control. Runs with the system's Python, which has Qt."""
 
 from PyQt5.QtCore import Qt
-from PyQt5.QtWidgets import (
-    QApplication,
-    QCheckBox,
-    QComboBox,
-    QLineEdit,
-    QPushButton,
-    QSlider,
-    QVBoxLayout,
-    QWidget,
-)
+from PyQt5.QtWidgets import QApplication, QCheckBox, QComboBox, QLineEdit, QPushButton, QSlider, QVBoxLayout, QWidget
 
 application = QApplication(["probe"])
 window = QWidget()

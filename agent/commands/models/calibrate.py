@@ -13,8 +13,7 @@ from agent.core.geometry import Size
 from agent.model.asking import Patience
 from agent.model.engines import Engine, choose_engine
 from agent.options import RunOptions
-from agent.run.calibration.before_run import settled
-from agent.run.calibration.remembered import Case
+from agent.run.calibration.remembered import Case, settled
 from agent.run.calibration.trial import Asked, Outcome, try_out
 from agent.run.models.roles import open_model
 from agent.settings import load_settings

@@ -6,8 +6,9 @@ clearly better, and all but one mark must lie within reach of the answer.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from statistics import linear_regression
 from typing import Any, Literal, TypeAlias
 
 from agent.core.geometry import Grid, GridPoint, Size
@@ -49,11 +50,6 @@ class Fit:
     explained: tuple[bool, ...]  # per mark, whether the error is within reach
     cost: float  # lower is better
 
-    @property
-    def complete(self) -> bool:
-        """Return whether no mark was missed."""
-        return all(self.explained)
-
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
@@ -74,12 +70,8 @@ def best_fit(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> Fit | None:
     """Return the space that explains the answers best; None if none does."""
     numbers = _numbers()
     needed = len(seen) - (numbers["misses"] if len(seen) > numbers["first"] else 0)
-    fits = [
-        fit
-        for space in _candidates(seen, own, sizes)
-        if (fit := _judged(space, seen, sizes)) is not None and sum(fit.explained) >= needed
-    ]
-    return min(fits, key=lambda fit: fit.cost, default=None)
+    fits = [_judged(space, seen, sizes) for space in _candidates(seen, own, sizes)]
+    return min((fit for fit in fits if sum(fit.explained) >= needed), key=lambda fit: fit.cost, default=None)
 
 
 def is_swapped(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> bool:
@@ -127,15 +119,15 @@ def words_of(grid: Grid, sizes: Sizes) -> str:
 
 def _measured(seen: Sequence[Sighting], kind: Literal["scaled", "shifted"], sizes: Sizes) -> Iterator[Space]:
     """Fit the scale to all answers, and to all but each one, which may be a miss."""
-    answered = [one for one in seen if one.written is not None]
-    least = 3 if kind == "shifted" else 2
-    line = _through if kind == "shifted" else _from_zero
+    answered = [(one.at, one.written) for one in seen if one.written is not None]
     for left_out in (None, *range(len(answered))):
         used = [one for index, one in enumerate(answered) if index != left_out]
-        if len(used) < least:
+        if len(used) < (3 if kind == "shifted" else 2):
             continue
-        axes = [line([(one.at[axis], one.written[axis]) for one in used if one.written]) for axis in (0, 1)]
-        (left, width), (top, height) = axes
+        (width, left), (height, top) = (
+            linear_regression([at[axis] for at, _ in used], [to[axis] for _, to in used], proportional=kind == "scaled")
+            for axis in (0, 1)
+        )
         smallest = _numbers()["tiny"]
         # Fractions are the only space smaller than any image.
         if width < min(0.5, smallest * sizes.sent.width) or height < min(0.5, smallest * sizes.sent.height):
@@ -144,37 +136,15 @@ def _measured(seen: Sequence[Sighting], kind: Literal["scaled", "shifted"], size
         yield Space(kind, grid, words_of(grid, sizes))
 
 
-def _from_zero(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the origin (0) and scale of the least-squares line through 0."""
-    return 0.0, sum(at * written for at, written in pairs) / sum(at * at for at, _ in pairs)
-
-
-def _through(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the origin and scale of the least-squares line."""
-    middle = sum(at for at, _ in pairs) / len(pairs), sum(written for _, written in pairs) / len(pairs)
-    spread = sum((at - middle[0]) ** 2 for at, _ in pairs)
-    scale = sum((at - middle[0]) * (written - middle[1]) for at, written in pairs) / spread
-    return middle[1] - scale * middle[0], scale
-
-
-def _judged(space: Space, seen: Sequence[Sighting], sizes: Sizes) -> Fit | None:
-    """Return how well a space explains the answers; None if it explains none."""
+def _judged(space: Space, seen: Sequence[Sighting], sizes: Sizes) -> Fit:
+    """Return how well a space explains the answers."""
     numbers, reach = _numbers(), sizes.reach
     off = tuple(_off(space.grid, one) for one in seen)
-    inside: Callable[[tuple[float, float]], bool] = lambda by: all(map(_within, by, reach))  # noqa: E731
-    explained = tuple(by is not None and inside(by) for by in off)
+    explained = tuple(by is not None and abs(by[0]) <= reach[0] and abs(by[1]) <= reach[1] for by in off)
     near = [by for by, counts in zip(off, explained, strict=True) if by is not None and counts]
-    if not near:
-        return None
-    error = math.sqrt(sum((x / reach[0]) ** 2 + (y / reach[1]) ** 2 for x, y in near) / (2 * len(near)))
-    against = {"own": 0.0, "known": numbers["known"], "resized": numbers["known"]}.get(space.kind)
-    penalty = numbers[space.kind] if against is None else against
-    missed = numbers["missed"] * (len(seen) - len(near))
-    return Fit(space, off, explained, error + penalty + missed)
-
-
-def _within(by: float, reach: float) -> bool:
-    return abs(by) <= reach
+    error = math.sqrt(sum((x / reach[0]) ** 2 + (y / reach[1]) ** 2 for x, y in near) / (2 * len(near) or 1))
+    against = 0.0 if space.kind == "own" else numbers["known" if space.kind == "resized" else space.kind]
+    return Fit(space, off, explained, error + against + numbers["missed"] * (len(seen) - len(near)))
 
 
 def _off(grid: Grid, one: Sighting) -> tuple[float, float] | None:

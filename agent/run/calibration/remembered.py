@@ -1,41 +1,22 @@
-"""Remembers earlier calibrations, in a file in the application's state folder."""
+"""Calibrates a model's clicks before a run, and remembers that: once per model, server and screen size."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from agent.core.geometry import Grid, Size
 from agent.run.budgets import pixel_budget
+from agent.run.calibration.picture import draw_clicks
+from agent.run.calibration.trial import Correction, Outcome, Verdict, try_out
 from agent.run.models.roles import ServedModel
 from foundation.configs import state_folder
+from foundation.errors import EnvironmentLacksError
 from foundation.files import keep_json, read_json_object
 
-#: as said: points are in the family's space; resized: they are, if images are smaller; corrected: they are on another
-#: grid.
-Verdict: TypeAlias = Literal["as said", "resized", "corrected"]
-
-
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """The change that makes a model's clicks land where it means them."""
-
-    verdict: Verdict
-    words: str  # a sentence for the person
-    grid: Grid | None = None  # the grid of the points, in place of the family's
-    max_pixels: int | None = None  # a lower pixel budget, below which the server does not resize images
-
-    def applied(self, model: ServedModel) -> ServedModel:
-        """Return the model with the correction applied."""
-        endpoint, family = model.endpoint, model.family
-        if self.max_pixels is not None:
-            known = endpoint.limits.max_pixels
-            lower = self.max_pixels if known is None else min(known, self.max_pixels)
-            endpoint = replace(endpoint, limits=replace(endpoint.limits, max_pixels=lower))
-        if self.grid is not None:
-            family = family.counting(self.grid)
-        return replace(model, endpoint=endpoint, family=family)
-
-
+#: auto: once for every endpoint that we did not start, and remembered; always: before every run, for any server.
+Wish: TypeAlias = Literal["auto", "off", "always"]
 #: Version of the pictures, the questions and the fit. Results of another version are measured again.
 _METHOD = 1
 
@@ -70,14 +51,13 @@ class Case:
 
     def remember(self, correction: Correction) -> None:
         """Save a correction."""
-        grid = correction.grid
         entry = {
             "endpoint": self.endpoint,
             "model": self.model,
             "screen": str(self.screen),
             "verdict": correction.verdict,
             "words": correction.words,
-            "grid": None if grid is None else [grid.width, grid.height, grid.left, grid.top],
+            "grid": correction.grid and astuple(correction.grid),
             "max_pixels": correction.max_pixels,
         }
         _write(_read() | {self._key: entry})
@@ -89,6 +69,70 @@ class Case:
         if found:
             _write(known)
         return found
+
+
+def recalled(model: ServedModel, screen: Size, max_pixels: int | None) -> ServedModel:
+    """Apply what is remembered of a model, without asking it."""
+    if not model.family.grounds:
+        return model
+    known = Case.of(model, screen, max_pixels).recall()
+    return model if known is None else known.applied(model)
+
+
+async def calibrated(
+    model: ServedModel, screen: Size, wish: Wish, max_pixels: int | None, tell: Callable[[str], None]
+) -> ServedModel:
+    """Return the model with its clicks corrected for a screen of this size, measured now or remembered.
+
+    In `auto`, a server that we started with our own limits is left out, and so is a model that names elements by
+    number. `max_pixels` is the wanted pixel budget; None suits the endpoint. `tell` receives progress messages.
+
+    Raises:
+        EnvironmentLacksError: the model's points cannot be used.
+        ModelError: the model cannot be asked.
+    """
+    automatic = model.engine.name == "endpoint" and not model.family.facts.names_elements
+    points = model.family.grounds and model.endpoint.kind != "literal"
+    if not points or wish == "off" or (wish == "auto" and not automatic):
+        return model
+    case = Case.of(model, screen, max_pixels)
+    known = case.recall() if wish == "auto" else None
+    if known is not None and known.verdict == "as said":
+        return known.applied(model)
+    if known is None:
+        if wish == "auto":
+            tell("Before the first run with this model on such a screen (--calibrate off leaves it out):")
+        known = settled(case, await try_out(model, screen, max_pixels, tell))
+    return replace(known.applied(model), remarks=(*model.remarks, known.words))
+
+
+def settled(case: Case, outcome: Outcome, picture: Path | None = None) -> Correction:
+    """Remember and return a trial's correction. Write the picture of the clicks if it failed, or on request.
+
+    Raises EnvironmentLacksError: the model's points cannot be used.
+    """
+    if outcome.correction is not None:
+        if picture is not None:
+            save(outcome, picture)
+        case.remember(outcome.correction)
+        return outcome.correction
+    case.forget()
+    where = picture or state_folder() / "calibration.png"
+    saved = save(outcome, where)
+    raise EnvironmentLacksError(
+        f"{case.model} ({case.family}) does not click where it should: {outcome.refusal}.",
+        f"{saved}Is it another family (--family)? --calibrate off lets it click all the same.",
+    )
+
+
+def save(outcome: Outcome, path: Path) -> str:
+    """Write the picture of the marks and the clicks. Return a sentence on where it is, or why it failed."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draw_clicks(outcome.sizes.captured, outcome.clicks()).save(path, "PNG")
+    except OSError as error:
+        return f"(The picture of its clicks cannot be written: {error.strerror or error}.) "
+    return f"Where it clicked for each mark: {path}. "
 
 
 def remembered(endpoint: str, model: str) -> Iterator[tuple[str, Correction]]:
@@ -110,20 +154,11 @@ def _write(entries: dict[str, Any]) -> None:
 
 def _correction(entry: Any) -> Correction | None:
     """Read an entry of the file, which other programs may have changed. An invalid entry counts as unknown."""
-    if not isinstance(entry, dict) or entry.get("verdict") not in get_args(Verdict):
-        return None
-    numbers, most = entry.get("grid"), entry.get("max_pixels")
-    grid = None
-    if numbers is not None:
-        if not isinstance(numbers, list) or len(numbers) != 4 or not all(_is_number(number) for number in numbers):
-            return None
-        grid = Grid(*map(float, numbers))
-        if grid.width <= 0 or grid.height <= 0:
-            return None
-    if most is not None and (not isinstance(most, int) or most < 1):
-        return None
-    return Correction(entry["verdict"], str(entry.get("words", "")), grid, most)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
+    try:
+        most, grid = entry["max_pixels"], None if entry["grid"] is None else Grid(*map(float, entry["grid"]))
+        usable = grid is None or (min(grid.width, grid.height) > 0 and all(map(math.isfinite, astuple(grid))))
+        if entry["verdict"] in get_args(Verdict) and usable and (most is None or (isinstance(most, int) and most > 0)):
+            return Correction(entry["verdict"], str(entry["words"]), grid, most)
+    except (KeyError, TypeError, ValueError):
+        pass
+    return None

@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Literal, TypeAlias
 
 from agent.core.actions import points_of
 from agent.core.geometry import CapturePoint, Grid, GridPoint, Size, Viewport
@@ -15,8 +15,7 @@ from agent.model.asking import Pausing, Progress, Retrying, Silence
 from agent.model.refusals import ModelError
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.fit import Fit, Sighting, Sizes, best_fit, is_constant, is_swapped, words_of
-from agent.run.calibration.picture import Mark, draw, draw_clicks, marks, side_of
-from agent.run.calibration.remembered import Correction
+from agent.run.calibration.picture import Mark, draw, marks, side_of
 from agent.run.models.roles import ServedModel
 from agent.screen.encode import encode
 from agent.screen.encode import fit as fitted
@@ -24,10 +23,11 @@ from agent.screen.pixels import resize
 from foundation.chat_stream import Answer
 from foundation.configs import load_config
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
 Tell: TypeAlias = Callable[[str], None]
+
+#: as said: points are in the family's space; resized: they are, if images are smaller; corrected: they are on another
+#: grid.
+Verdict: TypeAlias = Literal["as said", "resized", "corrected"]
 
 #: Kinds of parse failure that an answer in another space causes.
 _OTHER_SPACE = ("off_screen", "bad_point")
@@ -36,18 +36,33 @@ _SURELY = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Correction:
+    """The change that makes a model's clicks land where it means them."""
+
+    verdict: Verdict
+    words: str  # a sentence for the person
+    grid: Grid | None = None  # the grid of the points, in place of the family's
+    max_pixels: int | None = None  # a lower pixel budget, below which the server does not resize images
+
+    def applied(self, model: ServedModel) -> ServedModel:
+        """Return the model with the correction applied."""
+        endpoint, family = model.endpoint, model.family
+        if self.max_pixels is not None:
+            known = endpoint.limits.max_pixels
+            lower = self.max_pixels if known is None else min(known, self.max_pixels)
+            endpoint = replace(endpoint, limits=replace(endpoint.limits, max_pixels=lower))
+        if self.grid is not None:
+            family = family.counting(self.grid)
+        return replace(model, endpoint=endpoint, family=family)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Sighting):
     """One question and its result."""
 
     mark: Mark
-    written: tuple[float, float] | None  # the two numbers of the answer; None if there were none
-    lack: str  # why there were none
+    lack: str  # why the answer has no two numbers; "" if it has
     prompt_tokens: int | None  # tokens of the question with the image, as the server counted
-
-    @property
-    def sighting(self) -> Sighting:
-        """Return the input for the fit."""
-        return Sighting(self.mark.at, self.written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +88,6 @@ class Outcome:
         ends = [(mark.on(self.sizes.captured), clicked) for mark, clicked in self.clicks()]
         return [None if to is None else math.dist((at.x, at.y), (to.x, to.y)) for at, to in ends]
 
-    def picture(self) -> "Image":
-        """Draw the marks and the clicks."""
-        return draw_clicks(self.sizes.captured, self.clicks())
-
 
 async def try_out(model: ServedModel, screen: Size, wanted: int | None = None, tell: Tell = lambda _: None) -> Outcome:
     """Find the coordinate space of a model's points on a screen of this size.
@@ -96,7 +107,7 @@ async def try_out(model: ServedModel, screen: Size, wanted: int | None = None, t
     trial = _Trial(model, screen, pixel_budget(model.family, model.endpoint.limits, wanted), tell)
     asked = await trial.ask(marks()[:first])
     fit = trial.fit(asked)
-    if fit is None or fit.space.kind != "own" or not fit.complete:
+    if fit is None or fit.space.kind != "own" or not all(fit.explained):
         asked += await trial.ask(marks()[first:])
         fit = trial.fit(asked)
     if fit is None:
@@ -136,20 +147,20 @@ class _Trial:
     async def _ask(self, mark: Mark) -> Asked:
         family, client = self._model.family, self._model.client
         request = family.grounding_request(mark.question, self._image)
-        most = answer_tokens(family, self._model.endpoint.limits.context)
+
+        async def answer_within(context: int | None) -> Answer:
+            most = answer_tokens(family, context)
+            return (await client.complete(replace(request, max_tokens=most), self._progress)).answer
+
         try:
-            completion = await client.complete(replace(request, max_tokens=most), self._progress)
+            answer = await answer_within(self._model.endpoint.limits.context)
         except ModelError as error:
             if error.kind != "context_too_long" or not error.limit:
                 raise
-            most = answer_tokens(family, error.limit)  # a run learns the limit from an error, too
-            completion = await client.complete(replace(request, max_tokens=most), self._progress)
-        answer = completion.answer
+            answer = await answer_within(error.limit)  # a run learns the limit from an error, too
         written = written_point(family, answer, self.sizes.sent)
-        tokens = answer.usage.prompt
-        if isinstance(written, str):
-            return Asked(mark, None, written, tokens)
-        return Asked(mark, written, "", tokens)
+        point, lack = (None, written) if isinstance(written, str) else (written, "")
+        return Asked(mark.at, point, mark, lack, answer.usage.prompt)
 
     def _progress(self, progress: Progress) -> None:
         match progress:
@@ -160,7 +171,7 @@ class _Trial:
 
     def fit(self, asked: Sequence[Asked]) -> Fit | None:
         """Return the space that explains the answers."""
-        return best_fit([one.sighting for one in asked], self.own, self.sizes)
+        return best_fit(asked, self.own, self.sizes)
 
     def off(self, fit: Fit) -> str:
         """Return the mean error of the explained answers, in words."""
@@ -171,13 +182,12 @@ class _Trial:
 
     def why(self, asked: Sequence[Asked]) -> str:
         """Return why the answers cannot be used, as a clause."""
-        seen = [one.sighting for one in asked]
         lacking = [one for one in asked if one.written is None]
         if len(lacking) > 1:
             return f"for {len(lacking)} of {len(asked)} marks it gave no point ({lacking[0].lack})"
-        if is_constant(seen):
+        if is_constant(asked):
             return "it names the same point for every mark"
-        if is_swapped(seen, self.own, self.sizes):
+        if is_swapped(asked, self.own, self.sizes):
             return "it writes y before x"
         return "its points lie nowhere near the marks, in no space that is known"
 

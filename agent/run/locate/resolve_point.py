@@ -7,9 +7,9 @@ element and the words at the point are compared with what the model wanted.
 import asyncio
 import re
 import time
-from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from functools import cache
+from math import ceil
 from typing import Literal, TypeAlias
 
 from agent.core.actions import Absent, Click, LongPress, Scroll, map_points, points_of, shorten
@@ -97,11 +97,11 @@ class TargetFinder:
     async def _ground(self, step: int, seen: Observation, plan: Plan, emit: Emit) -> Decision | ParseFailure:
         """Find the places that a plan names by words."""
         named = [point for action in plan.actions for point in points_of(action)]
+        if named and self._grounder is None:
+            return ParseFailure("no_action", "it names a place, and no grounder is there to find it", plan.thought)
         places: dict[NamedPoint, GridPoint] = {}
         for name in dict.fromkeys(named):
-            if self._grounder is None:
-                return ParseFailure("no_action", "it names a place, and no grounder is there to find it", plan.thought)
-            found = await self._find(step, self._grounder, name.words, _Part(seen), "ground", emit)
+            found = await self._find(step, self._eye, name.words, _Part(seen), "ground", emit)
             if isinstance(found, ParseFailure):
                 what = f"{shorten(name.words, 200)} is not found on the screen"
                 kind: FailureKind = "absent" if found.kind == "absent" else "bad_point"
@@ -279,22 +279,13 @@ def contradiction(words: str, point: DesktopPoint, outline: Outline) -> str:
 
 def _content(text: str) -> frozenset[str]:
     """Return the words of a text that identify something."""
-    return frozenset(_words(text)) - _rules()["says_nothing"]
-
-
-def _words(text: str) -> Iterator[str]:
-    return (word.casefold() for word in _WORD.findall(text[:400]))
+    return frozenset(word.casefold() for word in _WORD.findall(text[:400])) - _rules()["says_nothing"]
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     """Return whether the two share a word, or a form of one."""
-    return any(_same_beginning(a, b) >= max(_STEM, _SHARE * min(len(a), len(b))) or a == b for a in one for b in other)
-
-
-def _same_beginning(one: str, other: str) -> int:
-    """Return the length of the common prefix of two words."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
+    pairs = ((a, b, ceil(max(_STEM, _SHARE * min(len(a), len(b))))) for a in one for b in other)
+    return any(a[:same] == b[:same] for a, b, same in pairs)
 
 
 def _is_near(element: Element, point: DesktopPoint) -> bool:

@@ -1,19 +1,23 @@
 """Everything the loop works with. Each part is behind a protocol, or a fake can replace it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from agent.desktop.protocol.hand import Hand
 from agent.desktop.protocol.witness import OpenWitness
-from agent.run.loop.consent import Consent
-from agent.run.models.actor import Actor
-from agent.run.models.assemble import FallbackModel
-from agent.run.models.history import History
-from agent.run.observing.observe import Observer
-from agent.safety.policy import Approver
+from agent.events.sink import Emit
+from agent.run.control.race import Race
+from agent.run.control.steering import Steering
+from agent.run.control.worker import Worker
+from agent.run.models.assemble import DecidingModel, FallbackModel
+from agent.safety.policy import Approver, Grants, Policy
+from agent.safety.situation import Surroundings
 from agent.safety.stop import StopSwitch
+
+T = TypeVar("T")
 
 
 class Person(Approver, Protocol):
@@ -32,38 +36,15 @@ class ToolFailedError(Exception):
     """A tool failed. The message goes to the model and the person."""
 
 
-class Tools(Protocol):
-    """Tools that the model may call besides the desktop. Every call passes policy and consent first."""
+class Tools:
+    """Tools that the model may call besides the desktop; none by default. Each call passes policy and consent first."""
 
-    @property
-    def names(self) -> Collection[str]:
-        """Return the names of the tools."""
-        ...
+    names: Sequence[str] = ()
+    definitions: Sequence[dict[str, Any]] = ()  # for the prompt: name, description, and parameters as a JSON Schema
+    remarks: Sequence[str] = ()  # sentences on tools that are missing
 
-    @property
-    def definitions(self) -> Sequence[dict[str, Any]]:
-        """Return the tools for the prompt: name, description, and parameters as a JSON Schema."""
-        ...
-
-    @property
-    def remarks(self) -> Sequence[str]:
-        """Return sentences on tools that are missing."""
-        ...
-
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:  # noqa: ARG002
         """Call a tool and return its result as text. Raises ToolFailedError."""
-        ...
-
-
-class NoTools:
-    """The default: no tools."""
-
-    names: Collection[str] = ()
-    definitions: Sequence[dict[str, Any]] = ()
-    remarks: Sequence[str] = ()
-
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:  # noqa: ARG002 -- the protocol's
-        """Raise ToolFailedError."""
         raise ToolFailedError(f"there is no tool named {name}")
 
 
@@ -71,17 +52,30 @@ class NoTools:
 OpenTools: TypeAlias = Callable[[], AbstractAsyncContextManager[Tools]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunContext:
-    """What one run works with."""
+    """What one run works with, and its threads: the screen and the hand have one each."""
 
-    observer: Observer  # captures the screen
+    own: DecidingModel  # the main model, with its observer, history and settings
     hand: Hand  # carries out actions on the desktop
-    actor: Actor  # the model that decides
-    history: History  # the past steps for the model
-    consent: Consent  # decides which actions are allowed
+    policy: Policy  # which actions need approval
+    approver: Approver  # asks the person about actions
     person: Person  # answers the model's questions
     stop: StopSwitch  # ends everything
-    tools: Tools = field(default_factory=NoTools)  # the tools of the model
+    steering: Steering = field(default_factory=Steering)  # what the person wants of the run
+    surroundings: Surroundings | None = None  # inspects the desktop for the policy; None if nothing can
+    grants: Grants = field(default_factory=Grants)  # what the person allowed for the rest of this run
+    tools: Tools = field(default_factory=Tools)  # the tools of the model
     open_witness: OpenWitness | None = None  # starts watching for changes on the computer; None if nothing can
     relief: FallbackModel | None = None  # a second model, which may take over if the first is stuck
+    emit: Emit = lambda _: None  # receives the events of the run; set by the loop
+    race: Race = field(init=False)
+    observing: Worker = field(init=False, default_factory=partial(Worker, "observer"))
+    acting: Worker = field(init=False, default_factory=partial(Worker, "hand"))
+
+    def __post_init__(self) -> None:
+        self.race = Race(self.stop)
+
+    async def on_screen(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a call on the thread of the screen. Raises StoppedError."""
+        return await self.race(self.observing.call(function, *arguments))

@@ -6,7 +6,6 @@ import time
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
 from agent.core.notes import Note
-from agent.run.control.worker import Worker
 from agent.run.loop.context import RunContext
 from agent.safety.held_input import HELD_AT_MOST, LIFTING, Held
 
@@ -15,16 +14,10 @@ _LOOK = 0.1
 
 
 class HeldKeys:
-    """Tracks what is held down, and releases it in time. Used on the run's event loop.
+    """Tracks what is held down, and releases it in time. Used on the run's event loop."""
 
-    Args:
-        context: of the run.
-        acting: the hand's thread.
-    """
-
-    def __init__(self, context: RunContext, acting: Worker) -> None:
+    def __init__(self, context: RunContext) -> None:
         self._context = context
-        self._acting = acting
         self._notes: list[Note] = []
         self._guard: asyncio.Task[None] | None = None
         self.held = Held()
@@ -45,14 +38,14 @@ class HeldKeys:
     async def lift(self) -> None:
         """Release the keys. Modifiers are pressed again for the next action; other keys stay released."""
         if self.held.keys:
-            await self._acting.call(self._context.hand.lift)
+            await self._context.acting.call(self._context.hand.lift)
             self._drop()
 
     async def let_go(self) -> None:
         """Release everything for good."""
         if words := self.held.forget():
             self._notes.append(Note("let_go", words))
-            await self._acting.call(self._context.hand.release_all)
+            await self._context.acting.call(self._context.hand.release_all)
 
     def end(self) -> None:
         """Stop watching at the end of the run. Closing the hand releases what is down."""
@@ -65,7 +58,7 @@ class HeldKeys:
 
     async def _watch(self) -> None:
         """Release everything if the person wants the computer, or if a button is held without further actions."""
-        steering, rest = self._context.consent.steering, self._context.hand.rest
+        steering, rest = self._context.steering, self._context.hand.rest
         try:
             while self.held:
                 await asyncio.sleep(_LOOK)

@@ -7,45 +7,28 @@ always ends with a `RunFinished`, after everything held down was released.
 import asyncio
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from agent.core.actions import (
-    ENDING,
-    Action,
-    EndAction,
-    Finish,
-    KeyDown,
-    KeyUp,
-    Move,
-    Remember,
-    Wait,
-    describe,
-    map_points,
-)
-from agent.core.geometry import DesktopPoint
+from agent.core.actions import ENDING, EndAction, Finish, KeyDown, KeyUp, Move, Remember, Wait, describe, map_points
 from agent.core.notes import Note, NoteKind
 from agent.events import run_events as events
 from agent.events.run_events import HandedBack, HandedOver
 from agent.events.sink import Emit, Sink, SinkFailedError
 from agent.evidence.claims import Claims
 from agent.families.base import Decision, ParseFailure, PastStep
-from agent.run.control.race import Race
 from agent.run.control.worker import Worker
 from agent.run.loop.context import RunContext
 from agent.run.loop.end import DRY_RUN_TOUCHES_NOTHING, RunEnd, ending_of, looping
 from agent.run.loop.fallback import DecidingModels
-from agent.run.loop.performer import Performed, Performer
+from agent.run.loop.performer import Performer, Turn
 from agent.run.loop.witness_worker import Watch
 from agent.run.models.actor import Reading
-from agent.run.models.assemble import DecidingModel
-from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation
 from agent.screen.outline import Element
 from agent.screen.settle import Settled
-from foundation.chat_stream import Answer as ModelAnswer
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus, MaiError, StoppedError
 
@@ -67,19 +50,15 @@ class _OutOfTimeError(MaiError):
 class Loop:
     """One run. Call `run` once."""
 
-    def __init__(self, settings: RunSettings, context: RunContext) -> None:
-        self._settings = settings
+    def __init__(self, context: RunContext) -> None:
+        self._settings = settings = context.own.settings
         self._context = context
-        self._observing, self._acting = Worker("observer"), Worker("hand")
         self._began = time.monotonic()
         self._step = 0
         self._usage = Usage(0, 0, 0)
-        self._race = Race(context.stop)
-        own = DecidingModel("actor", context.observer, context.actor, context.history, settings)
-        self._models = DecidingModels(own, context.relief, context.person, self._race, self._observing)
-        self._performer = Performer(
-            settings, context, self._race, self._observing, self._acting, lambda: self._models.now.observer
-        )
+        self._race = context.race
+        self._models = DecidingModels(context)
+        self._performer = Performer(context, lambda: self._models.now.observer)
         self._open = False  # a step has begun and is not finished
         self._watch = Watch(None if settings.dry_run else context.open_witness)
         self._claims = Claims(settings.instruction)
@@ -105,6 +84,7 @@ class Loop:
             emit(event)
 
         self._sink = Sink(receive)
+        self._context.emit = self._emit
         self._watch.begin()
         self._race.limit(self._settings.max_seconds, _OutOfTimeError())
         try:
@@ -114,7 +94,7 @@ class Loop:
                 self._race.end()
                 self._performer.end()
                 await self._let_go()
-            self._sink.emit(await self._last_look(end))
+            self._emit(await self._last_look(end))
         except SinkFailedError as failure:
             raise failure.error from failure
         finally:
@@ -155,84 +135,70 @@ class Loop:
             try:
                 done = await self._one_step(step, settled)
             except RunEnd as end:
-                if (
-                    not end.stuck
-                    or self._over_budget()
-                    or not await self._models.change(step + 1, end.stuck, self._tell)
-                ):
+                if not end.stuck or self._over_budget() or not await self._models.change(step + 1, end.stuck):
                     raise
                 settled = None
                 continue
-            other = await self._models.change(step + 1, self._models.finished(done), self._sink.emit)
+            other = await self._models.change(step + 1, self._models.finished(done))
             settled = None if other else done.settled  # the other model has its own rules for seeing the screen
 
-    def _tell(self, event: events.Event) -> None:
+    def _emit(self, event: events.Event) -> None:
         """Emit an event. Close the open step first if another model takes over in its middle."""
         if self._open and isinstance(event, HandedOver | HandedBack):
             self._sink.emit(events.StepFinished(self._step, None, None, None, {}))
         self._sink.emit(event)
 
-    async def _one_step(self, step: int, settled: Settled | None) -> Performed:
+    async def _one_step(self, step: int, settled: Settled | None) -> Turn:
         """Carry out one step: see, think, act."""
         try:
             seen = await self._see(settled)
-            self._sink.emit(
-                events.Observed(
-                    step,
-                    seen.images,
-                    seen.viewport,
-                    seen.tokens,
-                    seen.fingerprint.digest,
-                    seen.milliseconds,
-                    seen.boxes if self._context.actor.names_elements else {},
-                )
-            )
-            decision, targets, answer = await self._think(step, seen)
+            boxes = seen.boxes if self._context.own.actor.names_elements else {}
+            digest = seen.fingerprint.digest
+            self._emit(events.Observed(step, seen.images, seen.viewport, seen.tokens, digest, seen.milliseconds, boxes))
+            turn = await self._think(step, seen)
         except MaiError as error:
             if not self._models.on_fallback or self._context.stop.stopped:
                 raise
             raise RunEnd("failed", error.exit_status, str(error), stuck=str(error)) from error
         # After a reply of a person or a tool, the old screen is void: then the result has no settled screen.
-        return await self._carry_out(step, seen, decision, targets, answer)
+        return await self._carry_out(turn)
 
     async def _gate(self, step: int) -> bool:
         """Wait while paused, and collect what the person said and did. Return whether anything happened."""
-        steering, actor = self._context.consent.steering, self._models.now.actor
+        steering, actor = self._context.steering, self._models.now.actor
         paused, before = steering.paused, self._sink.count
         if paused:
-            self._sink.emit(events.Paused(step, paused))
+            self._emit(events.Paused(step, paused))
             await self._race.for_person(steering.resumed())
-            self._sink.emit(events.Resumed(step))
+            self._emit(events.Resumed(step))
         for what in steering.take_acts():
-            self._sink.emit(events.UserActed(step, what))
+            self._emit(events.UserActed(step, what))
             actor.tell(str(Note("acted", what)))
         for text in steering.take_told():
-            self._sink.emit(events.PersonSaid(step, text))
+            self._emit(events.PersonSaid(step, text))
             actor.tell(str(Note("said", text)))
         return self._sink.count > before
 
     async def _see(self, settled: Settled | None) -> Observation:
-        observer, member = self._models.now.observer, self._models.now
-        looking = observer.look if settled is None else partial(observer.observe, settled)
-        seen = await self._race(self._observing.call(looking))
+        member = self._models.now
+        looking = member.observer.look if settled is None else partial(member.observer.observe, settled)
+        seen = await self._context.on_screen(looking)
         if member.actor.wants_outline and not member.elsewhere and self._step > 1:
             receipt = await self._race(self._watch.look(_LOOK_EACH_STEP))
             seen = replace(seen, changes=tuple(replace(change, undo=None) for change in receipt.changes))
         return seen
 
-    async def _think(
-        self, step: int, seen: Observation
-    ) -> tuple[Decision, Sequence[Action[DesktopPoint]], ModelAnswer]:
+    async def _think(self, step: int, seen: Observation) -> Turn:
         """Ask until an answer can be parsed, or the attempts are used up."""
         tried: list[Reading] = []
         while True:
-            reading = await self._race(self._models.now.actor.ask(step, seen, tried, self._sink.emit))
+            reading = await self._race(self._models.now.actor.ask(step, seen, tried, self._emit))
             self._usage += reading.answer.usage
             decided = self._decided(step, seen, reading)
-            self._sink.emit(decided)
+            self._emit(decided)
             if isinstance(reading.result, Decision):
                 self._claims.saw(seen.outline)  # the outline may have been taken while the model thought
-                return reading.result, decided.targets, reading.answer
+                return Turn(step, seen, reading.result, decided.targets, reading.answer, self._emit)
             tried.append(reading)
             if len(tried) > self._settings.parse_retries:
                 what = f"answers cannot be carried out: {reading.result.message}"
@@ -251,46 +217,38 @@ class Loop:
         milliseconds = reading.milliseconds | {"map": (time.perf_counter() - began) * 1000}
         return decided(result.calls, result.actions, targets, None, milliseconds=milliseconds, doubt=result.doubt)
 
-    async def _carry_out(
-        self,
-        step: int,
-        seen: Observation,
-        decision: Decision,
-        targets: Sequence[Action[DesktopPoint]],
-        answer: ModelAnswer,
-    ) -> Performed:
-        """Carry out a decision. The result's `settled` is None if the screen must be captured again."""
+    async def _carry_out(self, turn: Turn) -> Turn:
+        """Carry out a decision. `settled` of the result is None if the screen must be captured again."""
+        decision, seen = turn.decision, turn.seen
         words = "; ".join(map(describe, decision.actions))
         waiting = all(isinstance(action, Wait | KeyDown | KeyUp | Remember) for action in decision.actions)
         verdict = self._models.detector.observe(words, seen.fingerprint, waiting=waiting)
         if verdict == "stop":
             raise looping(words, self._settings.dry_run)
-        done = Performed([Note("repeated")] if verdict == "nudge" and self._settings.remarks else [])
+        turn.notes += [Note("repeated")] if verdict == "nudge" and self._settings.remarks else []
         left_out: NoteKind = "first_only" if len(decision.calls) == 1 else "left_out"
-        done.notes += [Note(left_out, str(decision.left_out))] if decision.left_out else []
+        turn.notes += [Note(left_out, str(decision.left_out))] if decision.left_out else []
         ending = next((action for action in decision.actions if isinstance(action, ENDING)), None)
         await self._race(self._watch.ready())
-        await self._performer.perform(step, seen, decision, targets, done, self._sink.emit)
-        done.notes += [Note("unread", decision.unread)] if decision.unread and not done.incomplete else []
+        await self._performer.perform(turn)
+        turn.notes += [Note("unread", decision.unread)] if decision.unread and not turn.incomplete else []
         if self._models.now.errors_hidden:
-            done.notes = [Note("failed", "it failed") if note.kind == "failed" else note for note in done.notes]
-        if ending is not None and not done.incomplete and (end := await self._judge(ending, done)) is not None:
-            self._sink.emit(events.StepFinished(step, done.changed, done.note, None, done.milliseconds))
+            turn.notes = [Note("failed", "it failed") if note.kind == "failed" else note for note in turn.notes]
+        if ending is not None and not turn.incomplete and (end := await self._judge(ending, turn)) is not None:
+            self._emit(events.StepFinished(turn.step, turn.changed, turn.note, None, turn.milliseconds))
             if end.outcome == "gave_up" and not self._models.on_fallback:
                 end.stuck = "it gives up"
             raise end
         past = PastStep(
-            decision.thought, decision.calls, seen.images, user_reply=done.reply, tool_result=done.tool_result,
-            note=done.note, answer=answer, outline=seen.outline, changes=seen.changes,
-            agreed=done.agreed,
+            decision.thought, decision.calls, seen.images, user_reply=turn.reply, tool_result=turn.tool_result,
+            note=turn.note, answer=turn.answer, outline=seen.outline, changes=seen.changes, agreed=turn.agreed,
         )  # fmt: skip
         self._models.now.history.add(past, seen.tokens)
-        self._sink.emit(
-            events.StepFinished(step, done.changed, done.note, done.reply or done.tool_result, done.milliseconds)
-        )
-        return done
+        reply = turn.reply or turn.tool_result
+        self._emit(events.StepFinished(turn.step, turn.changed, turn.note, reply, turn.milliseconds))
+        return turn
 
-    async def _judge(self, ending: EndAction, done: Performed) -> RunEnd | None:
+    async def _judge(self, ending: EndAction, turn: Turn) -> RunEnd | None:
         """Judge the claimed end of the run, and return the actual end.
 
         Return None if the model must look again, because its claim is not confirmed.
@@ -310,29 +268,25 @@ class Loop:
             return RunEnd("done", ExitStatus.DONE, ending.message or "The task is done.", verdict)
         if not own and not self._doubted and not self._over_budget():
             self._doubted = True
-            done.notes.append(Note("doubted", verdict.doubt))
-            done.settled = None  # capture again: the screen may differ now
+            turn.notes.append(Note("doubted", verdict.doubt))
+            turn.settled = None  # capture again: the screen may differ now
             return None
         self._receipt = receipt
         message = ending.message or "It could not be confirmed that the task is done."
         if not own:
             said = f" It says: {ending.message}" if ending.message else ""
             message = f"The model says that the task is done, but {verdict.doubt}.{said}"
-        elif verdict.doubt and ending.verified is not False:  # the engine's message is written for a success
+        elif ending.verified is not False:  # the engine's message is written for a success
             message = f"It is not confirmed that the task is done: {verdict.doubt}. {ending.message}".rstrip()
         return RunEnd("unverified", ExitStatus.NOT_DONE, message, replace(verdict, verified=False))
 
     async def _there(self) -> list[Element]:
         """Return the current elements at the places that the run touched last."""
-        surroundings = self._context.consent.surroundings
+        surroundings = self._context.surroundings
         if surroundings is None:
             return []
-        places = [Move(place) for place in self._claims.places]
-        return [
-            one
-            for place in places
-            for one in (await self._race(self._observing.call(surroundings.glance, place))).elements
-        ]
+        places = [await self._context.on_screen(surroundings.glance, Move(place)) for place in self._claims.places]
+        return [one for place in places for one in place.elements]
 
     async def _last_look(self, end: RunEnd) -> events.Receipt:
         if self._settings.dry_run:
@@ -360,8 +314,8 @@ class Loop:
         """Release everything and close, without waiting for calls that hang."""
         context = self._context
         closings: tuple[tuple[Worker, Callable[[], None]], ...] = (
-            (self._acting, context.hand.close),
-            (self._observing, self._models.close),
+            (context.acting, context.hand.close),
+            (context.observing, self._models.close),
         )
         calls = [asyncio.ensure_future(worker.call(close)) for worker, close in closings]
         done, late = await asyncio.wait(calls, timeout=_LET_GO_TIMEOUT)

@@ -34,19 +34,18 @@ from agent.events.fates import Why
 from agent.events.run_events import Acted, Dropped, Warned
 from agent.events.sink import Emit
 from agent.families.base import Decision
-from agent.run.control.race import Race
-from agent.run.control.worker import Worker
+from agent.run.loop.consent import Consent
 from agent.run.loop.context import RunContext, ToolFailedError
 from agent.run.loop.held_keys import HeldKeys
-from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation, Observer
 from agent.safety.addresses import facts_of
 from agent.safety.naming import Aim, aim_of, named
 from agent.safety.sentence import Sentence
 from agent.safety.situation import UNKNOWN, Situation
 from agent.screen.nearby import Described, described_at, described_field
-from agent.screen.outline import Element, Outline
+from agent.screen.outline import Outline
 from agent.screen.settle import CELL, Settled, unchanged
+from foundation.chat_stream import Answer
 from foundation.errors import MaiError
 
 #: Seconds after which a takeover has been noticed: `agent.desktop.input.takeover` first waits for what applications do
@@ -57,10 +56,16 @@ _UNSEEN = (Wait, KeyDown, KeyUp, ButtonDown, ButtonUp)
 
 
 @dataclass(slots=True)
-class Performed:
-    """The result of a decision."""
+class Turn:
+    """A decision, and what becomes of it."""
 
-    notes: list[Note]  # for the model, about the decision
+    step: int
+    seen: Observation
+    decision: Decision
+    targets: Sequence[Action[DesktopPoint]]  # its actions, in desktop coordinates
+    answer: Answer  # the model's, that it was read from
+    emit: Emit
+    notes: list[Note] = field(default_factory=list)  # for the model, about the decision
     reply: str | None = None  # the person's
     tool_result: str | None = None  # the tool's
     changed: bool | None = None  # whether the screen changed; None if it was not touched
@@ -75,27 +80,16 @@ class Performed:
         """Return the notes as one text."""
         return " ".join(map(str, self.notes)) or None
 
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """A decision while it is carried out."""
-
-    step: int
-    seen: Observation
-    decision: Decision
-    targets: Sequence[Action[DesktopPoint]]  # its actions, in desktop coordinates
-    done: Performed
-    emit: Emit
-
-    def drop(self, index: int, why: Why, target: Action[DesktopPoint] | None = None) -> None:
-        """Report that an action is not done."""
+    def drop(self, index: int, why: Why, target: Action[DesktopPoint] | None = None, note: Note | None = None) -> bool:
+        """Report that an action is not done, and note why for the model. Return False: no action may follow."""
+        self.notes += [note] if note else []
         self.emit(Dropped(self.step, target or self.targets[index], why, index=index))
+        return False
 
-    def overtaken(self, index: int, target: Action[DesktopPoint]) -> None:
-        """Drop an action because the person took over after it was decided."""
-        self.done.settled = None
-        self.done.notes.append(Note("taken_over"))
-        self.drop(index, "overtaken", target)
+    def void(self, index: int, why: Why, target: Action[DesktopPoint], note: Note) -> bool:
+        """Drop an action, as `drop` does, after which the screen must be captured again."""
+        self.settled = None
+        return self.drop(index, why, target, note)
 
 
 @dataclass(slots=True)
@@ -106,93 +100,73 @@ class _Attempt:
     target: Action[DesktopPoint]
     judged: Action[DesktopPoint] | None  # the action in the policy's terms; None if it only ends something
     situation: Situation = UNKNOWN
-    elements: tuple[Element, ...] = ()
     aim: Aim = Aim()  # noqa: RUF009 -- frozen
 
     def goes_to(self, situation: Situation) -> None:
         """Set what is known of the action's target."""
-        self.situation, self.elements, self.aim = situation, situation.elements, aim_of(self.target, situation)
+        self.situation, self.aim = situation, aim_of(self.target, situation)
 
 
 class Performer:
     """Carries out the actions of decisions. `observer` returns the observer of the active model."""
 
-    def __init__(
-        self,
-        settings: RunSettings,
-        context: RunContext,
-        race: Race,
-        observing: Worker,
-        acting: Worker,
-        observer: Callable[[], Observer],
-    ) -> None:
-        self._settings = settings
+    def __init__(self, context: RunContext, observer: Callable[[], Observer]) -> None:
         self._context = context
-        self._race = race
-        self._observing = observing
-        self._acting = acting
+        self._settings = context.own.settings
+        self._race = context.race
         self._observer = observer
-        self._holding = HeldKeys(context, acting)
-        self._sentence = Sentence(settings.instruction)
+        self._consent = Consent(context)
+        self._holding = HeldKeys(context)
+        self._sentence = Sentence(self._settings.instruction)
         self._pointed: DesktopPoint | None = None  # where the last action left the pointer
 
-    async def perform(
-        self,
-        step: int,
-        seen: Observation,
-        decision: Decision,
-        targets: Sequence[Action[DesktopPoint]],
-        done: Performed,
-        emit: Emit,
-    ) -> None:
-        """Carry out the actions in order until one is not done. Results go into `done`.
+    async def perform(self, turn: Turn) -> None:
+        """Carry out the actions in order until one is not done. Results go into the turn.
 
         An action that ends the run, and all after it, are left to the caller. Raises StoppedError: in the middle of an
         action, or while waiting.
         """
-        turn = _Turn(step, seen, decision, targets, done, emit)
-        if decision.doubt and self._context.consent.policy.mode == "never":
-            emit(Warned(f"The model says it twice: {decision.doubt}. It is done all the same: nothing is asked."))
+        decision = turn.decision
+        if decision.doubt and self._context.policy.mode == "never":
+            said = f"The model says it twice: {decision.doubt}. It is done all the same: nothing is asked."
+            self._context.emit(Warned(said))
         for index, action in enumerate(decision.actions):
             if isinstance(action, ENDING):
                 break
             if not await self._one(turn, index, action):
-                done.incomplete = True
-                for later in range(index + 1, len(targets)):
+                turn.incomplete = True
+                left = range(index + 1, len(turn.targets))
+                for later in left:
                     turn.drop(later, "left out")
-                done.notes += [Note("left_out", str(left))] if (left := len(targets) - index - 1) else []
+                turn.notes += [Note("left_out", str(len(left)))] if left else []
                 break
         await self._race(self._holding.lift())  # while the model thinks, a person may type: with ctrl down, q quits
-        done.notes += self._holding.take_notes()
+        turn.notes += self._holding.take_notes()
 
     def end(self) -> None:
         """Stop watching held keys at the end of the run."""
         self._holding.end()
 
-    async def _one(self, turn: _Turn, index: int, action: Action[GridPoint]) -> bool:
+    async def _one(self, turn: Turn, index: int, action: Action[GridPoint]) -> bool:
         """Carry out one action of any kind. Return whether the next one may follow."""
-        done = turn.done
         match action:
             case AskUser(question):
                 await self._holding.let_go()
-                done.reply, done.settled = await self._race.for_person(self._context.person.ask(question)), None
-                done.notes += [] if done.reply else [Note("nobody")]
+                turn.reply, turn.settled = await self._race.for_person(self._context.person.ask(question)), None
+                turn.notes += [] if turn.reply else [Note("nobody")]
                 return False  # the next actions were decided without the reply
             case Remember():
                 return True  # the model's own words stay in the history
             case CallTool(name) if name not in self._context.tools.names:
                 error = f"there is no tool named {shorten(name)}"
-                done.notes.append(Note("failed", error))
+                turn.notes.append(Note("failed", error))
                 dry_run = self._settings.dry_run
-                turn.emit(Acted(turn.step, turn.targets[index], False, dry_run, "", error, 0.0, index=index))
+                self._context.emit(Acted(turn.step, turn.targets[index], False, dry_run, "", error, 0.0, index=index))
                 return False
         held = self._holding.held
         target = await self._placed(held.effective(turn.targets[index]))
         if self._changed_at(turn, index, points_of(turn.targets[index])):
-            done.settled = None
-            done.notes.append(Note("target_changed"))
-            turn.drop(index, "left out", target)
-            return False
+            return turn.void(index, "left out", target, Note("target_changed"))
         attempt = _Attempt(index, target, held.judged(target))
         if index and self._context.hand.touches:  # between two answers, the thinking takes that long
             await self._race(asyncio.sleep(self._context.hand.rest.since + _NOTICED_WITHIN - time.monotonic()))
@@ -201,12 +175,12 @@ class Performer:
         return may_be_done and await self._do(turn, attempt, action)
 
     @staticmethod
-    def _changed_at(turn: _Turn, index: int, points: Sequence[DesktopPoint]) -> bool:
+    def _changed_at(turn: Turn, index: int, points: Sequence[DesktopPoint]) -> bool:
         """Whether the actions before changed the screen at one of these points, since the model saw it.
 
         A point that one of these actions had, too, is expected to change.
         """
-        settled = turn.done.settled
+        settled = turn.settled
         if not index or settled is None or settled.frame.viewport != turn.seen.viewport:
             return False
         before = {point.rounded() for target in turn.targets[:index] for point in points_of(target)}
@@ -221,91 +195,79 @@ class Performer:
         """
         if missing_point(target) is None:
             return target
-        consent, at = self._context.consent, self._pointed
+        at = self._pointed
         if self._context.hand.touches or at is None:
-            at = await consent.pointer(self._race, self._observing) or at
+            at = await self._consent.pointer() or at
         return target if at is None else at_pointer(target, at)
 
-    async def _may_be_done(self, turn: _Turn, attempt: _Attempt, judged: Action[DesktopPoint]) -> bool:
+    async def _may_be_done(self, turn: Turn, attempt: _Attempt, judged: Action[DesktopPoint]) -> bool:
         """Check an action with the policy and, if needed, the person, who may change it.
 
         Return whether it may be done.
         """
-        consent, done, emit = self._context.consent, turn.done, turn.emit
-        objection = "" if done.agreed else turn.decision.objection
-        if consent.steering.acted:  # do not ask about an action that will not be done
-            turn.overtaken(attempt.index, attempt.target)
-            return False
-        attempt.goes_to(await self._look(judged, turn, emit))
-        question = consent.question(judged, attempt.situation, objection)
-        asks = question is not None and consent.would_ask(question, dry_run=self._settings.dry_run)
-        if asks and not await self._free_hands(done):
-            turn.drop(attempt.index, "left out", attempt.target)
-            return False
-        verdict, situation = await consent.ask(
-            turn.step, attempt.index, attempt.target, question, self._settings.dry_run, emit, self._race,
-            self._observing, attempt.situation,
-        )  # fmt: skip
+        index, target, steering = attempt.index, attempt.target, self._context.steering
+        objection = "" if turn.agreed else turn.decision.objection
+        if steering.acted:  # do not ask about an action that will not be done
+            return turn.void(index, "overtaken", target, Note("taken_over"))
+        attempt.goes_to(await self._look(judged, turn))
+        question = self._consent.question(judged, attempt.situation, objection)
+        if question is not None and self._consent.would_ask(question) and not await self._free_hands(turn):
+            return turn.drop(index, "left out", target)
+        verdict, situation = await self._consent.ask(turn.step, index, target, question, attempt.situation)
         if verdict is not None and verdict.answer in ("refused", "skipped", "told"):
-            done.settled = None  # a person who is asked may do anything meanwhile
-            done.notes.append(Note("skipped" if verdict.answer == "skipped" else "refused"))
-            done.notes += [Note("said", verdict.note)] if verdict.note else []
-            turn.drop(attempt.index, verdict.answer, attempt.target)
+            # A person who is asked may do anything meanwhile.
+            turn.void(index, verdict.answer, target, Note("skipped" if verdict.answer == "skipped" else "refused"))
+            turn.notes += [Note("said", verdict.note)] if verdict.note else []
             return False
         if verdict is not None:
-            done.agreed = done.agreed or (bool(objection) and not self._settings.dry_run)
-        if verdict is None or consent.steering.acted:  # the person took over
-            turn.overtaken(attempt.index, attempt.target)
-            return False
+            turn.agreed = turn.agreed or (bool(objection) and not self._settings.dry_run)
+        if verdict is None or steering.acted:  # the person took over
+            return turn.void(index, "overtaken", target, Note("taken_over"))
         if verdict.instead is not None:
             attempt.target, attempt.judged = verdict.instead, self._holding.held.judged(verdict.instead)
             attempt.goes_to(situation)
-            done.notes.append(Note("changed", describe(attempt.target)))
+            turn.notes.append(Note("changed", describe(attempt.target)))
         return True
 
-    async def _do(self, turn: _Turn, attempt: _Attempt, action: Action[GridPoint]) -> bool:
+    async def _do(self, turn: Turn, attempt: _Attempt, action: Action[GridPoint]) -> bool:
         """Carry out an action and observe the effect. Return whether the next one may follow."""
-        done, target = turn.done, attempt.target
-        told = partial(
-            Acted, turn.step, target, dry_run=not self._context.hand.touches, elements=attempt.elements,
-            index=attempt.index, aim=attempt.aim, described=_described(turn.seen.outline, target, attempt.aim),
-        )  # fmt: skip
-        acted = await self._act(target, told, named(target, attempt.aim), done, turn.emit)
+        target = attempt.target
+        acted = await self._act(turn, attempt)
         if attempt.judged is not None:  # later actions are judged by it, too
             self._sentence.did(attempt.judged, attempt.situation)
-            await self._context.consent.did(attempt.judged, self._race, self._observing)
+            await self._consent.did(attempt.judged)
         if acted.error is not None:
             await self._holding.let_go()
-            done.notes.append(Note("failed", acted.error))
+            turn.notes.append(Note("failed", acted.error))
         else:
             self._holding.did(target)
             self._pointed = next(reversed(points_of(target)), self._pointed)
-            done.notes += [Note("dry_run")] if acted.dry_run else []
+            turn.notes += [Note("dry_run")] if acted.dry_run else []
         if isinstance(action, CallTool):
-            done.settled = None  # it may have changed the screen unobserved
+            turn.settled = None  # it may have changed the screen unobserved
             return False  # the next actions were decided without its result
-        done.settled = await self._settle(action, acted)
-        changed = not unchanged(turn.seen.fingerprint, done.settled)
+        turn.settled = await self._settle(action, acted)
+        changed = not unchanged(turn.seen.fingerprint, turn.settled)
         no_effect = not (changed or acted.error or acted.dry_run or isinstance(action, _UNSEEN))
-        done.notes += [Note("no_effect")] if no_effect and self._settings.remarks else []
-        done.changed, done.in_vain = changed, no_effect or acted.error is not None
-        for name, took in (("act", acted.milliseconds), ("settle", done.settled.seconds * 1000)):
-            done.milliseconds[name] = done.milliseconds.get(name, 0.0) + took
+        turn.notes += [Note("no_effect")] if no_effect and self._settings.remarks else []
+        turn.changed, turn.in_vain = changed, no_effect or acted.error is not None
+        for name, took in (("act", acted.milliseconds), ("settle", turn.settled.seconds * 1000)):
+            turn.milliseconds[name] = turn.milliseconds.get(name, 0.0) + took
         return acted.error is None
 
-    async def _free_hands(self, done: Performed) -> bool:
+    async def _free_hands(self, turn: Turn) -> bool:
         """Release what is held before a person is asked. Return whether the action can still be done afterwards."""
         if self._holding.held.button is None:
             await self._race(self._holding.lift())
             return True
         await self._holding.let_go()  # this drops or clicks; the approval only covered the drag so far
-        done.settled = None
-        done.notes.append(Note("needs_drag"))
+        turn.settled = None
+        turn.notes.append(Note("needs_drag"))
         return False
 
-    async def _look(self, judged: Action[DesktopPoint], turn: _Turn, emit: Emit) -> Situation:
+    async def _look(self, judged: Action[DesktopPoint], turn: Turn) -> Situation:
         """Return what is known of an action's target, with what the person's instruction says about it."""
-        situation = await self._context.consent.look(judged, self._race, self._observing, emit)
+        situation = await self._consent.look(judged)
         if points := points_of(judged):
             seen = described_at(turn.seen.outline, points[-1])
             situation = replace(situation, described=seen.element if seen else None, doubt=turn.decision.doubt)
@@ -315,31 +277,34 @@ class Performer:
             said = self._sentence.facts(judged, situation)
         return replace(situation, facts=situation.facts | said)
 
-    async def _act(
-        self, target: Action[DesktopPoint], acted: Callable[..., Acted], words: str, done: Performed, emit: Emit
-    ) -> Acted:
+    async def _act(self, turn: Turn, attempt: _Attempt) -> Acted:
+        """Carry out an action, or report what a dry run would do."""
         began = time.perf_counter()
-        hand = self._context.hand
+        hand, target, words = self._context.hand, attempt.target, named(attempt.target, attempt.aim)
+        acted = partial(
+            Acted, turn.step, target, dry_run=not hand.touches, elements=attempt.situation.elements,
+            index=attempt.index, aim=attempt.aim, described=_described(turn.seen.outline, target, attempt.aim),
+        )  # fmt: skip
         error: str | None = None
         detail = words if hand.touches else f"would {words}"
         try:
             if isinstance(target, CallTool):
                 if hand.touches:
                     self._context.stop.check()
-                    done.tool_result = await self._race(self._context.tools.call(target.name, target.arguments))
+                    turn.tool_result = await self._race(self._context.tools.call(target.name, target.arguments))
             elif not isinstance(target, Wait):  # the wait happens later, in `_settle`
-                told = await self._race(self._acting.call(hand.perform, target))
+                told = await self._race(self._context.acting.call(hand.perform, target))
                 # A hand with nothing to add returns coordinates, which mean nothing to a person.
                 detail = detail if told in (describe(target), f"would {describe(target)}") else told
         except (ActionFailedError, ToolFailedError) as failure:
             error = str(failure)
         except MaiError:  # a stop, the time limit, a lost display: it is unknown how much was done
             error = "stopped before it was finished; part of it may have happened"
-            emit(acted(executed=False, detail="", error=error, milliseconds=0.0))
+            self._context.emit(acted(executed=False, detail="", error=error, milliseconds=0.0))
             raise
         milliseconds = (time.perf_counter() - began) * 1000
         result = acted(executed=hand.touches and error is None, detail=detail, error=error, milliseconds=milliseconds)
-        emit(result)
+        self._context.emit(result)
         return result
 
     async def _settle(self, action: Action[GridPoint], acted: Acted) -> Settled:
@@ -348,7 +313,7 @@ class Performer:
             rule = replace(rule, quiet=rule.quiet * 2, cap=rule.cap * 2)
         if isinstance(action, Wait) and not acted.dry_run:
             await self._race(asyncio.sleep(action.seconds))
-        return await self._race(self._observing.call(self._observer().watch, rule, lambda: stop.stopped))
+        return await self._context.on_screen(self._observer().watch, rule, lambda: stop.stopped)
 
 
 def _described(outline: Outline | None, target: Action[DesktopPoint], aim: Aim) -> Described | None:

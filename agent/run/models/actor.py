@@ -54,8 +54,8 @@ class Actor:
         history: History,
         settings: RunSettings,
         apps: tuple[str, ...],
+        targets: TargetFinder,
         system_prompt: str | None = None,
-        targets: TargetFinder | None = None,
     ) -> None:
         self._client = client
         self._family = family
@@ -112,7 +112,7 @@ class Actor:
             return Reading(answer, as_text(answer), result, milliseconds)
         began = time.perf_counter()
         insists = any(isinstance(one.result, ParseFailure) and one.result.kind == "mismatch" for one in tried)
-        settled = await self._settle(step, seen, result, insists, emit)
+        settled = await self._targets.settle(step, seen, result, insists, emit)
         milliseconds["aim"] = (time.perf_counter() - began) * 1000
         return Reading(answer, as_text(answer), settled, milliseconds)
 
@@ -121,16 +121,6 @@ class Actor:
             return self._family.plan(answer)
         sent = tuple(image.size for image in seen.images) or (seen.sent,)
         return self._family.parse_seen(answer, sent, seen.outline)
-
-    async def _settle(
-        self, step: int, seen: Observation, result: Decision | Plan, insists: bool, emit: Emit
-    ) -> Decision | ParseFailure:
-        """Return the decision with its final points."""
-        if self._targets is not None:
-            return await self._targets.settle(step, seen, result, insists, emit)
-        if isinstance(result, Decision):
-            return result
-        return ParseFailure("no_action", "it names a place, and no grounder is there to find it", result.thought)
 
     def _feedback(self, tried: Sequence[Reading]) -> list[Message]:
         """Return the unusable answers of this step, each with its error."""
@@ -193,7 +183,7 @@ class Actor:
         if error.kind == "context_too_long":
             known = self._history.context
             if error.limit and (known is None or error.limit < known):
-                self._history.limit_context(error.limit)
+                self._history.context = error.limit
                 return True
             return self._history.shrink() or self._tell_less()
         return False
@@ -225,8 +215,8 @@ class Actor:
         room, most = self._history.context, answer_tokens(self._family, self._history.context)
         if room is not None and fixed + seen.tokens + most > room and self._tell_less():
             return self._request(seen, feedback)
-        window = self._history.window(fixed, seen.tokens, len(seen.images))
-        request = self._family.request(replace(prompt, steps=window.steps, skipped=window.skipped))
+        steps, skipped = self._history.window(fixed, seen.tokens, len(seen.images))
+        request = self._family.request(replace(prompt, steps=steps, skipped=skipped))
         return replace(request, messages=[*request.messages, *self._marks(seen), *feedback])
 
     def _marks(self, seen: Observation) -> list[Message]:

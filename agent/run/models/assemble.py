@@ -110,7 +110,7 @@ def _deciding_model(
     needs_grounder = role == "actor" or isinstance(family, Planner)
     grounder = _point_model(ground.grounder) if needs_grounder and ground.grounder is not None else None
     targets = TargetFinder(PointModel(role, model.client, family, rule), grounder, ground.zoom)
-    actor = Actor(model.client, family, history, settings, apps, prompt, targets)
+    actor = Actor(model.client, family, history, settings, apps, targets, prompt)
     see = settings.see or "screenshot"
     told = see != "screenshot"
     outliner = Outliner(

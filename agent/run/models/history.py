@@ -9,7 +9,7 @@ it: 81 % of the prompt's tokens with 3 to 12 screenshots, 70 % with 3 to 6, 20 %
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from agent.families.base import FamilyFacts, PastStep
@@ -61,18 +61,11 @@ def _low(rule: HistoryRule, high: int) -> int:
     return {"sliding": high, "block": max(1, min(BLOCK_LOW, high // 2)), "grow": max(1, high // 2)}[rule]
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The part of the past that a request shows."""
-
-    steps: tuple[PastStep, ...]
-    skipped: int
-
-
 class History:
     """The steps so far, and the moving window over them.
 
-    `answer_tokens` are reserved for the answer. `images` replaces the rule's only number, or its high number.
+    `answer_tokens` are reserved for the answer. `images` replaces the rule's only number, or its high number. `context`
+    is the token limit of requests, None if unknown; an error of the server may tell a lower one.
     """
 
     def __init__(self, rule: HistoryRule, limits: Limits, answer_tokens: int, images: int | None = None) -> None:
@@ -82,16 +75,13 @@ class History:
         self._high = images or _HIGH[rule]
         self._low = _low(rule, self._high)
         self._rule = rule
-        self._context = limits.context
+        self.context = limits.context
         self._answer_tokens = answer_tokens
         self._first_shown = 0
         self._current_images = 1
         self._skipped = 0
         if limits.images is not None:
             self.limit_images(limits.images)
-
-    def __len__(self) -> int:
-        return len(self._steps)
 
     def add(self, step: PastStep, image_tokens: int) -> None:
         """Append a finished step. Its images cost `image_tokens`."""
@@ -113,15 +103,6 @@ class History:
         self._high = max(1, min(self._high, most))
         self._low = _low(self._rule, self._high)
 
-    def limit_context(self, tokens: int) -> None:
-        """Set the server's context length, or a lower value if the estimate was too low."""
-        self._context = tokens
-
-    @property
-    def context(self) -> int | None:
-        """Return the token limit of requests; None if unknown."""
-        return self._context
-
     def shrink(self) -> bool:
         """Show less of the past, after a server error. Return False if nothing is left to drop."""
         shown = len(self._steps) - self._first_shown
@@ -135,8 +116,8 @@ class History:
             return True
         return False
 
-    def window(self, fixed_tokens: int, image_tokens: int, images: int = 1) -> Window:
-        """Return the window for the next request.
+    def window(self, fixed_tokens: int, image_tokens: int, images: int = 1) -> tuple[tuple[PastStep, ...], int]:
+        """Return the steps that the next request shows, and the number of the older ones that it leaves out.
 
         Args:
             fixed_tokens: tokens without the past: system prompt, instruction, feedback.
@@ -146,12 +127,12 @@ class History:
         self._current_images = images
         if self._images_shown() + images > self._high:
             self._show_images(self._low - images)
-        if self._context is not None:
-            room = self._context - self._answer_tokens - fixed_tokens - image_tokens - _FRAME_TOKENS
+        if self.context is not None:
+            room = self.context - self._answer_tokens - fixed_tokens - image_tokens - _FRAME_TOKENS
             self._fit(room)
         first = max(self._first_shown, self._skipped)
         older = (replace(step, images=(None,) * len(step.images)) for step in self._steps[self._skipped : first])
-        return Window((*older, *(replace(step, shown=True) for step in self._steps[first:])), self._skipped)
+        return (*older, *(replace(step, shown=True) for step in self._steps[first:])), self._skipped
 
     def _fit(self, room: int) -> None:
         """Drop screenshots, then the oldest steps, until the past fits.

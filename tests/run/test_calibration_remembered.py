@@ -13,7 +13,7 @@ from agent.core.geometry import Grid, Size
 from agent.events.run_events import Event, RunStarted, Warned
 from agent.model.endpoint import Endpoint
 from agent.model.engines import Engine
-from agent.run.calibration.before_run import Wish
+from agent.run.calibration.remembered import Wish
 from agent.run.models.settings import RunSettings
 from agent.run.session import Request, run
 from agent.safety.policy import Policy
