@@ -64,7 +64,9 @@ def check_weights(place: Place, config: Mapping[str, Any], shape: Shape) -> Iter
         held |= tensors
         where |= dict.fromkeys(tensors, name)
     if whole:
-        yield from _against_index(place, index, where)
+        if lost := [name for name, file in index.items() if where.get(name) != file]:
+            more = f" and {len(lost) - 1} more tensors" if len(lost) > 1 else ""
+            yield place.unfit(f"{INDEX} says that {index[lost[0]]} holds {lost[0]}{more}, which it does not,")
         unfit = [*_quantization(place, held, shape)] or [*misfits(held, config, shape)]
         yield from map(place.unfit, unfit[:_MOST_NAMED])
 
@@ -96,25 +98,20 @@ def _other_weights(place: Place) -> Iterator[Defect]:
     patterns = load_config("files.toml")["other_weights"]
     others = sorted(path for pattern in patterns for path in place.folder.glob(pattern))
     for path in others:
-        try:
-            with path.open("rb") as file:
-                begin = file.read(512)
-            check_beginning(begin, path.stat().st_size)
-            if path.suffix != ".gguf" and not begin.startswith(_PICKLES):
-                raise BrokenFileError("is no file of weights: it does not begin as PyTorch's do")
-            if begin.startswith(_PICKLES[0]) and not is_zipfile(path):
-                raise BrokenFileError("is cut off: its end is missing")
-        except (BrokenFileError, OSError) as error:
-            yield place.broken(path.name, error)
+        yield from place.found(path.name, _no_weights(path))
     if not others:
         yield place.missing("model.safetensors")
 
 
-def _against_index(place: Place, index: Mapping[str, str], where: Mapping[str, str]) -> Iterator[Defect]:
-    lost = [name for name, file in index.items() if where.get(name) != file]
-    if lost:
-        more = f" and {len(lost) - 1} more tensors" if len(lost) > 1 else ""
-        yield place.unfit(f"{INDEX} says that {index[lost[0]]} holds {lost[0]}{more}, which it does not,")
+def _no_weights(path: Path) -> Iterator[str]:
+    with path.open("rb") as file:
+        begin = file.read(512)
+    check_beginning(begin, path.stat().st_size)
+    if path.suffix != ".gguf" and not begin.startswith(_PICKLES):
+        raise BrokenFileError("is no file of weights: it does not begin as PyTorch's do")
+    if begin.startswith(_PICKLES[0]) and not is_zipfile(path):
+        raise BrokenFileError("is cut off: its end is missing")
+    yield from ()
 
 
 def misfits(tensors: Mapping[str, Tensor], config: Mapping[str, Any], shape: Shape) -> Iterator[str]:

@@ -67,7 +67,7 @@ def warnings_for(found: Candidate, group: Group, others: Collection[str] | None,
         yield f"Screenshots are shrunk to {edge:,} pixels: small targets will be missed (2,097,152 keeps 1080p)."
     if min(goal.screen) < 100:
         yield "Pictures with a side under 100 pixels are too small: models miss what is in them."
-    if group.sm == 75:
+    if group.first.sm == 75:
         yield (
             "Compute capability 7.5 has no FlashAttention: vLLM uses Triton's kernels, some of which exceed this "
             "card's shared memory (vllm#36802); `mai-server diagnose` explains it if it happens."
@@ -95,7 +95,7 @@ def warnings_for(found: Candidate, group: Group, others: Collection[str] | None,
     if text < 3 * LEAST_TEXT_TOKENS:
         yield f"A context of {found.context:,} tokens leaves {text:,} for text beside the screenshots."
     yield from speculation_warnings(model, settings)
-    yield from _own_values(goal, model, group.sm)
+    yield from _own_values(goal, model, group.first.sm)
 
 
 def _slots(found: Candidate) -> Iterator[str]:
@@ -166,7 +166,7 @@ def notes_for(
     found: Candidate, group: Group, replicas: tuple[tuple[Gpu, ...], ...], task: Task, other: Candidate | None
 ) -> Iterator[str]:
     """Yield the notes of a plan: alternatives and expectations. `other` is the plan in another precision."""
-    model, sm, settings = found.model, group.sm, found.settings
+    model, sm, settings = found.model, group.first.sm, found.settings
     yield f"Dimensions: {model.origin}."
     if sm is not None and task.goal.overrides.get("attention_backend") is None:
         yield f"vLLM will choose {_expected_attention(sm)} for attention by itself."

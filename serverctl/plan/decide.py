@@ -119,9 +119,9 @@ def _plan_model(model: Model, kinds: list[Group], task: Task) -> Plan:
 
 def _plan_on(group: Group, kinds: list[Group], model: Model, task: Task) -> Plan:
     """Plan for one kind of graphics cards."""
-    check_quantization(model, task.quantization_wish(group.sm), task.tables.quantization)
+    check_quantization(model, task.quantization_wish(group.first.sm), task.tables.quantization)
     _check_parallel(model, group, task.goal)
-    if group.mig and not takes_names(task.vllm):
+    if group.first.mig and not takes_names(task.vllm):
         raise CannotPlanError(
             f"vLLM {task.vllm} cannot be told to use {group.first.name}: it takes cards by their number only.",
             "Use a newer vLLM (`mai-server install`), or switch MIG off.",
@@ -148,7 +148,7 @@ def _other_precision(found: Candidate, model: Model, group: Group, task: Task) -
         return None
     if found.precision == "16-bit" and found.whole:
         return None
-    wish = eight_bits(group.sm) if found.precision == "16-bit" else None
+    wish = eight_bits(group.first.sm) if found.precision == "16-bit" else None
     other = _search(model, group, replace(task, goal=replace(goal, overrides={**goal.overrides, "quantization": wish})))
     if other is None or (found.precision == "16-bit" and other.context <= found.context):
         return None
@@ -171,7 +171,7 @@ def _check_parallel(model: Model, group: Group, goal: Goal) -> None:
             f"{sizes[0]} cards cannot share the heads of {model.name}.",
             f"tensor_parallel_size can be: {', '.join(str(size) for size in able)}.",
         )
-    if wanted > 1 and group.mig:
+    if wanted > 1 and group.first.mig:
         raise CannotPlanError("MIG instances cannot work together.", "Ask for one card, or switch MIG off.")
 
 
@@ -257,7 +257,7 @@ def _precisions(model: Model, group: Group, task: Task) -> list[tuple[Model, Pre
     ways: list[tuple[Model, Precision]] = [(model, "16-bit")]
     if group.first.vendor == "nvidia":
         published = [(found.bits, model.as_checkpoint(found)) for found in model.quantized]
-        blocks = model.local is None and (group.sm or 0) >= _BLOCK_FP8_SM
+        blocks = model.local is None and (group.first.sm or 0) >= _BLOCK_FP8_SM
         eight = [found for bits, found in published if bits == 8 and blocks]
         ways += [((eight or [model])[0], "fp8"), *((found, "w4") for bits, found in published if bits == 4)]
     start = task.goal.adjustments.get("precision")
@@ -277,7 +277,7 @@ def _layouts(model: Model, group: Group, task: Task) -> Iterator[Layout]:
         size = int(wished or 1)
         yield Layout(group.take(size * stages * count), size, stages, "your own setting")
         return
-    alone = preset.single_card or group.mig
+    alone = preset.single_card or group.first.mig
     sizes = (1,) if alone else group.tensor_parallel_sizes(model, count)
     pairs = (pair for pair in combinations(cards, 2) if task.hardware.link(pair[0].index, pair[1].index) == "nvlink")
     large = model.shape.parameters > _LATENCY_TP_PARAMETERS
@@ -297,5 +297,5 @@ def _smallest(model: Model, group: Group, task: Task) -> Candidate:
     size = int(own.get("tensor_parallel_size") or max(group.tensor_parallel_sizes(model)))
     eight = model.own_precision == "16-bit" and group.first.vendor == "nvidia" and "quantization" not in own
     precision: Precision = "fp8" if eight else _precisions(model, group, task)[0][1]
-    size = 1 if task.preset.single_card or group.mig else size
+    size = 1 if task.preset.single_card or group.first.mig else size
     return compose(model, precision, Layout(group.take(size), size), 1, task)

@@ -109,15 +109,12 @@ def speed_of(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> Speed:
         return speed
     launch = _launch(plan, table)
     alone, together = (_seconds_a_token(plan, launch, request, requests) for requests in (1, held))
-    one, everybody = alone.per(1), together.per(held)
-    prompt = _prompt_seconds(plan, table, image)
-    if prompt is None:
-        return replace(speed, one=one, all_of_them=everybody.times(len(plan.replicas)))
     servers = len(plan.replicas)
+    speed = replace(speed, one=alone.per(1), all_of_them=together.per(held).times(servers))
+    if (prompt := _prompt_seconds(plan, table, image)) is None:
+        return speed
     return replace(
         speed,
-        one=one,
-        all_of_them=everybody.times(servers),
         prompt_s=prompt,
         step_s=prompt.plus(alone.times(written)),
         steps_per_hour=prompt.plus(together.times(written / held)).per(3600.0 * servers),

@@ -46,8 +46,13 @@ class Presets:
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> "Presets":
         """Build the presets from the parsed TOML document."""
-        entries = {name: entry for name, entry in document.items() if isinstance(entry, dict)}
-        return cls(document["default"], {name: _preset(name, entry) for name, entry in entries.items()})
+        found = {}
+        for name, entry in document.items():
+            if isinstance(entry, dict):
+                own = entry.get("settings", {}).items()
+                settings = {knob: check_value(knob, value, f"preset {name}") for knob, value in own}
+                found[name] = Preset(name, entry["about"], settings, entry.get("env", {}), **entry.get("prefer", {}))
+        return cls(document["default"], found)
 
     def get(self, name: str | None) -> Preset:
         """Return a preset by its name, or the default one. Raises UsageError for an unknown name."""
@@ -57,11 +62,6 @@ class Presets:
             hint = f"Did you mean {' or '.join(near)}? " if near else ""
             raise UsageError(f"There is no preset {name!r}.", f"{hint}Presets are: {', '.join(self.by_name)}.")
         return found
-
-
-def _preset(name: str, entry: Mapping[str, Any]) -> Preset:
-    settings = {knob: check_value(knob, value, f"preset {name}") for knob, value in entry.get("settings", {}).items()}
-    return Preset(name, entry["about"], settings, entry.get("env", {}), **entry.get("prefer", {}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,15 +68,19 @@ def parse_dump(document: Mapping[str, Any], origin: str) -> Capabilities:
     """Build capabilities from the JSON of `parser_dump.py`."""
     options: dict[str, Option] = {}
     for flag, entry in document["options"].items():
-        names = (flag, *(entry.get("aliases") or ()))
-        most = _most_values(entry.get("nargs"))
+        takes, nargs = bool(entry["takes_value"]), entry.get("nargs")
         known = entry.get("choices") or entry.get("names") or document.get(_LOOKED_UP.get(flag, "")) or ()
-        choices, kind = frozenset(map(str, known)), str(entry.get("type") or "str")
-        takes = bool(entry["takes_value"])
-        needs = takes and entry.get("nargs") in (None, "+")
-        is_open = bool(entry.get("names"))
-        option = Option(flag, takes, bool(entry.get("negatable")), most, choices, kind, is_open, needs)
-        options |= dict.fromkeys(names, option)
+        option = Option(
+            flag,
+            takes,
+            bool(entry.get("negatable")),
+            most_values=10_000 if nargs in ("+", "*") else nargs if isinstance(nargs, int) else 1,
+            choices=frozenset(map(str, known)),
+            kind=str(entry.get("type") or "str"),
+            open=bool(entry.get("names")),
+            needs_value=takes and nargs in (None, "+"),
+        )
+        options |= dict.fromkeys((flag, *(entry.get("aliases") or ())), option)
     return Capabilities(
         version=str(document["vllm"]),
         options=options,
@@ -85,11 +89,6 @@ def parse_dump(document: Mapping[str, Any], origin: str) -> Capabilities:
         env=frozenset(document.get("env") or ()),
         origin=origin,
     )
-
-
-def _most_values(nargs: object) -> int:
-    """Return the maximum number of values of an option, from argparse's nargs."""
-    return 10_000 if nargs in ("+", "*") else nargs if isinstance(nargs, int) else 1
 
 
 def snapshot_versions() -> list[str]:

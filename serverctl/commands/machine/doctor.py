@@ -124,7 +124,7 @@ def _files(model: str | None, only: bool) -> Iterator[Finding]:
     names = [model] if model else []
     if not only:
         names += [state.source for state in map(current_state, map(Folder, control.ordered_names())) if state.source]
-        names += [known.name for known in known_models() if cached_snapshot(known.repo) is not None]
+        names += [known.name for known in known_models() if cached_snapshot(known.source) is not None]
     told: set[str] = set()
     for name in names:
         try:

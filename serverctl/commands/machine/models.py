@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
 
 def _repository(name: str) -> str:
     """Return the repository of a known name, or the name if it is a repository. Raises UsageError."""
-    known = next((one.repo for one in known_models() if one.name.casefold() == name.casefold()), name)
+    known = next((one.source for one in known_models() if one.name.casefold() == name.casefold()), name)
     if not _REPOSITORY.fullmatch(known):
         raise UsageError(f"There is no model {name!r}.", "Use a known name (MAI-UI-2B) or a repository (org/name).")
     return known
@@ -65,7 +65,7 @@ def _served() -> dict[str, str]:
 
 def _list(options: argparse.Namespace) -> int:
     served = _served()
-    known = {one.repo: one.name for one in known_models()}
+    known = {one.source: one.name for one in known_models()}
     rows = [
         {"repository": name, "name": known.get(name), "bytes": repo.size_on_disk, "served_by": served.get(name)}
         for name, repo in sorted(_cached().items())

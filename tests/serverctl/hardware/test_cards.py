@@ -1,6 +1,7 @@
 """Cards that are not here can be planned for by name, and every size of card has its limits."""
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from machines import NAMES, look
 
 from foundation.errors import MaiError, UsageError
-from serverctl.hardware.catalogue import Described, card_names, imagine
+from serverctl.hardware.catalogue import card_names, imagine
 from serverctl.hardware.facts import GIB, Gpu
 from serverctl.planning import limit_table
 
@@ -87,17 +88,18 @@ def test_cards_that_a_bridge_joins_have_nvlink_in_pairs() -> None:
 
 
 def test_a_card_nobody_listed_can_be_described() -> None:
-    [gpu] = imagine("RTX 9999", 1, Described(47.5, (13, 0), 2200)).gpus
+    said = {"memory_gib": 47.5, "compute_capability": (13, 0), "bandwidth_gb_s": 2200}
+    [gpu] = imagine("RTX 9999", 1, said).gpus
     assert (gpu.name, gpu.sm, gpu.bandwidth_gb_s, gpu.vendor) == ("RTX 9999", 130, 2200, "nvidia")
     assert gpu.total_gib == pytest.approx(47.5)
-    [known] = imagine("5060 Ti", 1, Described(7.6)).gpus
+    [known] = imagine("5060 Ti", 1, {"memory_gib": 7.6}).gpus
     assert (known.total_gib, known.sm) == (pytest.approx(7.6), 120), "the person's word wins over the list's"
 
 
-@pytest.mark.parametrize("described", [None, Described(47.5), Described(None, (13, 0)), Described(bandwidth_gb_s=1)])
-def test_without_memory_and_capability_an_unknown_card_is_refused_and_told_how(described: Described | None) -> None:
+@pytest.mark.parametrize("said", [{}, {"memory_gib": 47.5}, {"compute_capability": (13, 0)}, {"bandwidth_gb_s": 1.0}])
+def test_without_memory_and_capability_an_unknown_card_is_refused_and_told_how(said: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as refusal:
-        imagine("RTX 9999", 1, described)
+        imagine("RTX 9999", 1, said)
     assert "--gpu-memory" in refusal.value.remedy
 
 
