@@ -59,8 +59,6 @@ def read_settings(environ: Mapping[str, str] | None = None) -> tuple[Path, dict[
 
     Raises UsageError if the file cannot be read, or MAI_AGENT_CONFIG names one that does not exist.
     """
-    import tomllib
-
     environ = os.environ if environ is None else environ
     path = settings_path(environ)
     if not path.is_file():

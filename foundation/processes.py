@@ -144,7 +144,6 @@ def number_here(pid: int, variable: str, value: str | None) -> int:
 
 
 def _start_seconds(pid: int) -> float | None:
-    """Return when a running process started, in seconds since the epoch."""
     import psutil
 
     with suppress(psutil.Error):

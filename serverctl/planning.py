@@ -16,7 +16,7 @@ from serverctl.models.model import Model
 from serverctl.plan.colocation import Part, plan_together
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
-from serverctl.plan.memory import MemoryTable, ProcessorTable, Seeds
+from serverctl.plan.memory import ProcessorTable, Seeds
 from serverctl.plan.quantization import QuantTable
 from serverctl.plan.speed import SpeedTable
 from serverctl.plan.tables import LimitTable, Presets, Tables
@@ -29,13 +29,6 @@ AUTOMATIC_MODELS = ("MAI-UI-8B", "MAI-UI-2B")
 def load_presets() -> Presets:
     """Load the shipped presets."""
     return Presets.read(load_config("presets/presets.toml"))
-
-
-@cache
-def memory_table() -> MemoryTable:
-    """Load the shipped estimates for the memory formula."""
-    data = load_config("memory.toml")
-    return MemoryTable(Seeds(**data["seeds"]), data["utilization"], ProcessorTable(**data["cpu"]))
 
 
 @cache
@@ -58,16 +51,12 @@ def limit_table() -> LimitTable:
     return LimitTable(tuple(load_config("gpus/tiers.toml")["tier"]), own)
 
 
-@cache
-def quantization_table() -> QuantTable:
-    """Load what each quantisation method needs."""
-    return QuantTable.read(load_config("vllm/quantization.toml"))
-
-
 def load_tables(models: tuple[Model, ...]) -> Tables:
     """Load all tables, with the current measurements."""
-    measured = read_measurements()
-    return Tables(load_presets(), memory_table(), limit_table(), measured, models, quantization_table())
+    memory, methods = load_config("memory.toml"), QuantTable.read(load_config("vllm/quantization.toml"))
+    seeds, processor = Seeds(**memory["seeds"]), ProcessorTable(**memory["cpu"])
+    presets, limits, measured = load_presets(), limit_table(), read_measurements()
+    return Tables(presets, seeds, memory["utilization"], processor, limits, measured, models, methods)
 
 
 def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:

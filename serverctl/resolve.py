@@ -98,7 +98,6 @@ class Resolved:
 
 
 def _refuse_twice(models: Sequence[str]) -> None:
-    """Raise UsageError if a model occurs twice."""
     if len(set(models)) < len(models):
         raise UsageError(
             "The same model is named twice.",

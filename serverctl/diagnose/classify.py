@@ -115,7 +115,7 @@ def classify_log(raw: Iterable[str], exit_status: int | None = None) -> Failure:
         else:
             tail.append(line)
     lines = [*head, *tail]
-    if last is not None and last is not (lines or [None])[-1]:
+    if last is not None and not (lines and last is lines[-1]):
         lines.append(last)
     return classify(lines, report, exit_status)
 
@@ -210,7 +210,6 @@ def _continues(part: str, before: str) -> bool:
 def _first(
     texts: Sequence[str], patterns: tuple[Pattern, ...], stage: Stage, memory: bool = True
 ) -> tuple[Kind, str] | None:
-    """The class of the first text that matches a pattern."""
     for text in texts:
         if memory and (found := OOM.search(text)) and not _names_cause(text):
             return _oom(text, stage), _sentence(text, found.start())
@@ -288,7 +287,6 @@ def _went_on(lines: Sequence[LogLine], error: str) -> bool:
 
 
 def _signal(texts: Sequence[str], exit_status: int | None) -> tuple[str | None, str]:
-    """The signal that ended a process, and the evidence."""
     for text in texts:
         if found := ENDED_BY.search(text):
             if number := found["number"]:

@@ -118,7 +118,7 @@ def _split(gpus: tuple[Gpu, ...], run: RunTool, problems: list[str]) -> tuple[Gp
     memory = nvidia.parse_mig_memory(banner[1]) if banner else {}
     parts: list[Gpu] = []
     for gpu in gpus:
-        found = nvidia.mig_gpus(gpu, instances.get(gpu.index, ()), memory) if gpu.mig else (gpu,)
+        found = [*nvidia.mig_gpus(gpu, instances.get(gpu.index, ()), memory)] if gpu.mig else [gpu]
         if not found:
             problems.append(
                 f"Card {gpu.index} ({gpu.name}) is in MIG mode and has no instances: make some with "
@@ -129,7 +129,6 @@ def _split(gpus: tuple[Gpu, ...], run: RunTool, problems: list[str]) -> tuple[Gp
 
 
 def _others(run: RunTool, problems: list[str]) -> tuple[tuple[Gpu, ...], Driver | None]:
-    """Detect accelerators of other makers with their tools."""
     for command, what, parse in (
         (other_vendors.GAUDI_QUERY, "accelerator", other_vendors.parse_gaudi),
         (other_vendors.ROCM_QUERY, "card", lambda text: (other_vendors.parse_rocm(text), None)),

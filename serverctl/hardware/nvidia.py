@@ -5,8 +5,9 @@ connections over the bus).
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from foundation.configs import load_config
 from serverctl.hardware.facts import MIB, Driver, Gpu, Link
@@ -27,7 +28,10 @@ FIELDS = (
 
 
 def parse_query(text: str, fields: Sequence[str] = FIELDS) -> tuple[tuple[Gpu, ...], Driver | None]:
-    """Parse the output of `nvidia-smi --query-gpu` with some of `FIELDS`. Other lines are skipped."""
+    """Parse the output of `nvidia-smi --query-gpu` with some of `FIELDS`. Other lines are skipped.
+
+    Intel's `hl-smi` has the same format.
+    """
     gpus: list[Gpu] = []
     driver: Driver | None = None
     for row in rows(text, fields):
@@ -63,10 +67,7 @@ def unmeasured(text: str, fields: Sequence[str] = FIELDS) -> tuple[str, ...]:
 
 
 def rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield the rows of a query's answer by field. Fields that were not requested are empty.
-
-    Intel's `hl-smi` has the same format.
-    """
+    """Yield the rows of a query's answer by field. Fields that were not requested are empty."""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) == len(fields) and re.fullmatch(r"[0-9]{1,4}", cells[0]):
@@ -84,27 +85,24 @@ def parse_cuda(banner: str) -> tuple[int, int] | None:
     return None if found is None else _version(found[1])
 
 
-@dataclass(frozen=True, slots=True)
-class MigInstance:
-    """One line of `nvidia-smi -L` below a card: its number on the card, its profile (3g.40gb) and its UUID."""
+class MigInstance(NamedTuple):
+    """One line of `nvidia-smi -L` below a card."""
 
-    number: int
-    profile: str
+    number: int  # on the card
+    profile: str  # 3g.40gb
     uuid: str
 
 
-def parse_mig(listing: str) -> dict[int, tuple[MigInstance, ...]]:
+def parse_mig(listing: str) -> dict[int, list[MigInstance]]:
     """Return the MIG instances in `nvidia-smi -L`, by their card's index."""
     instances: dict[int, list[MigInstance]] = {}
-    card: int | None = None
+    card: list[MigInstance] = []
     for line in listing.splitlines():
         if found := re.match(r"GPU ([0-9]{1,4}):", line):
-            card = int(found[1])
-        elif card is not None and (
-            found := re.match(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,4}):\s*\(UUID: (MIG-[^)]+)\)", line)
-        ):
-            instances.setdefault(card, []).append(MigInstance(int(found[2]), found[1], found[3]))
-    return {index: tuple(found) for index, found in instances.items()}
+            card = instances.setdefault(int(found[1]), [])
+        elif found := re.match(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,4}):\s*\(UUID: (MIG-[^)]+)\)", line):
+            card.append(MigInstance(int(found[2]), found[1], found[3]))
+    return instances
 
 
 def parse_mig_memory(banner: str) -> dict[tuple[int, int], tuple[int, int]]:
@@ -117,26 +115,19 @@ def parse_mig_memory(banner: str) -> dict[tuple[int, int], tuple[int, int]]:
 
 
 def mig_gpus(
-    gpu: Gpu, instances: tuple[MigInstance, ...], memory: Mapping[tuple[int, int], tuple[int, int]]
-) -> tuple[Gpu, ...]:
-    """Return a card's MIG instances as cards, with their memory from plain `nvidia-smi`.
+    gpu: Gpu, instances: Iterable[MigInstance], memory: Mapping[tuple[int, int], tuple[int, int]]
+) -> Iterator[Gpu]:
+    """Yield a card's MIG instances as cards, with their memory from plain `nvidia-smi`.
 
     Without that, the memory follows from the profile: 3g.40gb, of which about 5 % are not available to programs.
     """
-    parts: list[Gpu] = []
-    for instance in instances:
-        size = re.search(r"\.([0-9]{1,4})gb", instance.profile)
-        used, total = memory.get((gpu.index, instance.number), (None, None))
-        if total is None and size is not None:
-            total = int(size[1]) * 1000**3 * 95 // 100
-        if not total:
-            continue
-        free = None if used is None else max(0, total - used)
-        name = f"{gpu.name} MIG {instance.profile}"
-        parts.append(
-            replace(gpu, name=name, total_bytes=total, free_bytes=free, uuid=instance.uuid, display=False, mig=True)
-        )
-    return tuple(parts)
+    for number, profile, uuid in instances:
+        size = re.search(r"\.([0-9]{1,4})gb", profile)
+        used, total = memory.get((gpu.index, number), (None, int(size[1]) * 1000**3 * 95 // 100 if size else 0))
+        if total:
+            free = None if used is None else max(0, total - used)
+            name = f"{gpu.name} MIG {profile}"
+            yield replace(gpu, name=name, total_bytes=total, free_bytes=free, uuid=uuid, display=False, mig=True)
 
 
 def parse_topology(text: str) -> tuple[tuple[int, int, Link], ...]:

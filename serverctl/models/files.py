@@ -130,7 +130,6 @@ def unfinished(repo: str) -> int:
 
 
 def _processor(place: Place, config: Mapping[str, Any], shape: Shape) -> Iterator[Defect]:
-    """Check that the image processor's settings exist and match the vision tower."""
     if shape.vision is None:
         return
     there = [file for file in _PROCESSORS if (place.folder / file).exists()]
@@ -211,7 +210,6 @@ def _foreign_template(path: Path, marks: Sequence[str]) -> Iterator[str]:
 
 
 def _ends_within(template: str) -> bool:
-    """Return whether a Jinja template ends inside a tag, loop, condition or macro."""
     template = _ASIDE.sub("", template)
     last = max(template.rfind(begin) for begin in ("{%", "{{", "{#"))
     if last >= 0 and not any(end in template[last + 2 :] for end in ("%}", "}}", "#}")):
@@ -223,7 +221,6 @@ def _ends_within(template: str) -> bool:
 
 
 def _optional(place: Place) -> Iterator[Defect]:
-    """Check the optional files."""
     for file in _OPTIONAL:
         if not (place.folder / file).exists():
             continue

@@ -223,7 +223,6 @@ def _assemble(
 
 
 def _mtp_layers(config: Mapping[str, Any]) -> int:
-    """Return the layers of the MTP head by Qwen3.5's entry in config.json; 0 without it."""
     text = config.get("text_config")
     found = (text if isinstance(text, Mapping) else config).get("mtp_num_hidden_layers")
     return found if type(found) is int and 0 < found < 100 else 0

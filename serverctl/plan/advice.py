@@ -203,7 +203,6 @@ def notes_for(
 
 
 def _compared(found: Candidate, other: Candidate) -> str:
-    """Say what each precision of the weights gives, and how to ask for the other one."""
     wish = other.settings.quantization or "none"
     cards = "" if len(other.layout.group.cards) == len(found.layout.group.cards) else (
         f" on {len(other.layout.group.cards)} cards"

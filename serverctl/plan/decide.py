@@ -95,7 +95,6 @@ def _all_that_work(choices: Iterable[_T], make: Callable[[_T], Plan]) -> Iterato
 
 
 def _wanted_images(model: Model, task: Task) -> int:
-    """Return the number of screenshots in a request to aim for."""
     most = task.preset.settings.get("images") or model.history_images
     return _asked_images(task.goal) or min(model.history_images, int(most))
 
@@ -118,7 +117,6 @@ def _plan_model(model: Model, kinds: list[Group], task: Task) -> Plan:
 
 
 def _plan_on(group: Group, kinds: list[Group], model: Model, task: Task) -> Plan:
-    """Plan for one kind of graphics cards."""
     check_quantization(model, task.quantization_wish(group.first.sm), task.tables.quantization)
     _check_parallel(model, group, task.goal)
     if group.first.mig and not takes_names(task.vllm):
@@ -128,7 +126,9 @@ def _plan_on(group: Group, kinds: list[Group], model: Model, task: Task) -> Plan
         )
     found = _search(model, group, task)
     if found is None:
-        raise does_not_fit(model, group, _smallest(model, group, task), task.goal, _smaller(model, group, task))
+        smaller = (other for other in task.tables.models if other.shape.parameters < model.shape.parameters)
+        name = next((other.name for other in smaller if _search(other, group, task)), "")
+        raise does_not_fit(model, group, _smallest(model, group, task), task.goal, name)
     replicas = group.replicas(found.layout.group, task.preset)
     env = environment(found.settings, task.preset, replicas[0], task.vllm)
     others = {gpu.name for kind in kinds for gpu in kind.cards} - {group.first.name} if len(kinds) > 1 else None
@@ -146,13 +146,12 @@ def _other_precision(found: Candidate, model: Model, group: Group, task: Task) -
     chosen = "quantization" in goal.overrides or "precision" in goal.adjustments
     if chosen or model.own_precision != "16-bit" or group.first.vendor != "nvidia":
         return None
-    if found.precision == "16-bit" and found.whole:
+    full = found.precision == "16-bit"
+    if full and found.whole:
         return None
-    wish = eight_bits(group.first.sm) if found.precision == "16-bit" else None
+    wish = eight_bits(group.first.sm) if full else None
     other = _search(model, group, replace(task, goal=replace(goal, overrides={**goal.overrides, "quantization": wish})))
-    if other is None or (found.precision == "16-bit" and other.context <= found.context):
-        return None
-    return other
+    return None if other is None or (full and other.context <= found.context) else other
 
 
 def _check_parallel(model: Model, group: Group, goal: Goal) -> None:
@@ -235,12 +234,6 @@ def _most_served(ways: list[Candidate], group: Group, hardware: Hardware) -> Can
     if enough:
         return enough[0]
     return max(ways, key=lambda way: len(group.cards) // len(way.layout.group.cards) * way.budget.kv_tokens)
-
-
-def _smaller(model: Model, group: Group, task: Task) -> str:
-    """Return the name of the largest known model that is smaller and fits; "" if none does."""
-    smaller = (other for other in task.tables.models if other.shape.parameters < model.shape.parameters)
-    return next((other.name for other in smaller if _search(other, group, task)), "")
 
 
 def _precisions(model: Model, group: Group, task: Task) -> list[tuple[Model, Precision]]:

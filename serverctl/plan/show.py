@@ -163,7 +163,6 @@ def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardw
 
 
 def _reasons(plan: Plan, command: Command) -> "Table":
-    """Return a table of every flag and variable with its reason."""
     from rich.markup import escape
     from rich.table import Table
 

@@ -10,7 +10,7 @@ from serverctl.hardware.catalogue import plain_name
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.model import Model
 from serverctl.plan.goal import Goal
-from serverctl.plan.memory import Measured, MemoryTable
+from serverctl.plan.memory import Measured, ProcessorTable, Seeds
 from serverctl.plan.quantization import QuantTable, Wish
 from serverctl.plan.settings import check_value
 
@@ -95,7 +95,9 @@ class Tables:
     """The tables that every plan uses."""
 
     presets: Presets
-    memory: MemoryTable  # estimates for the memory formula, and the memory utilisation
+    seeds: Seeds  # estimates for the memory formula
+    utilization: Mapping[str, float]  # of cards: "headless", and with a "display"
+    processor: ProcessorTable
     limits: LimitTable
     measured: Mapping[str, Measured]  # memory of real starts by `measurement_key`; replaces the estimates
     models: tuple[Model, ...]  # the known models in order of preference, for a goal that names none

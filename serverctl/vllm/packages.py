@@ -204,5 +204,4 @@ class PipProgress:
 
 
 def _plain(name: str) -> str:
-    """Return a package's name from a requirement or a file name."""
     return re.split(r"[<>=!~;\[ -]\d|[<>=!~;\[ ]", name.rsplit("/", 1)[-1])[0]

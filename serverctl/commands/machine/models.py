@@ -51,7 +51,6 @@ def _repository(name: str) -> str:
 
 
 def _cached() -> dict[str, Any]:
-    """Return what the hub's client says of each model in its cache, by repository."""
     from huggingface_hub import scan_cache_dir
 
     if not cache_folder().is_dir():
@@ -97,7 +96,6 @@ def _pull(repository: str) -> int:
 
 
 def _remove(repository: str) -> int:
-    """Delete a repository from the cache, and return the bytes that became free. Raises MaiError."""
     from huggingface_hub import scan_cache_dir
 
     if name := _served().get(repository):

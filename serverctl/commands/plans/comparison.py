@@ -55,18 +55,13 @@ class Row:
         return None if self.price is None else self.price * self.machine.count
 
     @property
-    def cost_alone(self) -> Range | None:
-        """The cost of a thousand steps of one agent that has the machine to itself."""
-        if self.price_of_all is None or self.speed is None or self.speed.step_s is None:
-            return None
-        return self.speed.step_s.times(self.price_of_all * 1000 / 3600)
-
-    @property
-    def cost_full(self) -> Range | None:
-        """The cost of a thousand steps when as many agents work as all servers hold."""
-        if self.price_of_all is None or self.speed is None or self.speed.steps_per_hour is None:
-            return None
-        return self.speed.steps_per_hour.per(self.price_of_all * 1000)
+    def costs(self) -> tuple[Range | None, Range | None]:
+        """The cost of a thousand steps of one agent alone on the machine, and of as many as all servers hold."""
+        price, speed = self.price_of_all, self.speed
+        if price is None or speed is None:
+            return None, None
+        full = speed.steps_per_hour and speed.steps_per_hour.per(price * 1000)
+        return speed.step_s and speed.step_s.times(price * 1000 / 3600), full
 
 
 def add_comparison(parser: argparse.ArgumentParser) -> None:
@@ -151,7 +146,6 @@ def _number(text: str) -> float:
 
 
 def _is_card(card: str, name: str) -> bool:
-    """Whether a name means this card."""
     wanted = plain_name(name)
     return wanted == plain_name(card) or any(
         wanted in names and plain_name(card) in names for names in map(plain_names, cards())
@@ -236,8 +230,7 @@ def row_json(row: Row) -> dict[str, Any]:
         "speed": asdict(speed),
         "price_per_hour": row.price_of_all,
         "cost_per_1000_steps": {
-            "one_agent": row.cost_alone and asdict(row.cost_alone),
-            "full": row.cost_full and asdict(row.cost_full),
+            name: cost and asdict(cost) for name, cost in zip(("one_agent", "full"), row.costs, strict=True)
         },
         "warnings": list(plan.warnings),
     }
@@ -270,7 +263,7 @@ def print_rows(console: "Console", rows: Sequence[Row]) -> None:
         ]  # fmt: skip
         if priced:
             price = row.price_of_all
-            cells += ["?" if price is None else f"{price:.2f}", _said(row.cost_alone), _said(row.cost_full)]
+            cells += ["?" if price is None else f"{price:.2f}", *map(_said, row.costs)]
         table.add_row(*cells)
     console.print(table)
     for row in rows:

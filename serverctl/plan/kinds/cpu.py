@@ -28,7 +28,7 @@ _SOURCE = "configs/memory.toml"
 
 def plan_cpu(model: Model, task: Task) -> Plan:
     """Plan without a GPU. Raises CannotPlanError if the model does not fit into memory or would be far too slow."""
-    goal, cpu, table = task.goal, task.hardware.cpu, task.tables.memory.processor
+    goal, cpu, table = task.goal, task.hardware.cpu, task.tables.processor
     billions = model.shape.parameters / 1e9
     if billions > table.most_billion and not goal.force:
         raise CannotPlanError(
@@ -68,8 +68,7 @@ def plan_cpu(model: Model, task: Task) -> Plan:
 
 
 def _draft(model: Model, task: Task) -> Draft:
-    """Decide every setting except the number of images."""
-    table = task.tables.memory.processor
+    table = task.tables.processor
     draft = Draft(task)
     draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")
     draft.decide_model(model)

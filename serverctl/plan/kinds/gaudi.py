@@ -88,7 +88,6 @@ def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKE
 
 
 def _about_graphs(screen: tuple[int, int], count: int) -> tuple[str, ...]:
-    """Return what a person should know of graphs, warm-up and memory on Gaudi."""
     size = f"{screen[0]}x{screen[1]}"
     return (
         f"Graphs are compiled for pictures of {size}, 1 to {count} a request, before the server listens (warm-up: "
@@ -135,7 +134,7 @@ def _layout(group: Group, model: Model, draft: Draft, task: Task, wanted: int) -
 def _budget(model: Model, settings: Settings, group: Group, task: Task) -> Budget:
     """Return a card's budget by the plugin's rule: KV = free * utilisation * (1 - share reserved for graphs)."""
     total = group.first.total_bytes
-    budget = card_budget(model, model.own_precision, settings, total, task.tables.memory.seeds)
+    budget = card_budget(model, model.own_precision, settings, total, task.tables.seeds)
     if settings.kv_cache_memory_bytes is not None:
         return budget
     taken = budget.weights + budget.activations

@@ -49,7 +49,7 @@ def compose(
     measured = tables.measured.get(measurement_key(task.vllm, smallest.name, model, precision, settings))
 
     def budgeted(settings: Settings) -> Budget:
-        return card_budget(model, precision, settings, smallest.total_bytes, tables.memory.seeds, measured)
+        return card_budget(model, precision, settings, smallest.total_bytes, tables.seeds, measured)
 
     budget = budgeted(settings)
     if draft.bound_slots(budget, tokens + LEAST_TEXT_TOKENS + thoughts):
@@ -80,7 +80,6 @@ def eight_bits(sm: int | None) -> str:
 
 
 def _decide_formats(draft: Draft, precision: Precision, sm: int | None, model: Model) -> None:
-    """Decide the number formats of computation, weights and KV cache."""
     if sm is not None and sm < 80:
         draft.decide("dtype", "half", "this card has no bfloat16 (it starts at compute capability 8.0)", _SOURCE)
     if precision == "fp8" and model.own_precision == "16-bit":
@@ -107,7 +106,7 @@ def _decide_utilization(draft: Draft, layout: Layout, limits: CardLimits, task: 
 
     vLLM does not start if its share exceeds the free memory.
     """
-    name, shares, free = "gpu_memory_utilization", task.tables.memory.utilization, layout.group.free_share
+    name, shares, free = "gpu_memory_utilization", task.tables.utilization, layout.group.free_share
     if layout.group.display:
         draft.decide(name, shares["display"], "this card also drives a display, which needs room", limits.source)
     elif limits.gpu_memory_utilization is not None:
