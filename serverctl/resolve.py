@@ -15,8 +15,7 @@ from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.kinds.gaudi import PLUGIN_ENV
 from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for, plans_for
 from serverctl.vllm.builds import VllmEnvironment, build_for, driver_warning, find_environment
-from serverctl.vllm.capabilities import Capabilities, installed, snapshot
-from serverctl.vllm.gone import variables_now
+from serverctl.vllm.capabilities import Capabilities, installed, snapshot, variables_now
 from serverctl.vllm.install import install
 from serverctl.vllm.packages import Report
 

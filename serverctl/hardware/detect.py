@@ -31,14 +31,9 @@ def run_tool(command: Sequence[str], seconds: float = TOOL_SECONDS) -> tuple[int
         return None
     try:
         process = subprocess.Popen(
-            [path, *command[1:]],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+            [path, *command[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            errors="replace", start_new_session=True,
+        )  # fmt: skip
     except OSError as error:
         return 126, str(error)
     try:
@@ -80,12 +75,12 @@ def detect(run: RunTool = run_tool, nvml: Callable[[], NvmlAnswer | None] | None
 
 
 def _nvidia_by_tool(run: RunTool, problems: list[str]) -> NvmlAnswer:
-    answer, fields = _query(run)
+    answer = run(["nvidia-smi", f"--query-gpu={','.join(nvidia.FIELDS)}", "--format=csv,noheader,nounits"])
     if answer is None:
         return (), None, ()
     status, text = answer
-    gpus, driver = nvidia.parse_query(text, fields)
-    silent = nvidia.unmeasured(text, fields)
+    gpus, driver = nvidia.parse_query(text)
+    silent = nvidia.unmeasured(text)
     problems += [
         f"nvidia-smi does not say how much memory {name} has, so nothing can be planned for it." for name in silent
     ]
@@ -98,17 +93,6 @@ def _nvidia_by_tool(run: RunTool, problems: list[str]) -> NvmlAnswer:
         driver = replace(driver, cuda=nvidia.parse_cuda(banner[1]))
     topology = run(["nvidia-smi", "topo", "-m"]) if len(gpus) > 1 else None
     return gpus, driver, nvidia.parse_topology(topology[1]) if topology else ()
-
-
-def _query(run: RunTool) -> tuple[tuple[int, str] | None, tuple[str, ...]]:
-    """Query nvidia-smi without fields that an older driver does not know. Return the answer and the fields."""
-    fields: tuple[str, ...] = nvidia.FIELDS
-    while True:
-        answer = run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"])
-        unknown = nvidia.refused_field(answer[1]) if answer else None
-        if unknown is None or unknown not in fields or len(fields) == 1:
-            return answer, fields
-        fields = tuple(field for field in fields if field != unknown)
 
 
 def _split(gpus: tuple[Gpu, ...], run: RunTool, problems: list[str]) -> tuple[Gpu, ...]:
@@ -171,8 +155,8 @@ def detect_cpu(root: Path = Path("/")) -> Cpu:
         ("memory.max", "memory.current"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
     ):
-        if limit := other_vendors.parse_memory_limit(_read(cgroup / limit_file)):
-            used = other_vendors.parse_memory_limit(_read(cgroup / used_file)) or 0
+        limit, used = (other_vendors.parse_memory_limit(_read(cgroup / name)) or 0 for name in (limit_file, used_file))
+        if limit:
             total, free = min(total, limit), max(0, min(free, limit - used))
             break
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -34,11 +34,11 @@ def parse_query(text: str, fields: Sequence[str] = FIELDS) -> tuple[tuple[Gpu, .
     """
     gpus: list[Gpu] = []
     driver: Driver | None = None
-    for row in rows(text, fields):
-        total = mebibytes(row["memory.total"])
+    for row in _rows(text, fields):
+        total = _mebibytes(row["memory.total"])
         if total is None:
             continue
-        reserved, free = mebibytes(row["memory.reserved"]), mebibytes(row["memory.free"])
+        reserved, free = _mebibytes(row["memory.reserved"]), _mebibytes(row["memory.free"])
         uuid = row["uuid"] if _known(row["uuid"]) else ""
         display = {"Enabled": True, "Disabled": False}.get(row["display_active"])
         capability = _version(row["compute_cap"]) or capability_by_name(row["name"])
@@ -54,19 +54,13 @@ def usable_bytes(total: int, reserved: int | None) -> int:
     return total - reserved if reserved is not None and 0 < reserved < total // 4 else total
 
 
-def refused_field(text: str) -> str | None:
-    """Return the field that an older `nvidia-smi` does not know; None if it knows all."""
-    found = re.search(r'Field "([\w.]+)" is not a valid field to query', text)
-    return found[1] if found and found[1] in FIELDS else None
-
-
-def unmeasured(text: str, fields: Sequence[str] = FIELDS) -> tuple[str, ...]:
+def unmeasured(text: str) -> tuple[str, ...]:
     """Return the names of cards that the tool lists without the size of their memory."""
-    asked = rows(text, fields)
-    return tuple(row["name"] for row in asked if _known(row["name"]) and mebibytes(row["memory.total"]) is None)
+    found = _rows(text, FIELDS)
+    return tuple(row["name"] for row in found if _known(row["name"]) and _mebibytes(row["memory.total"]) is None)
 
 
-def rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
+def _rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
     """Yield the rows of a query's answer by field. Fields that were not requested are empty."""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
@@ -169,7 +163,7 @@ def _version(text: str) -> tuple[int, int] | None:
     return None if found is None else (int(found[1]), int(found[2]))
 
 
-def mebibytes(text: str) -> int | None:
+def _mebibytes(text: str) -> int | None:
     """Convert a cell in MiB to bytes; None without a number."""
     found = re.fullmatch(r"([0-9]{1,12})(?:\s*MiB)?", text)
     return None if found is None else int(found[1]) * MIB

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from foundation.errors import UsageError
-from serverctl.vllm.gone import flag_now
+from serverctl.vllm.capabilities import flag_now
 
 KnobKind: TypeAlias = Literal["int", "float", "text", "switch"]
 
