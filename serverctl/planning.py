@@ -56,7 +56,9 @@ def load_tables(models: tuple[Model, ...]) -> Tables:
     memory, methods = load_config("memory.toml"), QuantTable.read(load_config("vllm/quantization.toml"))
     seeds, processor = Seeds(**memory["seeds"]), ProcessorTable(**memory["cpu"])
     presets, limits, measured = load_presets(), limit_table(), read_measurements()
-    return Tables(presets, seeds, memory["utilization"], processor, limits, measured, models, methods)
+    return Tables(
+        presets, seeds, memory["utilization"], processor, limits, measured, models, methods, **load_config("plan.toml")
+    )
 
 
 def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:

@@ -132,7 +132,7 @@ def _plan_on(group: Group, kinds: list[Group], model: Model, task: Task) -> Plan
     replicas = group.replicas(found.layout.group, task.preset)
     env = environment(found.settings, task.preset, replicas[0], task.vllm)
     others = {gpu.name for kind in kinds for gpu in kind.cards} - {group.first.name} if len(kinds) > 1 else None
-    warnings = warnings_for(found, group, others, task.goal)
+    warnings = warnings_for(found, group, others, task)
     notes = notes_for(found, group, replicas, task, _other_precision(found, model, group, task))
     return found.plan(task, replicas, env, [*warnings], [*notes])
 

@@ -102,6 +102,8 @@ class Tables:
     measured: Mapping[str, Measured]  # memory of real starts by `measurement_key`; replaces the estimates
     models: tuple[Model, ...]  # the known models in order of preference, for a goal that names none
     quantization: QuantTable
+    warnings: Mapping[str, str]  # sentences of `configs/plan.toml`
+    notes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,16 +55,16 @@ def plan_cpu(model: Model, task: Task) -> Plan:
             f"{cpu.free_bytes / GIB:.1f} GiB are free.",
             "Close other programs, use a smaller model, or --force.",
         )
-    warnings = [*speculation_warnings(model, settings)]
-    warnings += ["A plain processor is slow: seconds to minutes a step. For trying things out only."]
+    say = task.tables.warnings
+    warnings = [*speculation_warnings(model, settings, task), say["processor"]]
     if not {"avx512f", "avx2", "asimd"} & set(cpu.features):
-        warnings.append("This processor lacks AVX2: vLLM's CPU build may not run.")
+        warnings.append(say["no_avx2"])
     if tokens < model.image_tokens(*goal.screen):
-        warnings.append(f"Screenshots are shrunk to {settings.longest_edge:,} pixels: small targets will be missed.")
+        warnings.append(say["shrunk_on_processor"].format(edge=settings.longest_edge))
     layout, precision = Layout(Group(())), model.own_precision
     found = Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed=0)
     env = environment(found.settings, task.preset, (), task.vllm)
-    return found.plan(task, ((),), env, warnings, [f"Dimensions: {model.origin}."])
+    return found.plan(task, ((),), env, warnings, [task.tables.notes["dimensions"].format(origin=model.origin)])
 
 
 def _draft(model: Model, task: Task) -> Draft:
