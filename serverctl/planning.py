@@ -5,6 +5,7 @@ The inputs are the shipped tables, this machine's measurements and the models.
 
 from collections.abc import Sequence
 from functools import cache
+from types import SimpleNamespace
 
 from foundation.configs import load_config
 from foundation.errors import MaiError
@@ -16,9 +17,7 @@ from serverctl.models.model import Model
 from serverctl.plan.colocation import Part, plan_together
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
-from serverctl.plan.memory import ProcessorTable, Seeds
 from serverctl.plan.quantization import QuantTable
-from serverctl.plan.speed import SpeedTable
 from serverctl.plan.tables import LimitTable, Presets, Tables
 
 #: Models to choose from if the user names none; the first that fits well wins. 8B needs a fraction of 32B's time.
@@ -32,11 +31,9 @@ def load_presets() -> Presets:
 
 
 @cache
-def speed_table() -> SpeedTable:
+def speed_table() -> SimpleNamespace:
     """Load the shipped numbers for speed estimates."""
-    data = load_config("speed.toml")
-    least, most = data["host_gb_s"]
-    return SpeedTable(**{**data, "host_gb_s": (least, most)})
+    return SimpleNamespace(**load_config("speed.toml"))
 
 
 @cache
@@ -54,7 +51,7 @@ def limit_table() -> LimitTable:
 def load_tables(models: tuple[Model, ...]) -> Tables:
     """Load all tables, with the current measurements."""
     memory, methods = load_config("memory.toml"), QuantTable.read(load_config("vllm/quantization.toml"))
-    seeds, processor = Seeds(**memory["seeds"]), ProcessorTable(**memory["cpu"])
+    seeds, processor = SimpleNamespace(**memory["seeds"]), SimpleNamespace(**memory["cpu"])
     presets, limits, measured = load_presets(), limit_table(), read_measurements()
     return Tables(
         presets, seeds, memory["utilization"], processor, limits, measured, models, methods, **load_config("plan.toml")

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from foundation.errors import UsageError
@@ -10,7 +11,7 @@ from serverctl.hardware.catalogue import plain_name
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.model import Model
 from serverctl.plan.goal import Goal
-from serverctl.plan.memory import Measured, ProcessorTable, Seeds
+from serverctl.plan.memory import Measured
 from serverctl.plan.quantization import QuantTable, Wish
 from serverctl.plan.settings import check_value
 
@@ -95,9 +96,9 @@ class Tables:
     """The tables that every plan uses."""
 
     presets: Presets
-    seeds: Seeds  # estimates for the memory formula
+    seeds: SimpleNamespace  # estimates for the memory formula
     utilization: Mapping[str, float]  # of cards: "headless", and with a "display"
-    processor: ProcessorTable
+    processor: SimpleNamespace  # limits of a server on the CPU
     limits: LimitTable
     measured: Mapping[str, Measured]  # memory of real starts by `measurement_key`; replaces the estimates
     models: tuple[Model, ...]  # the known models in order of preference, for a goal that names none

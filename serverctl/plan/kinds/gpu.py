@@ -71,7 +71,7 @@ def compose(
         "size buffers",
         limits.source,
     )
-    return Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed, cap, answer)
+    return Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed, cap)
 
 
 def eight_bits(sm: int | None) -> str:
