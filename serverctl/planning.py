@@ -10,15 +10,15 @@ from types import SimpleNamespace
 from foundation.configs import load_config
 from foundation.errors import MaiError
 from serverctl.earlier_starts import read_measurements
-from serverctl.hardware.catalogue import cards, plain_names
-from serverctl.hardware.facts import Hardware
+from serverctl.hardware.catalogue import cards, plain_name, plain_names
+from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.find import find_model
 from serverctl.models.model import Model
 from serverctl.plan.colocation import Part, plan_together
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.quantization import QuantTable
-from serverctl.plan.tables import LimitTable, Presets, Tables
+from serverctl.plan.tables import Presets, Tables
 
 #: Models to choose from if the user names none; the first that fits well wins. 8B needs a fraction of 32B's time.
 AUTOMATIC_MODELS = ("MAI-UI-8B", "MAI-UI-2B")
@@ -37,25 +37,24 @@ def speed_table() -> SimpleNamespace:
 
 
 @cache
-def limit_table() -> LimitTable:
-    """Load the shipped limits by memory tier and by card."""
-    own = {
-        name: {**card["limits"], "source": f"configs/gpus/cards.toml, {card['key']}"}
-        for card in cards()
-        for name in plain_names(card)
-        if card.get("limits")
-    }
-    return LimitTable(tuple(load_config("gpus/tiers.toml")["tier"]), own)
+def limits_for(gpu: Gpu) -> SimpleNamespace:
+    """Return a card's limits. Its own entry overrides the tier of its memory."""
+    tiers = load_config("gpus/tiers.toml")["tier"]
+    tier = next((tier for tier in tiers if gpu.total_gib < tier["below_gib"]), tiers[-1])
+    values = {"gpu_memory_utilization": None, "source": "configs/gpus/tiers.toml", **tier}
+    for card in cards():
+        if card.get("limits") and plain_name(gpu.name) in plain_names(card):
+            values |= {**card["limits"], "source": f"configs/gpus/cards.toml, {card['key']}"}
+    return SimpleNamespace(**values)
 
 
 def load_tables(models: tuple[Model, ...]) -> Tables:
     """Load all tables, with the current measurements."""
     memory, methods = load_config("memory.toml"), QuantTable.read(load_config("vllm/quantization.toml"))
     seeds, processor = SimpleNamespace(**memory["seeds"]), SimpleNamespace(**memory["cpu"])
-    presets, limits, measured = load_presets(), limit_table(), read_measurements()
-    return Tables(
-        presets, seeds, memory["utilization"], processor, limits, measured, models, methods, **load_config("plan.toml")
-    )
+    presets, share, measured = load_presets(), memory["utilization"], read_measurements()
+    texts = load_config("plan.toml")
+    return Tables(presets, seeds, share, processor, limits_for, measured, models, methods, **texts)
 
 
 def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:

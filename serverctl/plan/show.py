@@ -174,8 +174,7 @@ def _reasons(plan: Plan, command: Command) -> "Table":
     for word in command.extra:
         table.add_row(escape(word), "[green]yours[/green]")
     for name, value in command.env.items():
-        reason = plan.env.get(name)
-        table.add_row(escape(f"{name}={value}"), escape(reason[1].text if reason else ""))
+        table.add_row(escape(f"{name}={value}"), escape(plan.env[name][1].text))
     return table
 
 

@@ -83,8 +83,10 @@ def main(arguments: list[str]) -> int:
     elif paths is not None:
         put(*(f"Wrote {path}." for path in paths))
         put_text(f"Next: {FORMATS[options.format]['then']}")
+    elif len(documents) == 1:
+        put_text(documents[0].text)
     else:
-        put_text(separated(documents))
+        put_text("\n".join(f"# ==> {document.name} <==\n{document.text}" for document in documents))
     return ExitStatus.DONE
 
 
@@ -174,27 +176,12 @@ def _made_by(options: argparse.Namespace, request: Resolved) -> str:
     model = options.model
     if model and Path(model).expanduser().is_dir():
         model = Path(model).expanduser().resolve().name
-    words = ["mai-server", "export", options.format]
     given = vars(options) | {"model": model, "name": None if options.name == "mai-vllm" else options.name}
-    for name in _MADE_BY:
-        if given[name] is not None:
-            words += [f"--{name.replace('_', '-')}", str(given[name])]
-    for model in options.beside:
-        words += ["--beside", model]
-    for assignment in options.assignments:
-        words += ["--set", assignment]
-    if options.user:
-        words.append("--user")
-    if request.goal.extra:
-        words += ["--", *request.goal.extra]
-    return shlex.join(words)
-
-
-def separated(documents: Sequence[Document]) -> str:
-    """Join documents for a terminal; several get their names as headings."""
-    if len(documents) == 1:
-        return documents[0].text
-    return "\n".join(f"# ==> {document.name} <==\n{document.text}" for document in documents)
+    pairs = [(f"--{name.replace('_', '-')}", given[name]) for name in _MADE_BY if given[name] is not None]
+    pairs += [("--beside", name) for name in options.beside] + [("--set", text) for text in options.assignments]
+    words = ["mai-server", "export", options.format, *(str(word) for pair in pairs for word in pair)]
+    words += ["--user"] if options.user else []
+    return shlex.join([*words, "--", *request.goal.extra] if request.goal.extra else words)
 
 
 def _write(documents: Sequence[Document], out: Path, options: argparse.Namespace) -> list[Path]:
