@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from foundation.errors import UsageError
 from serverctl.export.common import Document, Source, header_comment, notes, template
 from serverctl.export.containers import to_yaml, yaml_template
-from serverctl.hardware.catalogue import imagine
+from serverctl.hardware.catalogue import is_listed
 from serverctl.hardware.facts import Gpu
 from serverctl.plan.env import pins_of_server
 from serverctl.plan.goal import Goal
@@ -69,9 +69,7 @@ def _hardware(source: Source, cards: Sequence[Gpu]) -> list[str]:
         return ["--gpu", "cpu"]
     card = cards[0]
     words = ["--gpu", card.name, *(["--gpus", str(len(cards))] if len(cards) > 1 else [])]
-    try:
-        imagine(card.name, 1)
-    except UsageError:  # one that was described
+    if not is_listed(card.name):  # it was described
         words += ["--gpu-memory", f"{card.total_gib:g}"]
         words += ["--gpu-capability", ".".join(map(str, card.compute_capability))] if card.compute_capability else []
         words += ["--gpu-bandwidth", f"{card.bandwidth_gb_s:g}"] if card.bandwidth_gb_s else []

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -101,9 +102,8 @@ def _holds_model(folder: Path) -> bool:
     try:
         return (folder / "config.json").is_file()
     except PermissionError as error:
-        raise EnvironmentLacksError(
-            f"{folder} may not be read.", f"Make it readable: chmod u+rx {shlex.quote(str(folder))}."
-        ) from error
+        remedy = f"Make it readable: chmod u+rx {shlex.quote(str(folder))}."
+        raise EnvironmentLacksError(f"{folder} may not be read.", remedy) from error
 
 
 def whole_name(name: str) -> str:
@@ -154,10 +154,8 @@ def downloaded_bytes(repo: str) -> int:
     """Return the bytes of a repository on this disk, including partial files."""
     total = 0
     for path in (repo_folder(repo) / "blobs").glob("*"):
-        try:
+        with suppress(OSError):  # a finished download was just renamed
             total += path.stat().st_size
-        except OSError:  # a finished download was just renamed
-            continue
     return total
 
 
@@ -175,9 +173,8 @@ def _weights_in(folder: Path) -> Path | None:
 
 def _from_folder(folder: Path) -> Model:
     if not _holds_model(folder):
-        raise UsageError(
-            f"{folder} has no config.json, so it holds no model.", "Name the folder with the model's files."
-        )
+        what = f"{folder} has no config.json, so it holds no model."
+        raise UsageError(what, "Name the folder with the model's files.")
     files = _files_in(folder)
     known = _known_in(folder, files["config.json"])
     return _assemble(str(folder), files, f"{folder}/config.json", known, folder, folder.name)
@@ -261,9 +258,8 @@ def _read_json(path: Path) -> Mapping[str, Any]:
         what = f"{path} cannot be read: {error.strerror}."
         raise EnvironmentLacksError(what, "Is it yours, and its disk there?") from error
     except BrokenFileError as error:
-        raise EnvironmentLacksError(
-            f"{path} cannot be read: it {error.what}.", "Download it again, or mend it."
-        ) from error
+        what = f"{path} cannot be read: it {error.what}."
+        raise EnvironmentLacksError(what, "Download it again, or mend it.") from error
 
 
 #: Timeout for the check whether the hub is reachable, seconds.
@@ -304,10 +300,8 @@ def _from_hub(repo: str) -> dict[str, Mapping[str, Any]]:
         except MaiError:
             raise
         except Exception as error:  # the client's HTTP library changed twice in two years, and so did its exceptions
-            absent = isinstance(error, errors.EntryNotFoundError) and not isinstance(
-                error, errors.LocalEntryNotFoundError
-            )
-            if not absent or file == "config.json":
+            local = isinstance(error, errors.LocalEntryNotFoundError)
+            if local or file == "config.json" or not isinstance(error, errors.EntryNotFoundError):
                 raise _refusal(repo, error) from error
     return files
 
@@ -322,18 +316,13 @@ def _refusal(repo: str, error: Exception) -> MaiError:
         case errors.EntryNotFoundError():
             return UsageError(f"{repo} has no config.json.", "Is it a model that vLLM can serve?")
         case errors.GatedRepoError():
-            return MaiError(
-                f"{repo} asks everybody to accept its terms first.",
-                "Accept them on its page and log in with `hf auth login`.",
-            )
+            what = f"{repo} asks everybody to accept its terms first."
+            return MaiError(what, "Accept them on its page and log in with `hf auth login`.")
         case errors.RepositoryNotFoundError() | errors.HFValidationError():
-            return UsageError(
-                f"There is no model {repo!r} on the hub, or it is private.",
-                "Check its name, or log in with `hf auth login`.",
-            )
-    return EnvironmentLacksError(
-        f"The hub cannot be asked about {repo}: {error}.", "Try again, or name the model's folder."
-    )
+            what = f"There is no model {repo!r} on the hub, or it is private."
+            return UsageError(what, "Check its name, or log in with `hf auth login`.")
+    what = f"The hub cannot be asked about {repo}: {error}."
+    return EnvironmentLacksError(what, "Try again, or name the model's folder.")
 
 
 def _unreachable(repo: str) -> MaiError:

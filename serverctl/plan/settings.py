@@ -119,21 +119,18 @@ _UNITS |= {letter: (1024**power, False) for power, letter in enumerate("KMGT", 1
 def _convert(kind: KnobKind, value: Any) -> Any:
     """Convert a value to a setting's kind; None if that is impossible."""
     if kind == "switch":
-        if isinstance(value, bool):
-            return value
         spelled = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
         return spelled.get(str(value).lower())
     if isinstance(value, bool):
         return None
     if kind == "text":
         return value if isinstance(value, str) and value and not value.startswith("-") else None
-    text = str(value).replace("_", "")
-    if kind == "int" and (unit := _UNITS.get(text[-1:])) is not None:  # as vLLM reads them
-        text = text[:-1] if unit[1] or text[:-1].isdigit() else ""
-    else:
-        unit = (1, True)
+    text, times = str(value).replace("_", ""), 1
+    if kind == "int" and text[-1:] in _UNITS:
+        times, pointed = _UNITS[text[-1]]
+        text = text[:-1] if pointed or text[:-1].isdigit() else ""
     try:
-        number = float(text) * unit[0]
+        number = float(text) * times
     except ValueError:
         return None
     if kind == "float":

@@ -58,12 +58,8 @@ def _cached() -> dict[str, Any]:
     return {repo.repo_id: repo for repo in scan_cache_dir(cache_folder()).repos if repo.repo_type == "model"}
 
 
-def _served() -> dict[str, str]:
-    return {state.source: state.name for state in control.live_servers()}
-
-
 def _list(options: argparse.Namespace) -> int:
-    served = _served()
+    served = {state.source: state.name for state in control.live_servers()}
     known = {one.source: one.name for one in known_models()}
     rows = [
         {"repository": name, "name": known.get(name), "bytes": repo.size_on_disk, "served_by": served.get(name)}
@@ -98,7 +94,7 @@ def _pull(repository: str) -> int:
 def _remove(repository: str) -> int:
     from huggingface_hub import scan_cache_dir
 
-    if name := _served().get(repository):
+    if name := next((state.name for state in control.live_servers() if state.source == repository), ""):
         raise MaiError(f"The server {name!r} serves {repository}.", f"`mai-server down --name {name}` stops it first.")
     found = _cached().get(repository)
     if found is None:
