@@ -3,7 +3,7 @@
 The inputs are the shipped tables, this machine's measurements and the models.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
 
@@ -37,15 +37,20 @@ def speed_table() -> SimpleNamespace:
 
 
 @cache
-def limits_for(gpu: Gpu) -> SimpleNamespace:
-    """Return a card's limits. Its own entry overrides the tier of its memory."""
-    tiers = load_config("gpus/tiers.toml")["tier"]
-    tier = next((tier for tier in tiers if gpu.total_gib < tier["below_gib"]), tiers[-1])
-    values = {"gpu_memory_utilization": None, "source": "configs/gpus/tiers.toml", **tier}
-    for card in cards():
-        if card.get("limits") and plain_name(gpu.name) in plain_names(card):
-            values |= {**card["limits"], "source": f"configs/gpus/cards.toml, {card['key']}"}
-    return SimpleNamespace(**values)
+def load_limits() -> Callable[[Gpu], SimpleNamespace]:
+    """Load the shipped limits by memory tier and by card, and return what gives those of a card."""
+    tiers, listed = load_config("gpus/tiers.toml")["tier"], [card for card in cards() if card.get("limits")]
+
+    @cache
+    def limits_for(gpu: Gpu) -> SimpleNamespace:
+        tier = next((tier for tier in tiers if gpu.total_gib < tier["below_gib"]), tiers[-1])
+        values = {"gpu_memory_utilization": None, "source": "configs/gpus/tiers.toml", **tier}
+        for card in listed:
+            if plain_name(gpu.name) in plain_names(card):
+                values |= {**card["limits"], "source": f"configs/gpus/cards.toml, {card['key']}"}
+        return SimpleNamespace(**values)
+
+    return limits_for
 
 
 def load_tables(models: tuple[Model, ...]) -> Tables:
@@ -54,7 +59,7 @@ def load_tables(models: tuple[Model, ...]) -> Tables:
     seeds, processor = SimpleNamespace(**memory["seeds"]), SimpleNamespace(**memory["cpu"])
     presets, share, measured = load_presets(), memory["utilization"], read_measurements()
     texts = load_config("plan.toml")
-    return Tables(presets, seeds, share, processor, limits_for, measured, models, methods, **texts)
+    return Tables(presets, seeds, share, processor, load_limits(), measured, models, methods, **texts)
 
 
 def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:

@@ -11,7 +11,7 @@ from machines import NAMES, look
 from foundation.errors import MaiError, UsageError
 from serverctl.hardware.catalogue import card_names, imagine
 from serverctl.hardware.facts import GIB, Gpu
-from serverctl.planning import limits_for
+from serverctl.planning import load_limits
 
 
 @pytest.mark.parametrize(
@@ -115,14 +115,14 @@ def test_cards_of_several_kinds_are_joined_with_a_plus_sign() -> None:
 @given(gib=st.floats(0.5, 500), sm=st.sampled_from([None, 75, 80, 86, 89, 90, 100, 120]))
 def test_a_card_of_any_size_has_limits_that_keep_a_1080p_screen_whole(gib: float, sm: int | None) -> None:
     capability = None if sm is None else (sm // 10, sm % 10)
-    limits = limits_for(Gpu(0, "a card nobody listed", "nvidia", round(gib * GIB), compute_capability=capability))
+    limits = load_limits()(Gpu(0, "a card nobody listed", "nvidia", round(gib * GIB), compute_capability=capability))
     assert limits.longest_edge >= 1920 * 1080
     assert limits.max_num_seqs >= 1
     assert limits.max_num_batched_tokens >= 2048
 
 
 def test_larger_cards_are_never_given_less() -> None:
-    sizes = [limits_for(Gpu(0, "card", "nvidia", gib * GIB)) for gib in range(4, 400)]
+    sizes = [load_limits()(Gpu(0, "card", "nvidia", gib * GIB)) for gib in range(4, 400)]
     for small, large in itertools.pairwise(sizes):
         assert small.longest_edge <= large.longest_edge
         assert small.max_model_len <= large.max_model_len
@@ -131,7 +131,7 @@ def test_larger_cards_are_never_given_less() -> None:
 
 
 def test_a_card_with_limits_of_its_own_has_them_whether_it_is_here_or_not() -> None:
-    here, there = limits_for(look("t4").gpus[0]), limits_for(imagine("t4").gpus[0])
+    here, there = load_limits()(look("t4").gpus[0]), load_limits()(imagine("t4").gpus[0])
     assert here == there
     assert (here.gpu_memory_utilization, here.max_model_len, here.max_num_batched_tokens) == (0.90, 12_288, 2048)
     assert here.source == "configs/gpus/cards.toml, t4"
