@@ -55,7 +55,6 @@ class Usage:
     cached: int | None = None
 
     def __add__(self, other: "Usage") -> "Usage":
-        """The sum; unknown counts as 0."""
         return Usage(*((one or 0) + (more or 0) for one, more in zip(astuple(self), astuple(other), strict=True)))
 
 

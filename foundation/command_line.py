@@ -83,9 +83,8 @@ class Parser(argparse.ArgumentParser):
 
     def unrecognized(self, rest: Sequence[str]) -> NoReturn:
         """Raise UsageError for unknown arguments."""
-        known = [name for action in self._actions for name in action.option_strings]
         wrong = next((word.partition("=")[0] for word in rest if word.startswith("-")), rest[0])
-        meant = meant_by(wrong, known)
+        meant = meant_by(wrong, (name for action in self._actions for name in action.option_strings))
         hint = f"Did you mean {meant}? " if meant else ""
         raise UsageError(f"Unrecognized arguments: {' '.join(rest)}.", f"{hint}See {self.prog} --help.")
 
@@ -114,12 +113,11 @@ def _number(
 
     def read(text: str) -> Number:
         try:
-            value = kind(text)
+            if is_allowed(value := kind(text)):
+                return value
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"not {what}: {text!r}") from error
-        if not is_allowed(value):
-            raise argparse.ArgumentTypeError(complaint.format(text))
-        return value
+        raise argparse.ArgumentTypeError(complaint.format(text))
 
     return read
 

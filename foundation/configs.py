@@ -59,8 +59,6 @@ def read_settings(environ: Mapping[str, str] | None = None) -> tuple[Path, dict[
 
     Raises UsageError if the file cannot be read, or MAI_AGENT_CONFIG names one that does not exist.
     """
-    import tomllib
-
     environ = os.environ if environ is None else environ
     path = settings_path(environ)
     if not path.is_file():
@@ -98,17 +96,17 @@ def check_settings(schema: "type[Schema]", table: Any, where: str) -> "Schema":
 
 def state_folder() -> Path:
     """Return the folder in MAI_AGENT_STATE, or the user's state folder. It may not exist yet."""
-    if named := os.environ.get("MAI_AGENT_STATE"):
-        return Path(named).expanduser()
-    import platformdirs
-
-    return Path(platformdirs.user_state_dir("mai-agent", appauthor=False))
+    return _own_folder("state")
 
 
 def data_folder() -> Path:
     """Return the folder in MAI_AGENT_DATA, or the user's data folder. It may not exist yet."""
-    if named := os.environ.get("MAI_AGENT_DATA"):
+    return _own_folder("data")
+
+
+def _own_folder(kind: str) -> Path:
+    if named := os.environ.get(f"MAI_AGENT_{kind.upper()}"):
         return Path(named).expanduser()
     import platformdirs
 
-    return Path(platformdirs.user_data_dir("mai-agent", appauthor=False))
+    return Path(getattr(platformdirs, f"user_{kind}_dir")("mai-agent", appauthor=False))

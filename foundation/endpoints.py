@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import json
 import urllib.parse
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from foundation.errors import UsageError
@@ -31,10 +32,9 @@ def normalize_url(text: str) -> str:
 def is_loopback(url: str) -> bool:
     """Return whether requests to this URL stay on this machine."""
     host = urllib.parse.urlsplit(url).hostname or ""
-    try:
+    with suppress(ValueError):  # a name, also one that only looks like an address: 127.0.0.1.example.org
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name, also one that only looks like an address: 127.0.0.1.example.org
-        return False
+    return False
 
 
 #: Most bytes of a list of models. The longest known, OpenRouter's, has about 350 entries of 2 KiB.

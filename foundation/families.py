@@ -23,15 +23,19 @@ ROOTS: tuple[Path, ...] = (Path(__file__).resolve().parents[1] / "agent" / "fami
 
 @cache
 def _families(roots: tuple[Path, ...]) -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Return each family's folder and data by name."""
     found: dict[str, tuple[Path, dict[str, Any]]] = {}
+    keys = load_config("family-keys.toml")
     for path in sorted(path for root in roots for path in root.glob("*/family.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        _check_keys(path, data)
+        _check_keys(path, data, {*keys["top"], *keys["any"], *keys["tables"]})
+        for name, known in keys["tables"].items():
+            if isinstance(table := data.get(name), dict):
+                _check_keys(path, table, known)
         found[str(data["name"])] = (path.parent, data)
     for name, (folder, data) in found.items():
         if "like" in data:
-            found[name] = (folder, {**_shared(found[data["like"]][1]), **data})
+            shared = {key: value for key, value in found[data["like"]][1].items() if key not in _NOT_SHARED}
+            found[name] = (folder, {**shared, **data})
     return found
 
 
@@ -39,20 +43,8 @@ def _families(roots: tuple[Path, ...]) -> dict[str, tuple[Path, dict[str, Any]]]
 _NOT_SHARED = frozenset({"detect", "like", "models", "name", "proven_by", "scores"})
 
 
-def _shared(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if key not in _NOT_SHARED}
-
-
-def _check_keys(path: Path, data: Mapping[str, Any]) -> None:
+def _check_keys(path: Path, table: Mapping[str, Any], known: Iterable[str]) -> None:
     """Raise UsageError for an unknown key, which is usually misspelt."""
-    keys = load_config("family-keys.toml")
-    _check(path, data, {*keys["top"], *keys["any"], *keys["tables"]})
-    for name, known in keys["tables"].items():
-        if isinstance(table := data.get(name), dict):
-            _check(path, table, known)
-
-
-def _check(path: Path, table: Mapping[str, Any], known: Iterable[str]) -> None:
     for key in table:
         if key not in known:
             near = get_close_matches(key, sorted(known), 1)
@@ -159,7 +151,6 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def _runs(words: Sequence[str]) -> frozenset[str]:
-    """Return all runs of words in a name, joined."""
     ends = range(1, _MOST_WORDS + 1)
     return frozenset(_joined(words[begin : begin + end]) for begin in range(len(words)) for end in ends)
 
@@ -209,9 +200,8 @@ def clues_in(folder: Path) -> Clues | None:
     config = _object(folder / "config.json")
     if config is None:
         return None
-    named = config.get("_name_or_path")
-    nested = config.get("text_config")
-    told = [config.get("model_type"), *_list(config.get("architectures"))]
+    named, nested, architectures = (config.get(key) for key in ("_name_or_path", "text_config", "architectures"))
+    told = [config.get("model_type"), *(architectures if isinstance(architectures, list) else ())]
     told += [nested.get("model_type")] if isinstance(nested, Mapping) else []
     processor = _object(folder / "preprocessor_config.json") or {}
     kind, patch = processor.get("image_processor_type"), processor.get("patch_size")
@@ -256,14 +246,9 @@ def _template(folder: Path) -> str:
     return ""
 
 
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
-
-
 def _object(path: Path) -> dict[str, Any] | None:
-    text = _text(path)
     try:
-        value = None if text is None else json.loads(text)
+        value = json.loads(_text(path) or "")
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

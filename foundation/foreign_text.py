@@ -47,9 +47,8 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 
 def _escaped(char: str) -> str:
-    return (
-        char if char == "\n" or printable(char) == char else json.dumps(char)[1:-1]
-    )  # line ends come from JSON's indentation
+    # Line ends come from JSON's indentation.
+    return char if char == "\n" or printable(char) == char else json.dumps(char)[1:-1]
 
 
 def spell(char: str) -> str:

@@ -57,12 +57,10 @@ def is_alive(identity: ProcessIdentity | None) -> bool:
         return False
     if "/" in identity.born:
         return identity_of(identity.pid) == identity
-    try:
-        born = float(identity.born)
-    except ValueError:
-        return False
-    started = _start_seconds(identity.pid)
-    return started is not None and abs(started - born) < _CLOCK_SLACK
+    with suppress(ValueError):
+        born, started = float(identity.born), _start_seconds(identity.pid)
+        return started is not None and abs(started - born) < _CLOCK_SLACK
+    return False
 
 
 def has_run_since(pid: int, seconds: float) -> bool:
@@ -80,11 +78,9 @@ def has_run_since(pid: int, seconds: float) -> bool:
 def wait_gone(identity: ProcessIdentity, seconds: float) -> bool:
     """Wait until a process has ended. Return False on timeout."""
     end = time.monotonic() + seconds
-    while is_alive(identity):
-        if time.monotonic() > end:
-            return False
+    while (alive := is_alive(identity)) and time.monotonic() <= end:
         time.sleep(0.02)
-    return True
+    return not alive
 
 
 def send_signal(identity: ProcessIdentity, number: int) -> bool:
@@ -144,7 +140,6 @@ def number_here(pid: int, variable: str, value: str | None) -> int:
 
 
 def _start_seconds(pid: int) -> float | None:
-    """Return when a running process started, in seconds since the epoch."""
     import psutil
 
     with suppress(psutil.Error):

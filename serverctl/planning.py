@@ -3,23 +3,22 @@
 The inputs are the shipped tables, this machine's measurements and the models.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from types import SimpleNamespace
 
 from foundation.configs import load_config
 from foundation.errors import MaiError
 from serverctl.earlier_starts import read_measurements
-from serverctl.hardware.catalogue import cards, plain_names
-from serverctl.hardware.facts import Hardware
+from serverctl.hardware.catalogue import cards, plain_name, plain_names
+from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.find import find_model
 from serverctl.models.model import Model
 from serverctl.plan.colocation import Part, plan_together
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
-from serverctl.plan.memory import MemoryTable, ProcessorTable, Seeds
 from serverctl.plan.quantization import QuantTable
-from serverctl.plan.speed import SpeedTable
-from serverctl.plan.tables import LimitTable, Presets, Tables
+from serverctl.plan.tables import Presets, Tables
 
 #: Models to choose from if the user names none; the first that fits well wins. 8B needs a fraction of 32B's time.
 AUTOMATIC_MODELS = ("MAI-UI-8B", "MAI-UI-2B")
@@ -32,42 +31,35 @@ def load_presets() -> Presets:
 
 
 @cache
-def memory_table() -> MemoryTable:
-    """Load the shipped estimates for the memory formula."""
-    data = load_config("memory.toml")
-    return MemoryTable(Seeds(**data["seeds"]), data["utilization"], ProcessorTable(**data["cpu"]))
-
-
-@cache
-def speed_table() -> SpeedTable:
+def speed_table() -> SimpleNamespace:
     """Load the shipped numbers for speed estimates."""
-    data = load_config("speed.toml")
-    least, most = data["host_gb_s"]
-    return SpeedTable(**{**data, "host_gb_s": (least, most)})
+    return SimpleNamespace(**load_config("speed.toml"))
 
 
 @cache
-def limit_table() -> LimitTable:
-    """Load the shipped limits by memory tier and by card."""
-    own = {
-        name: {**card["limits"], "source": f"configs/gpus/cards.toml, {card['key']}"}
-        for card in cards()
-        for name in plain_names(card)
-        if card.get("limits")
-    }
-    return LimitTable(tuple(load_config("gpus/tiers.toml")["tier"]), own)
+def load_limits() -> Callable[[Gpu], SimpleNamespace]:
+    """Load the shipped limits by memory tier and by card, and return what gives those of a card."""
+    tiers, listed = load_config("gpus/tiers.toml")["tier"], [card for card in cards() if card.get("limits")]
 
+    @cache
+    def limits_for(gpu: Gpu) -> SimpleNamespace:
+        tier = next((tier for tier in tiers if gpu.total_gib < tier["below_gib"]), tiers[-1])
+        values = {"gpu_memory_utilization": None, "source": "configs/gpus/tiers.toml", **tier}
+        for card in listed:
+            if plain_name(gpu.name) in plain_names(card):
+                values |= {**card["limits"], "source": f"configs/gpus/cards.toml, {card['key']}"}
+        return SimpleNamespace(**values)
 
-@cache
-def quantization_table() -> QuantTable:
-    """Load what each quantisation method needs."""
-    return QuantTable.read(load_config("vllm/quantization.toml"))
+    return limits_for
 
 
 def load_tables(models: tuple[Model, ...]) -> Tables:
     """Load all tables, with the current measurements."""
-    measured = read_measurements()
-    return Tables(load_presets(), memory_table(), limit_table(), measured, models, quantization_table())
+    memory, methods = load_config("memory.toml"), QuantTable.read(load_config("vllm/quantization.toml"))
+    seeds, processor = SimpleNamespace(**memory["seeds"]), SimpleNamespace(**memory["cpu"])
+    presets, share, measured = load_presets(), memory["utilization"], read_measurements()
+    texts = load_config("plan.toml")
+    return Tables(presets, seeds, share, processor, load_limits(), measured, models, methods, **texts)
 
 
 def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:

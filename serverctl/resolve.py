@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.hardware.detect import detect
-from serverctl.hardware.facts import Gpu, Hardware
+from serverctl.hardware.facts import Hardware
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.find import known_models, whole_name
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.kinds.gaudi import PLUGIN_ENV
 from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for, plans_for
 from serverctl.vllm.builds import VllmEnvironment, build_for, driver_warning, find_environment
-from serverctl.vllm.capabilities import Capabilities, installed, snapshot
-from serverctl.vllm.gone import variables_now
+from serverctl.vllm.capabilities import Capabilities, installed, snapshot, variables_now
 from serverctl.vllm.install import install
 from serverctl.vllm.packages import Report
 
@@ -90,22 +89,19 @@ class Resolved:
         _refuse_twice([model.casefold() for model in named if model])
         parts = plans_for(self.hardware, [self.goal, *others], self.capabilities.version)
         _refuse_twice([part.plan.model.source for part in parts])
+        cards = [tuple(gpu for replica in part.plan.replicas for gpu in replica) for part in parts]
         return tuple(
-            replace(self, goal=part.goal, hardware=replace(self.hardware, gpus=_cards_of(part.plan))) for part in parts
+            replace(self, goal=part.goal, hardware=replace(self.hardware, gpus=gpus))
+            for part, gpus in zip(parts, cards, strict=True)
         )
 
 
 def _refuse_twice(models: Sequence[str]) -> None:
-    """Raise UsageError if a model occurs twice."""
     if len(set(models)) < len(models):
         raise UsageError(
             "The same model is named twice.",
             "One server answers several agents at a time; --preset throughput serves a model with every card.",
         )
-
-
-def _cards_of(plan: Plan) -> tuple[Gpu, ...]:
-    return tuple(gpu for replica in plan.replicas for gpu in replica)
 
 
 def resolve(
@@ -168,7 +164,6 @@ def _canonical(model: str | None) -> str | None:
     """Return the name for [server.models."NAME"]: the known name of a repository, or the name of a folder."""
     if model is None:
         return AUTOMATIC_MODELS[0]
-    known = next(
-        (entry for entry in known_models() if model.casefold() in (entry.name.casefold(), entry.repo.casefold())), None
-    )
-    return known.name if known else Path(model).name
+    wanted = model.casefold()
+    known = (entry.name for entry in known_models() if wanted in (entry.name.casefold(), entry.source.casefold()))
+    return next(known, Path(model).name)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from foundation.errors import UsageError
-from serverctl.hardware.catalogue import Described, imagine, is_listed
+from serverctl.hardware.catalogue import imagine, is_listed
 from serverctl.hardware.detect import detect, detect_cpu
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.settings import KNOBS, parse_assignments
@@ -85,28 +85,24 @@ def processor_alone() -> Hardware:
 
 def hardware_of(options: argparse.Namespace) -> Hardware:
     """The hardware that the options of `add_hardware` name, or this machine's."""
-    described = _described(options)
-    if described is not None and options.gpu is None:
-        raise UsageError("--gpu-memory, --gpu-capability and --gpu-bandwidth describe --gpu.", "Name it: --gpu NAME.")
-    if options.gpu is not None:
-        imagined = imagine(options.gpu, 1 if options.gpus is None else options.gpus, described)
-        if imagined.vendor != "cpu":
-            return imagined
-        return processor_alone()
-    return cards_here(options.gpus)
+    said = _described(options)
+    if options.gpu is None:
+        if said:
+            text = "--gpu-memory, --gpu-capability and --gpu-bandwidth describe --gpu."
+            raise UsageError(text, "Name it: --gpu NAME.")
+        return cards_here(options.gpus)
+    imagined = imagine(options.gpu, 1 if options.gpus is None else options.gpus, said)
+    return processor_alone() if imagined.vendor == "cpu" else imagined
 
 
 def cards_here(count: int | None) -> Hardware:
     """Return this machine with its first cards, or all (None). Raises UsageError if there are fewer."""
     found = detect()
-    if count is None:
-        return found
-    if not 1 <= count <= max(1, len(found.gpus)):
+    if count is not None and not 1 <= count <= max(1, len(found.gpus)):
+        fewer = f", or name up to {len(found.gpus)}" if found.gpus else ""
         raise UsageError(
             f"There are {len(found.gpus)} cards here, not {count}.",
-            f"Leave --gpus out{'' if not found.gpus else f', or name up to {len(found.gpus)}'}; `mai-server plan "
-            f"--gpu NAME "
-            "--gpus N` plans for others.",
+            f"Leave --gpus out{fewer}; `mai-server plan --gpu NAME --gpus N` plans for others.",
         )
     return replace(found, gpus=found.gpus[:count])
 
@@ -115,8 +111,8 @@ def cards_here(count: int | None) -> Hardware:
 _LATEST_MAJOR = 15
 
 
-def _described(options: argparse.Namespace) -> Described | None:
-    """Return the card's data from the command line; None if there are none. Raises UsageError."""
+def _described(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the user's description of the card, as for `imagine`. Raises UsageError."""
     memory, bandwidth, capability = options.gpu_memory, options.gpu_bandwidth, options.gpu_capability
     for name, value, most in (("memory", memory, 4096), ("bandwidth", bandwidth, 100_000)):
         if value is not None and not 0 < value <= most:
@@ -127,8 +123,9 @@ def _described(options: argparse.Namespace) -> Described | None:
             f"{capability!r} is no compute capability.",
             f"Write it as 8.9; there are some from 3.0 to {_LATEST_MAJOR}.9.",
         )
-    said = Described(memory, None if found is None else (int(found[1]), int(found[2])), bandwidth)
-    return said if said.entry() else None
+    numbers = None if found is None else (int(found[1]), int(found[2]))
+    said = {"memory_gib": memory, "compute_capability": numbers, "bandwidth_gb_s": bandwidth}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def own_figures(options: argparse.Namespace) -> str:

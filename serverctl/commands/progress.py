@@ -93,6 +93,8 @@ class BarProgress(_Shown):
     """
 
     _step, _next = "", 0.0
+    #: The column of rich that shows the amount.
+    _amount = "MofNCompleteColumn"
 
     def show(self, step: str, described: str, done: float, total: float | None, line: str) -> None:
         """Show how much of a step is done: `described` beside the bar, or `line` where there is no terminal."""
@@ -104,28 +106,21 @@ class BarProgress(_Shown):
             self.say(line)
 
     def _bar(self) -> Any:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich import progress
 
         from foundation.rich_console import GatedConsole
 
-        described = TextColumn("{task.description}", markup=False)  # descriptions hold names that others chose
-        bar = Progress(described, BarColumn(), self._amount(), TimeElapsedColumn(), console=GatedConsole(stderr=True))
+        described = progress.TextColumn("{task.description}", markup=False)  # it holds names that others chose
+        columns = (described, progress.BarColumn(), getattr(progress, self._amount)(), progress.TimeElapsedColumn())
+        bar = progress.Progress(*columns, console=GatedConsole(stderr=True))
         bar.add_task("", total=None)
         return bar
-
-    def _amount(self) -> Any:
-        from rich.progress import MofNCompleteColumn
-
-        return MofNCompleteColumn()
 
 
 class InstallProgress(BarProgress):
     """An installation with its downloads."""
 
-    def _amount(self) -> Any:
-        from rich.progress import DownloadColumn
-
-        return DownloadColumn()
+    _amount = "DownloadColumn"
 
     def report(self, now: "Progress") -> None:
         """Show a step of the installation."""

@@ -4,16 +4,18 @@ import re
 import signal
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
 from serverctl.diagnose.failures import (
     CONSEQUENCE,
+    DEADLY,
     ENDED_BY,
     INTERRUPTED,
     LIKELY,
     NOTE,
+    OF_STARTS,
     OOM,
     SURE,
     Kind,
@@ -47,26 +49,6 @@ _REFUSED_WHAT = re.compile(r"\d+ validation errors? for \w+$")
 _FRAME = re.compile(r'File "[^"]+", line \d+, in (\w+)')
 _BARE = re.compile(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)")
 _PARSER_ERROR = re.compile(r"^[\w. -]*\berror: ")
-#: Kinds that end a server even if no line says so.
-_DEADLY = frozenset(
-    {
-        Kind.HPU_GRAPH_OOM,
-        Kind.HPU_WARMUP,
-        Kind.CUDA,
-        Kind.NCCL,
-        Kind.TRITON_SMEM,
-        Kind.HOST_OOM,
-        Kind.SHM,
-        Kind.CARD,
-        Kind.STALLED,
-    }
-)
-#: Kinds that only occur during a start, so that they cannot be the cause of a crash while serving.
-_OF_STARTS = frozenset({
-    Kind.MODEL, Kind.OFFLINE, Kind.NETWORK, Kind.VALUE, Kind.FLAG, Kind.FLAG_VALUE, Kind.PORT, Kind.REMOTE_CODE,
-    Kind.GATED, Kind.TOKEN, Kind.ARCH, Kind.HF_VERSION, Kind.FREE_MEM, Kind.NO_KV, Kind.KV_SHORT, Kind.AUTOFIT_ZERO,
-    Kind.MAX_LEN, Kind.INNER_PORT, Kind.LOOPBACK, Kind.CORRUPT,
-})  # fmt: skip
 _CRASHES = frozenset({"SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE"})
 _SHELL = {
     "Segmentation fault": "SIGSEGV", "Illegal instruction": "SIGILL", "Aborted": "SIGABRT", "Killed": "SIGKILL",
@@ -97,9 +79,7 @@ class Failure:
 
     def summary(self) -> dict[str, Any]:
         """As JSON values, what a person is told."""
-        words = self.words
-        told = {"kind": self.kind.name, "title": words.title, "cause": words.cause, "remedy": words.remedy}
-        return {**told, "evidence": self.evidence}
+        return {"kind": self.kind.name, **asdict(self.words), "evidence": self.evidence}
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, all that is known but the report of the start."""
@@ -135,7 +115,7 @@ def classify_log(raw: Iterable[str], exit_status: int | None = None) -> Failure:
         else:
             tail.append(line)
     lines = [*head, *tail]
-    if last is not None and (not lines or lines[-1] is not last):
+    if last is not None and not (lines and last is lines[-1]):
         lines.append(last)
     return classify(lines, report, exit_status)
 
@@ -147,7 +127,8 @@ def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | N
     """
     served, asked = report.stage >= Stage.SERVING, False
     if served:
-        lines = _since_ready(lines)
+        ready = (place for place in range(len(lines), 0, -1) if mark_of(lines[place - 1]) is Stage.SERVING)
+        lines = lines[next(ready, 0) :]  # earlier errors did not matter
         end = next((place for place, line in enumerate(lines) if _SHUTDOWN in line.message), None)
         if end is not None:  # errors after a requested shutdown do not count
             lines, asked = lines[:end], exit_status is None
@@ -161,7 +142,7 @@ def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | N
             found = None  # the start succeeded without it
     failed = partial(Failure, stage=report.stage, exit_status=exit_status, report=report)
     ends = not served or dead is not None or exit_status is not None
-    if found is not None and (ends or found[0] in _DEADLY or found[0] is Kind.RUNTIME_OOM):
+    if found is not None and (ends or found[0] in DEADLY or found[0] is Kind.RUNTIME_OOM):
         return failed(found[0], evidence=found[1], numbers=numbers(*found))
     if asked:
         return failed(Kind.NONE)
@@ -173,11 +154,12 @@ def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | N
         return failed(kind, evidence=told, numbers={"signal": name})
     if dead is not None:
         kind = Kind.ENGINE_DIED if served or error is None else Kind.EXITED
-        found_dead = CONSEQUENCE.search(dead)
-        said = error or _sentence(dead, found_dead.start() if found_dead else 0)
+        position = next((found.start() for found in CONSEQUENCE.finditer(dead)), 0)
+        said = error or _sentence(dead, position)
         return failed(kind, evidence=said, numbers=numbers(kind, error) if error else {})
     if exit_status is not None:
-        return failed(Kind.EXITED, evidence=error or _last_text(lines))
+        last = next((line.message.strip()[:600] for line in reversed(lines) if line.message.strip()), "")
+        return failed(Kind.EXITED, evidence=error or last)
     if error is not None and not served and not _went_on(lines, error):
         return failed(Kind.EXITED, evidence=error)
     return failed(Kind.NONE)
@@ -186,14 +168,6 @@ def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | N
 def _is_plain(line: LogLine) -> bool:
     """Whether a line is a report or a warning, which is never evidence."""
     return line.level in ("DEBUG", "INFO", "WARNING") or line.message.startswith("mai-server: ")
-
-
-def _since_ready(lines: Sequence[LogLine]) -> Sequence[LogLine]:
-    """The lines after the server became ready: earlier errors did not matter."""
-    for place in range(len(lines) - 1, -1, -1):
-        if mark_of(lines[place]) is Stage.SERVING:
-            return lines[place + 1 :]
-    return lines
 
 
 def _texts(lines: Sequence[LogLine]) -> list[str]:
@@ -236,7 +210,6 @@ def _continues(part: str, before: str) -> bool:
 def _first(
     texts: Sequence[str], patterns: tuple[Pattern, ...], stage: Stage, memory: bool = True
 ) -> tuple[Kind, str] | None:
-    """The class of the first text that matches a pattern."""
     for text in texts:
         if memory and (found := OOM.search(text)) and not _names_cause(text):
             return _oom(text, stage), _sentence(text, found.start())
@@ -262,7 +235,7 @@ def _serving_cause(texts: Sequence[str], report: StartReport) -> tuple[Kind, str
     for patterns, memory in ((SURE, True), (LIKELY, False)):
         for text in near:
             found = _first([text], patterns, report.stage, memory)
-            if found is not None and found[0] not in _OF_STARTS:
+            if found is not None and found[0] not in OF_STARTS:
                 return found
     return None
 
@@ -314,7 +287,6 @@ def _went_on(lines: Sequence[LogLine], error: str) -> bool:
 
 
 def _signal(texts: Sequence[str], exit_status: int | None) -> tuple[str | None, str]:
-    """The signal that ended a process, and the evidence."""
     for text in texts:
         if found := ENDED_BY.search(text):
             if number := found["number"]:
@@ -327,10 +299,6 @@ def _signal(texts: Sequence[str], exit_status: int | None) -> tuple[str | None, 
         name = _signal_name(-exit_status if exit_status < 0 else exit_status - 128)
         return name, f"ended by {name}"
     return None, ""
-
-
-def _last_text(lines: Sequence[LogLine]) -> str:
-    return next((line.message.strip()[:600] for line in reversed(lines) if line.message.strip()), "")
 
 
 def _signal_name(number: int) -> str:

@@ -51,14 +51,16 @@ def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(texts), re.DOTALL)
 
 
-def _table(name: str) -> tuple[Pattern, ...]:
-    return tuple((Kind[entry["kind"]], _any_of(entry["texts"])) for entry in _DATA[name])
-
-
 _DATA = load_config("vllm/failures.toml")
 WORDS = {Kind[name]: Words(entry["title"], entry["cause"], entry["remedy"]) for name, entry in _DATA["kinds"].items()}
+#: Kinds that end a server even if no line says so, and kinds that only occur during a start.
+DEADLY, OF_STARTS = (frozenset(Kind[name] for name in _DATA[part]) for part in ("deadly", "of_starts"))
+#: Sentences for kinds after which the same start is tried once more.
+RETRIES = {Kind[name]: sentence for name, sentence in _DATA["retries"].items()}
 #: Texts that always are causes, and texts that count only if none of those is found.
-SURE, LIKELY = _table("sure"), _table("likely")
+SURE, LIKELY = (
+    tuple((Kind[entry["kind"]], _any_of(entry["texts"])) for entry in _DATA[part]) for part in ("sure", "likely")
+)
 #: Texts without a class: torch's out of memory, consequences of an earlier cause, notes that look like errors, how a
 #: process ended, and that somebody ended it.
 OOM, CONSEQUENCE, NOTE, ENDED_BY, INTERRUPTED = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from serverctl.diagnose.classify import Failure
-from serverctl.diagnose.failures import Kind
+from serverctl.diagnose.failures import RETRIES, Kind
 from serverctl.plan.draft import CONTEXT_STEPS
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.group import Group, share_of
@@ -44,10 +44,10 @@ def next_step(failure: Failure, plan: Plan, goal: Goal, earlier: tuple[Kind, ...
     if len(earlier) + 1 >= MOST_STARTS:
         return Step("stop", f"{MOST_STARTS} starts failed.")
     climb = _LADDERS.get(failure.kind)
-    if climb is None:
+    if climb is None and failure.kind not in RETRIES:
         return Step("stop", "Starting again would not help.")
     nothing = Step("stop", "Nothing that may be changed by itself is left to change.")
-    return next(climb(_View(failure, plan, goal, earlier)), nothing)
+    return next((climb or _retry)(_View(failure, plan, goal, earlier)), nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,11 @@ class _View:
     @property
     def settings(self) -> Settings:
         return self.plan.settings
+
+    @property
+    def share(self) -> float | None:
+        """The share of the card's memory; None if it is vLLM's or may not be changed."""
+        return self.settings.gpu_memory_utilization if self.may("gpu_memory_utilization") else None
 
     def may(self, knob: str) -> bool:
         """Return whether a setting may be changed automatically."""
@@ -106,9 +111,8 @@ def _shrink(view: _View) -> Iterator[Step]:
         yield _adjust("max_num_batched_tokens", batched, f"prefills {batched:,} tokens a step")
     if sequences := view.lower("max_num_seqs", (4, 2, 1)):
         yield _adjust("max_num_seqs", sequences, f"{sequences} requests at a time")
-    share = view.settings.gpu_memory_utilization
-    if share is not None and view.may("gpu_memory_utilization") and view.failure.kind is not Kind.PROFILE_OOM:
-        raised = round(share + 0.03, 2)
+    if view.share is not None and view.failure.kind is not Kind.PROFILE_OOM:
+        raised = round(view.share + 0.03, 2)
         # Where nothing is known to be free, nothing more may be taken than vLLM's default.
         if raised <= min(0.95, Group(view.plan.gpus).free_share or 0.92):
             yield _adjust("gpu_memory_utilization", raised, f"uses {raised:.0%} of the card")
@@ -150,18 +154,16 @@ def _graphs(view: _View) -> Iterator[Step]:
         smaller = 8 if size is None or size > 8 else 4 if size > 4 else None
         if smaller is not None:
             yield _adjust("max_cudagraph_capture_size", smaller, f"CUDA graphs for batches up to {smaller} only")
-    share = view.settings.gpu_memory_utilization
-    lowered = Kind.GRAPH_OOM in view.earlier[-1:] and "gpu_memory_utilization" not in view.goal.adjustments
-    if share is not None and lowered and view.may("gpu_memory_utilization"):
-        yield _adjust("gpu_memory_utilization", round(share - 0.03, 2), "leaves 3 % of the card for graphs")
+    again = Kind.GRAPH_OOM in view.earlier[-1:] and "gpu_memory_utilization" not in view.goal.adjustments
+    if view.share is not None and again:
+        yield _adjust("gpu_memory_utilization", round(view.share - 0.03, 2), "leaves 3 % of the card for graphs")
     if not view.settings.enforce_eager and view.may("enforce_eager"):
         yield _adjust("enforce_eager", True, "no CUDA graphs: each token takes longer")
 
 
 def _runtime(view: _View) -> Iterator[Step]:
-    share = view.settings.gpu_memory_utilization
-    if share is not None and view.may("gpu_memory_utilization") and share > 0.5:
-        lower = round(share - 0.04, 2)
+    if view.share is not None and view.share > 0.5:
+        lower = round(view.share - 0.04, 2)
         yield _adjust("gpu_memory_utilization", lower, f"uses {lower:.0%} of the card, so that requests have room")
     yield from _graphs(view)
 
@@ -177,24 +179,13 @@ def _hpu_memory(view: _View) -> Iterator[Step]:
         yield _adjust("gpu_memory_utilization", lower, f"{lower:.0%} of what is free for the KV cache")
 
 
-def _retry_once(sentence: str) -> Callable[[_View], Iterator[Step]]:
-    def climb(view: _View) -> Iterator[Step]:
-        if view.failure.kind not in view.earlier:
-            yield Step("retry", sentence)
-
-    return climb
-
-
-def _unknown(view: _View) -> Iterator[Step]:
-    """Retry a server that died while serving; a start that ended with an error would do so again."""
-    if view.failure.serving or not _ERROR.search(view.failure.evidence):
-        yield from _retry_once("started afresh")(view)
-
-
-def _crashed(view: _View) -> Iterator[Step]:
-    """Retry, unless the processor lacks an instruction."""
-    if view.failure.serving or view.failure.numbers.get("signal") != "SIGILL":
-        yield from _retry_once("started afresh")(view)
+def _retry(view: _View) -> Iterator[Step]:
+    """Retry once, but no start that ended with an error, or because the processor lacks an instruction."""
+    failure = view.failure
+    unknown = failure.kind in (Kind.EXITED, Kind.ENGINE_DIED) and _ERROR.search(failure.evidence)
+    useless = unknown or (failure.kind is Kind.CRASHED and failure.numbers.get("signal") == "SIGILL")
+    if failure.kind not in view.earlier and (failure.serving or not useless):
+        yield Step("retry", RETRIES[failure.kind])
 
 
 def _port(_: _View) -> Iterator[Step]:
@@ -249,8 +240,8 @@ _LADDERS: Mapping[Kind, Callable[[_View], Iterator[Step]]] = {
     Kind.LOAD_OOM: _smaller_weights,
     Kind.GRAPH_OOM: _graphs,
     Kind.RUNTIME_OOM: _runtime,
-    **dict.fromkeys((Kind.HPU_OOM, Kind.HPU_GRAPH_OOM), _hpu_memory),
-    Kind.PROFILE_RACE: _retry_once("another program freed memory while vLLM measured: measured again"),
+    Kind.HPU_OOM: _hpu_memory,
+    Kind.HPU_GRAPH_OOM: _hpu_memory,
     Kind.PORT: _port,
     Kind.FLAG: _flag,
     Kind.BF16: _set("dtype", "half", "this card has no bfloat16"),
@@ -258,12 +249,4 @@ _LADDERS: Mapping[Kind, Callable[[_View], Iterator[Step]]] = {
     Kind.QUANT_CC: _other_quantization,
     Kind.MAX_LEN: _max_len,
     Kind.ATTENTION: _attention,
-    Kind.NETWORK: _retry_once("the download broke off: what is there is kept, and it goes on"),
-    Kind.INNER_PORT: _retry_once("vLLM chooses other ports for its processes"),
-    **dict.fromkeys((Kind.EXITED, Kind.ENGINE_DIED), _unknown),
-    Kind.CRASHED: _crashed,
-    **dict.fromkeys(
-        (Kind.CUDA, Kind.NCCL, Kind.KILLED, Kind.STALLED, Kind.HUNG),
-        _retry_once("started afresh"),
-    ),
 }

@@ -11,7 +11,7 @@ from typing import Any
 from foundation.configs import configs_dir, load_config
 from foundation.errors import UsageError
 from serverctl.hardware.facts import Gpu, Hardware
-from serverctl.models.model import Precision
+from serverctl.models.model import SPOKEN
 from serverctl.plan.env import PINS, replica_env
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.render import Command, render
@@ -26,7 +26,6 @@ GATE_FOLDER = "/tmp/mai-gate"  # noqa: S108 -- nobody else is in the container
 _SECRET_FLAGS = ("--hf-token", "--api-key")
 
 _WIDTH = 116
-_PRECISION: Mapping[Precision, str] = {"16-bit": "16-bit weights", "fp8": "8-bit weights", "w4": "4-bit weights"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ def header(source: Source) -> list[str]:
     plan, version = source.plan, source.capabilities.version
     found = [
         f"Made by: {source.made_by}",
-        f"Plan: {plan.model.name}, {_PRECISION[plan.precision]}, on {_cards(source)}; preset {plan.preset}; "
+        f"Plan: {plan.model.name}, {SPOKEN[plan.precision]} weights, on {_cards(source)}; preset {plan.preset}; "
         f"context {plan.context:,} tokens; {plan.settings.images} screenshots a request.",
         f"vLLM {version}: every flag below was checked against {source.capabilities.parser}.",
     ]

@@ -37,16 +37,12 @@ _IMAGES = {"nvidia": "vllm/vllm-openai", "cpu": "vllm/vllm-openai-cpu"}
 def compose_documents(source: Source) -> Sequence[Document]:
     """The compose file: every server of the plan as a service, reachable from this machine only."""
     about = _notes(source, "compose", SHM=_SHM_GIB, LAST_PORT=source.servers()[-1].port)
-    return [Document("compose.yaml", header_comment(source, about) + to_yaml([compose_data(source)]))]
-
-
-def compose_data(source: Source) -> dict[str, Any]:
-    """The compose file as values."""
-    return {
+    data = {
         # No "name" of the project: docker-compose 1.x refuses it. The volumes have names of their own instead.
         "services": {server.name: _service(source, server) for server in source.servers()},
         "volumes": {volume: {"name": f"{source.name}-{volume}"} for volume in ("hub-cache", "vllm-cache")},
     }
+    return [Document("compose.yaml", header_comment(source, about) + to_yaml([data]))]
 
 
 def _service(source: Source, server: Server) -> Any:
@@ -86,12 +82,6 @@ def _devices(source: Source, server: Server) -> dict[str, Any]:
 def kubernetes_documents(source: Source) -> Sequence[Document]:
     """The manifest for a cluster with NVIDIA's device plugin: secret, volume, deployment and service in one file."""
     portable(source, "A manifest")
-    about = _notes(source, "kubernetes", MINUTES=START_SECONDS // 60)
-    return [Document(f"{source.name}.yaml", header_comment(source, about) + to_yaml(kubernetes_data(source)))]
-
-
-def kubernetes_data(source: Source) -> list[dict[str, Any]]:
-    """The objects of the manifest, in the order in which they are needed."""
 
     def literal(text: str) -> str:
         return text.replace("$(", "$$(")  # Kubernetes replaces $(NAME) in arguments and values
@@ -101,7 +91,7 @@ def kubernetes_data(source: Source) -> list[dict[str, Any]]:
     key = {"secretKeyRef": {"name": f"{source.name}-key", "key": "VLLM_API_KEY"}}
     environment = [{"name": name, "value": literal(value)} for name, value in server.unpinned_env.items()]
     weights = plan.model.weight_bytes(plan.model.own_precision) / GIB
-    return yaml_template(
+    objects = yaml_template(
         "kubernetes.yaml",
         **_common_marks(source, server, literal),
         NAME=source.name,
@@ -122,6 +112,8 @@ def kubernetes_data(source: Source) -> list[dict[str, Any]]:
         AFFINITY="ClientIP" if several else None,
         AFFINITY_CONFIG={"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}} if several else None,
     )
+    about = _notes(source, "kubernetes", MINUTES=START_SECONDS // 60)
+    return [Document(f"{source.name}.yaml", header_comment(source, about) + to_yaml(objects))]
 
 
 def _common_marks(source: Source, server: Server, literal: Callable[[str], str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ machines, where only the hidden states of a stage cross the network.
 
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from foundation.errors import UsageError
@@ -135,10 +136,8 @@ def _script(
 
 
 def _fits_one(source: Source) -> bool:
-    goal = source.goal
-    own = {name: value for name, value in goal.overrides.items() if name != "pipeline_parallel_size"}
-    try:
-        plan_for(source.hardware, replace(goal, overrides=own), source.capabilities.version)
-    except CannotPlanError:
-        return False
-    return True
+    own = {name: value for name, value in source.goal.overrides.items() if name != "pipeline_parallel_size"}
+    with suppress(CannotPlanError):
+        plan_for(source.hardware, replace(source.goal, overrides=own), source.capabilities.version)
+        return True
+    return False

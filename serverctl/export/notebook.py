@@ -38,7 +38,6 @@ def documents(source: Source) -> Sequence[Document]:
 
 
 def _plans(source: Source) -> dict[str, dict[str, Any]]:
-    """The start of each build of vLLM that can serve the plan, newest first."""
     found: dict[str, dict[str, Any]] = {}
     refusals: list[CannotPlanError] = []
     for build in (build for build in builds() if build.least_driver is not None):

@@ -22,18 +22,13 @@ _GOOD, _BAD = "green", "red"
 def documents(source: Source) -> Sequence[Document]:
     """The scrape configuration, the rules it names, and a dashboard."""
     servers = [f"127.0.0.1:{server.port}" for server in source.servers()]
-    scrape = yaml_template("prometheus.yml", NAME=source.name, TARGETS=servers)
-    parts = (("prometheus.yml", "prometheus.scrape", scrape), ("vllm-alerts.yml", "prometheus.rules", rules(source)))
-    texts = [
-        Document(name, header_comment(source, notes(source, about)) + to_yaml(data)) for name, about, data in parts
-    ]
-    return [*texts, _dashboard(source)]
-
-
-def rules(source: Source) -> list[Any]:
-    """The one document of alert rules."""
     slow = _SLOW_CPU_S if source.plan.vendor == "cpu" else _SLOW_S
-    return yaml_template("vllm-alerts.yml", NAME=source.name, JOB=f'job="{source.name}"', SLOW=slow)
+    marks = {"NAME": source.name, "TARGETS": servers, "JOB": f'job="{source.name}"', "SLOW": slow}
+    found = []
+    for name, about in (("prometheus.yml", "prometheus.scrape"), ("vllm-alerts.yml", "prometheus.rules")):
+        text = header_comment(source, notes(source, about)) + to_yaml(yaml_template(name, **marks))
+        found.append(Document(name, text))
+    return [*found, _dashboard(source)]
 
 
 def _dashboard(source: Source) -> Document:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from foundation.errors import UsageError
 from serverctl.export.common import Document, Source, header_comment, notes, template
 from serverctl.export.containers import to_yaml, yaml_template
-from serverctl.hardware.catalogue import imagine
+from serverctl.hardware.catalogue import is_listed
 from serverctl.hardware.facts import Gpu
-from serverctl.plan.env import pins
+from serverctl.plan.env import pins_of_server
 from serverctl.plan.goal import Goal
 
 _SHARE = "gpu_memory_utilization"
@@ -43,7 +43,6 @@ def litellm_documents(source: Source) -> Sequence[Document]:
 
 
 def _starts(source: Source) -> Iterator[str]:
-    """The commands that start each server of one model, on its port and its cards."""
     goal = source.goal
     share = goal.adjustments.get(_SHARE)
     values = {**goal.overrides, **({} if share is None else {_SHARE: share})}
@@ -55,35 +54,22 @@ def _starts(source: Source) -> Iterator[str]:
         words += ["--name-as", source.served_name] if source.served_name else []
         words += ["--port", str(server.port), "--out", f"serve-{server.port}.sh"]
         words += ["--", *goal.extra] if goal.extra else []
-        pinned = _pinned(source, server.cards)
+        # These variables override the cards that a script finds by itself.
+        found = pins_of_server(server.cards, source.capabilities.version) if server.cards else {}
+        pinned = "".join(f"{name}={shlex.quote(value)} " for name, (value, _) in found.items())
         found_there = "" if source.hardware.imagined else pinned
         yield f"  {found_there}mai-server export script {shlex.join(words)}"
         yield f"  {pinned}./serve-{server.port}.sh"
 
 
-def _pinned(source: Source, cards: Sequence[Gpu]) -> str:
-    """Variables before a command that pin it to cards; they override what a script finds by itself."""
-    if not cards:
-        return ""
-    numbers = ",".join(str(card.index) for card in cards)
-    if source.plan.vendor == "gaudi":
-        return f"HABANA_VISIBLE_MODULES={numbers} "
-    found = {name: value for name, (value, _) in pins(cards, source.capabilities.version).items()}
-    found = found or {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": numbers}
-    return "".join(f"{name}={shlex.quote(value)} " for name, value in found.items())
-
-
 def _hardware(source: Source, cards: Sequence[Gpu]) -> list[str]:
-    """The options that name a server's cards, for imagined hardware."""
     if not source.hardware.imagined:
         return []
     if not cards:
         return ["--gpu", "cpu"]
     card = cards[0]
     words = ["--gpu", card.name, *(["--gpus", str(len(cards))] if len(cards) > 1 else [])]
-    try:
-        imagine(card.name, 1)
-    except UsageError:  # one that was described
+    if not is_listed(card.name):  # it was described
         words += ["--gpu-memory", f"{card.total_gib:g}"]
         words += ["--gpu-capability", ".".join(map(str, card.compute_capability))] if card.compute_capability else []
         words += ["--gpu-bandwidth", f"{card.bandwidth_gb_s:g}"] if card.bandwidth_gb_s else []

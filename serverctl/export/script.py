@@ -57,7 +57,6 @@ def _element(word: str) -> str:
 
 
 def _inside(text: str) -> str:
-    """Escape text for double quotes and braces of a shell."""
     for mark in ("\\", '"', "$", "`", "}"):
         text = text.replace(mark, "\\" + mark)
     return text

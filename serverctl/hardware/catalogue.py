@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from foundation.configs import load_config
@@ -14,20 +14,6 @@ from serverctl.hardware.facts import GIB, Cpu, Driver, Gpu, Hardware, Link
 MOST_CARDS = 64
 #: The driver of imagined hardware: new enough for vLLM's wheel (CUDA 13).
 IMAGINED_DRIVER = Driver("580.95.05", (13, 0))
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """The user's description of a card. It overrides `cards.toml`, or replaces it for an unlisted card."""
-
-    memory_gib: float | None = None  # as its driver reports it
-    compute_capability: tuple[int, int] | None = None  # such as (8, 9)
-    bandwidth_gb_s: float | None = None  # of its memory
-
-    def entry(self) -> dict[str, Any]:
-        """Return the given values by the keys of `cards.toml`."""
-        names = ("memory_gib", "compute_capability", "bandwidth_gb_s")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 def cards() -> list[Mapping[str, Any]]:
@@ -41,11 +27,12 @@ def card_names() -> list[str]:
     return [card["key"] for card in cards()]
 
 
-def imagine(name: str, count: int = 1, described: Described | None = None) -> Hardware:
+def imagine(name: str, count: int = 1, said: Mapping[str, Any] = MappingProxyType({})) -> Hardware:
     """Return a machine with `count` cards of a kind, or of several kinds joined with a plus sign: "4090+3060".
 
-    `described` applies to all cards. Raises UsageError for an unknown card without a sufficient description, and for
-    cards of several makers.
+    `said` is the user's description of all cards by keys of `cards.toml`, which it overrides or replaces: memory_gib,
+    compute_capability, bandwidth_gb_s. Raises UsageError for an unknown card that it does not describe sufficiently,
+    and for cards of several makers.
     """
     if not 1 <= count <= MOST_CARDS:
         raise UsageError(f"A machine cannot have {count} cards.", f"--gpus takes a number from 1 to {MOST_CARDS}.")
@@ -55,7 +42,6 @@ def imagine(name: str, count: int = 1, described: Described | None = None) -> Ha
         joined_names = "+".join(part.strip() for part in name.split(","))
         raise UsageError(f"{name!r} is no card.", f"Write {joined_names} for cards of one machine.")
     cpu = Cpu("imagined", 16, "x86_64", ("avx2", "avx512f"), 64 * GIB, 56 * GIB)
-    said = {} if described is None else described.entry()
     if plain_name(name) in ("cpu", "none"):
         return Hardware((), cpu, None, imagined=True)
     names = [part for part in name.split("+") for _ in range(count)]
@@ -126,12 +112,10 @@ def _sized(name: str) -> Mapping[str, Any] | None:
 def _gpu(card: Mapping[str, Any], index: int) -> Gpu:
     capability = card.get("compute_capability")
     return Gpu(
-        index=index,
-        name=card["name"],
-        vendor=card["vendor"],
-        total_bytes=round(card["memory_gib"] * GIB),
-        free_bytes=None,
-        uuid="",
+        index,
+        card["name"],
+        card["vendor"],
+        round(card["memory_gib"] * GIB),
         compute_capability=None if capability is None else (capability[0], capability[1]),
         display=card.get("display", False),
         bandwidth_gb_s=card.get("bandwidth_gb_s"),

@@ -31,14 +31,9 @@ def run_tool(command: Sequence[str], seconds: float = TOOL_SECONDS) -> tuple[int
         return None
     try:
         process = subprocess.Popen(
-            [path, *command[1:]],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+            [path, *command[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            errors="replace", start_new_session=True,
+        )  # fmt: skip
     except OSError as error:
         return 126, str(error)
     try:
@@ -80,12 +75,12 @@ def detect(run: RunTool = run_tool, nvml: Callable[[], NvmlAnswer | None] | None
 
 
 def _nvidia_by_tool(run: RunTool, problems: list[str]) -> NvmlAnswer:
-    answer, fields = _query(run)
+    answer = run(["nvidia-smi", f"--query-gpu={','.join(nvidia.FIELDS)}", "--format=csv,noheader,nounits"])
     if answer is None:
         return (), None, ()
     status, text = answer
-    gpus, driver = nvidia.parse_query(text, fields)
-    silent = nvidia.unmeasured(text, fields)
+    gpus, driver = nvidia.parse_query(text)
+    silent = nvidia.unmeasured(text)
     problems += [
         f"nvidia-smi does not say how much memory {name} has, so nothing can be planned for it." for name in silent
     ]
@@ -100,17 +95,6 @@ def _nvidia_by_tool(run: RunTool, problems: list[str]) -> NvmlAnswer:
     return gpus, driver, nvidia.parse_topology(topology[1]) if topology else ()
 
 
-def _query(run: RunTool) -> tuple[tuple[int, str] | None, tuple[str, ...]]:
-    """Query nvidia-smi without fields that an older driver does not know. Return the answer and the fields."""
-    fields: tuple[str, ...] = nvidia.FIELDS
-    while True:
-        answer = run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"])
-        unknown = nvidia.refused_field(answer[1]) if answer else None
-        if unknown is None or unknown not in fields or len(fields) == 1:
-            return answer, fields
-        fields = tuple(field for field in fields if field != unknown)
-
-
 def _split(gpus: tuple[Gpu, ...], run: RunTool, problems: list[str]) -> tuple[Gpu, ...]:
     """Replace cards in MIG mode by their instances. A card without instances is unusable and left out."""
     listing, banner = run(["nvidia-smi", "-L"]), run(["nvidia-smi"])
@@ -118,7 +102,7 @@ def _split(gpus: tuple[Gpu, ...], run: RunTool, problems: list[str]) -> tuple[Gp
     memory = nvidia.parse_mig_memory(banner[1]) if banner else {}
     parts: list[Gpu] = []
     for gpu in gpus:
-        found = nvidia.mig_gpus(gpu, instances.get(gpu.index, ()), memory) if gpu.mig else (gpu,)
+        found = [*nvidia.mig_gpus(gpu, instances.get(gpu.index, ()), memory)] if gpu.mig else [gpu]
         if not found:
             problems.append(
                 f"Card {gpu.index} ({gpu.name}) is in MIG mode and has no instances: make some with "
@@ -129,7 +113,6 @@ def _split(gpus: tuple[Gpu, ...], run: RunTool, problems: list[str]) -> tuple[Gp
 
 
 def _others(run: RunTool, problems: list[str]) -> tuple[tuple[Gpu, ...], Driver | None]:
-    """Detect accelerators of other makers with their tools."""
     for command, what, parse in (
         (other_vendors.GAUDI_QUERY, "accelerator", other_vendors.parse_gaudi),
         (other_vendors.ROCM_QUERY, "card", lambda text: (other_vendors.parse_rocm(text), None)),
@@ -172,8 +155,8 @@ def detect_cpu(root: Path = Path("/")) -> Cpu:
         ("memory.max", "memory.current"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
     ):
-        if limit := other_vendors.parse_memory_limit(_read(cgroup / limit_file)):
-            used = other_vendors.parse_memory_limit(_read(cgroup / used_file)) or 0
+        limit, used = (other_vendors.parse_memory_limit(_read(cgroup / name)) or 0 for name in (limit_file, used_file))
+        if limit:
             total, free = min(total, limit), max(0, min(free, limit - used))
             break
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

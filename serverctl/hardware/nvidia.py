@@ -5,8 +5,9 @@ connections over the bus).
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from foundation.configs import load_config
 from serverctl.hardware.facts import MIB, Driver, Gpu, Link
@@ -27,14 +28,17 @@ FIELDS = (
 
 
 def parse_query(text: str, fields: Sequence[str] = FIELDS) -> tuple[tuple[Gpu, ...], Driver | None]:
-    """Parse the output of `nvidia-smi --query-gpu` with some of `FIELDS`. Other lines are skipped."""
+    """Parse the output of `nvidia-smi --query-gpu` with some of `FIELDS`. Other lines are skipped.
+
+    Intel's `hl-smi` has the same format.
+    """
     gpus: list[Gpu] = []
     driver: Driver | None = None
-    for row in rows(text, fields):
-        total = mebibytes(row["memory.total"])
+    for row in _rows(text, fields):
+        total = _mebibytes(row["memory.total"])
         if total is None:
             continue
-        reserved, free = mebibytes(row["memory.reserved"]), mebibytes(row["memory.free"])
+        reserved, free = _mebibytes(row["memory.reserved"]), _mebibytes(row["memory.free"])
         uuid = row["uuid"] if _known(row["uuid"]) else ""
         display = {"Enabled": True, "Disabled": False}.get(row["display_active"])
         capability = _version(row["compute_cap"]) or capability_by_name(row["name"])
@@ -50,23 +54,14 @@ def usable_bytes(total: int, reserved: int | None) -> int:
     return total - reserved if reserved is not None and 0 < reserved < total // 4 else total
 
 
-def refused_field(text: str) -> str | None:
-    """Return the field that an older `nvidia-smi` does not know; None if it knows all."""
-    found = re.search(r'Field "([\w.]+)" is not a valid field to query', text)
-    return found[1] if found and found[1] in FIELDS else None
-
-
-def unmeasured(text: str, fields: Sequence[str] = FIELDS) -> tuple[str, ...]:
+def unmeasured(text: str) -> tuple[str, ...]:
     """Return the names of cards that the tool lists without the size of their memory."""
-    asked = rows(text, fields)
-    return tuple(row["name"] for row in asked if _known(row["name"]) and mebibytes(row["memory.total"]) is None)
+    found = _rows(text, FIELDS)
+    return tuple(row["name"] for row in found if _known(row["name"]) and _mebibytes(row["memory.total"]) is None)
 
 
-def rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield the rows of a query's answer by field. Fields that were not requested are empty.
-
-    Intel's `hl-smi` has the same format.
-    """
+def _rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the rows of a query's answer by field. Fields that were not requested are empty."""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) == len(fields) and re.fullmatch(r"[0-9]{1,4}", cells[0]):
@@ -84,27 +79,24 @@ def parse_cuda(banner: str) -> tuple[int, int] | None:
     return None if found is None else _version(found[1])
 
 
-@dataclass(frozen=True, slots=True)
-class MigInstance:
-    """One line of `nvidia-smi -L` below a card: its number on the card, its profile (3g.40gb) and its UUID."""
+class MigInstance(NamedTuple):
+    """One line of `nvidia-smi -L` below a card."""
 
-    number: int
-    profile: str
+    number: int  # on the card
+    profile: str  # 3g.40gb
     uuid: str
 
 
-def parse_mig(listing: str) -> dict[int, tuple[MigInstance, ...]]:
+def parse_mig(listing: str) -> dict[int, list[MigInstance]]:
     """Return the MIG instances in `nvidia-smi -L`, by their card's index."""
     instances: dict[int, list[MigInstance]] = {}
-    card: int | None = None
+    card: list[MigInstance] = []
     for line in listing.splitlines():
         if found := re.match(r"GPU ([0-9]{1,4}):", line):
-            card = int(found[1])
-        elif card is not None and (
-            found := re.match(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,4}):\s*\(UUID: (MIG-[^)]+)\)", line)
-        ):
-            instances.setdefault(card, []).append(MigInstance(int(found[2]), found[1], found[3]))
-    return {index: tuple(found) for index, found in instances.items()}
+            card = instances.setdefault(int(found[1]), [])
+        elif found := re.match(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,4}):\s*\(UUID: (MIG-[^)]+)\)", line):
+            card.append(MigInstance(int(found[2]), found[1], found[3]))
+    return instances
 
 
 def parse_mig_memory(banner: str) -> dict[tuple[int, int], tuple[int, int]]:
@@ -117,26 +109,19 @@ def parse_mig_memory(banner: str) -> dict[tuple[int, int], tuple[int, int]]:
 
 
 def mig_gpus(
-    gpu: Gpu, instances: tuple[MigInstance, ...], memory: Mapping[tuple[int, int], tuple[int, int]]
-) -> tuple[Gpu, ...]:
-    """Return a card's MIG instances as cards, with their memory from plain `nvidia-smi`.
+    gpu: Gpu, instances: Iterable[MigInstance], memory: Mapping[tuple[int, int], tuple[int, int]]
+) -> Iterator[Gpu]:
+    """Yield a card's MIG instances as cards, with their memory from plain `nvidia-smi`.
 
     Without that, the memory follows from the profile: 3g.40gb, of which about 5 % are not available to programs.
     """
-    parts: list[Gpu] = []
-    for instance in instances:
-        size = re.search(r"\.([0-9]{1,4})gb", instance.profile)
-        used, total = memory.get((gpu.index, instance.number), (None, None))
-        if total is None and size is not None:
-            total = int(size[1]) * 1000**3 * 95 // 100
-        if not total:
-            continue
-        free = None if used is None else max(0, total - used)
-        name = f"{gpu.name} MIG {instance.profile}"
-        parts.append(
-            replace(gpu, name=name, total_bytes=total, free_bytes=free, uuid=instance.uuid, display=False, mig=True)
-        )
-    return tuple(parts)
+    for number, profile, uuid in instances:
+        size = re.search(r"\.([0-9]{1,4})gb", profile)
+        used, total = memory.get((gpu.index, number), (None, int(size[1]) * 1000**3 * 95 // 100 if size else 0))
+        if total:
+            free = None if used is None else max(0, total - used)
+            name = f"{gpu.name} MIG {profile}"
+            yield replace(gpu, name=name, total_bytes=total, free_bytes=free, uuid=uuid, display=False, mig=True)
 
 
 def parse_topology(text: str) -> tuple[tuple[int, int, Link], ...]:
@@ -178,7 +163,7 @@ def _version(text: str) -> tuple[int, int] | None:
     return None if found is None else (int(found[1]), int(found[2]))
 
 
-def mebibytes(text: str) -> int | None:
+def _mebibytes(text: str) -> int | None:
     """Convert a cell in MiB to bytes; None without a number."""
     found = re.fullmatch(r"([0-9]{1,12})(?:\s*MiB)?", text)
     return None if found is None else int(found[1]) * MIB

@@ -85,19 +85,10 @@ def _read_cards(nvml: Any) -> NvmlAnswer:
         capability = _ask(nvml, "DeviceGetCudaComputeCapability", handle)
         display, mig = _ask(nvml, "DeviceGetDisplayActive", handle), _ask(nvml, "DeviceGetMigMode", handle)
         handles.append((index, handle))
-        gpus.append(
-            Gpu(
-                index,
-                name,
-                "nvidia",
-                nvidia.usable_bytes(memory.total, getattr(memory, "reserved", None)),
-                memory.free,
-                _text(_ask(nvml, "DeviceGetUUID", handle)),
-                tuple(capability) if capability else nvidia.capability_by_name(name),
-                None if display is None else bool(display),
-                bool(mig and mig[0]),
-            )
-        )
+        usable = nvidia.usable_bytes(memory.total, getattr(memory, "reserved", None))
+        known = tuple(capability) if capability else nvidia.capability_by_name(name)
+        uuid, shows = _text(_ask(nvml, "DeviceGetUUID", handle)), None if display is None else bool(display)
+        gpus.append(Gpu(index, name, "nvidia", usable, memory.free, uuid, known, shows, bool(mig and mig[0])))
     version, cuda = _ask(nvml, "SystemGetDriverVersion"), _ask(nvml, "SystemGetCudaDriverVersion_v2")
     driver = Driver(_text(version), (cuda // 1000, cuda % 1000 // 10) if cuda else None) if version else None
     links: list[tuple[int, int, Link]] = []

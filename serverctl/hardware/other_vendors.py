@@ -5,9 +5,10 @@ Sources: `hl-smi` (MiB), `rocm-smi` (bytes), /proc/cpuinfo, `sysctl`.
 
 import json
 import re
+from dataclasses import replace
 
 from serverctl.hardware.facts import Driver, Gpu
-from serverctl.hardware.nvidia import mebibytes, rows
+from serverctl.hardware.nvidia import parse_query
 
 #: Instruction sets that vLLM's CPU build uses.
 CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "bf16", "sve")
@@ -21,16 +22,8 @@ ROCM_QUERY = ("rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showu
 
 def parse_gaudi(text: str) -> tuple[tuple[Gpu, ...], Driver | None]:
     """Parse the accelerators in the output of `hl-smi` with `GAUDI_FIELDS`."""
-    gpus: list[Gpu] = []
-    driver: Driver | None = None
-    for row in rows(text, GAUDI_FIELDS):
-        total, free = mebibytes(row["memory.total"]), mebibytes(row["memory.free"])
-        if total is None:
-            continue
-        gpus.append(Gpu(int(row["index"]), gaudi_name(row["name"]), "gaudi", total, free, row["uuid"], display=False))
-        if re.match(r"\d", row["driver_version"]):
-            driver = Driver(row["driver_version"])
-    return tuple(gpus), driver
+    gpus, driver = parse_query(text, GAUDI_FIELDS)
+    return tuple(replace(gpu, name=gaudi_name(gpu.name), vendor="gaudi", display=False) for gpu in gpus), driver
 
 
 def gaudi_name(product: str) -> str:

@@ -76,16 +76,13 @@ def _named(flags: Sequence[str]) -> Iterator[tuple[str, Path]]:
     """Yield the name and folder of each adapter: `name=folder`, or JSON with "name" and "path"."""
     inside = False
     for word in flags:
-        flag, sign, value = word.partition("=")
-        if word.startswith("--"):
+        own, text = word.startswith("--"), word
+        if own:
+            flag, _, text = word.partition("=")
             inside = flag == "--lora-modules"
-            word = value if inside and sign else ""  # noqa: PLW2901
-        if not inside or not word:
+        if not inside:
             continue
         with suppress(ValueError, KeyError, TypeError):
-            told = (
-                json.loads(word)
-                if word.startswith("{")
-                else dict(zip(("name", "path"), word.split("=", 1), strict=False))
-            )
+            named = dict(zip(("name", "path"), text.split("=", 1), strict=False))
+            told = json.loads(text) if text.startswith("{") else named
             yield str(told["name"]), Path(str(told["path"])).expanduser()

@@ -1,7 +1,7 @@
 """Describes defects of a model's files: one sentence each, with a remedy."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,13 +63,17 @@ class Place:
         """Return the defect of files that do not belong together; `what` is a clause."""
         return Defect(f"{what} in {self.name}", "they are of different models or versions: " + self._again(""))
 
+    def found(self, file: str, misfits: Iterable[str]) -> Iterator[Defect]:
+        """Yield a defect for each clause of a look at a file, and the defect of a file that cannot be read."""
+        try:
+            yield from map(self.unfit, misfits)
+        except (BrokenFileError, OSError) as error:
+            yield self.broken(file, error)
+
     def _again(self, file: str, gone: bool = False) -> str:
         if self.repo is None:
-            return (
-                f"put {file or 'all files'} of the model into {self.folder} again"
-                if file or gone
-                else ("put all files of one version of the model there")
-            )
+            once = f"put {file} of the model into {self.folder} again"
+            return once if file else "put all files of one version of the model there"
         if gone:
             return "the next start downloads what is missing"
         what = str((self.folder / file).resolve()) if file else str(self.folder)

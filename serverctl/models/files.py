@@ -1,7 +1,6 @@
 """Checks all files of a model before a start, without the network and in well under a second."""
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,11 +13,12 @@ from urllib.request import getproxies
 
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError, MaiError
+from foundation.files import read_json_object
 from serverctl.models.defects import Defect, Place, is_known, read_object
 from serverctl.models.find import cached_snapshot, hub_is_off, look_for_hub, repo_folder
 from serverctl.models.model import Model
 from serverctl.models.safetensors import BrokenFileError
-from serverctl.models.shape import Shape, read_shape
+from serverctl.models.shape import Shape, VisionShape, read_shape
 from serverctl.models.tokenizer import check_tokenizer
 from serverctl.models.weights import check_weights
 
@@ -130,50 +130,43 @@ def unfinished(repo: str) -> int:
 
 
 def _processor(place: Place, config: Mapping[str, Any], shape: Shape) -> Iterator[Defect]:
-    """Check that the image processor's settings exist and match the vision tower."""
     if shape.vision is None:
         return
     there = [file for file in _PROCESSORS if (place.folder / file).exists()]
     if not there:
         yield place.missing(_PROCESSORS[0])
     for file in there:
-        try:
-            found = read_object(place, file)
-        except (BrokenFileError, OSError) as error:
-            yield place.broken(file, error)
-            continue
-        yield from (place.unfit(what) for what in _unlike(file, found, config, shape))
+        yield from place.found(file, _unlike(place, file, config, shape.vision))
 
 
-def _unlike(file: str, found: Mapping[str, Any], config: Mapping[str, Any], shape: Shape) -> Iterator[str]:
+def _unlike(place: Place, file: str, config: Mapping[str, Any], vision: VisionShape) -> Iterator[str]:
     """Yield a clause for each setting of an image processor that contradicts config.json."""
-    if shape.vision is None or not is_known(config):
+    found = read_object(place, file)
+    if not is_known(config):
         return
     nested = found.get("image_processor")
     image = nested if isinstance(nested, Mapping) else found
-    classes = [str(each["processor_class"]) for each in (found, image) if each.get("processor_class")]
-    classes += [str(image["image_processor_type"])] if image.get("image_processor_type") else []
+    classes = (found.get("processor_class"), image.get("processor_class"), image.get("image_processor_type"))
     beginning = load_config("files.toml")["processors"]["begin"]
-    if foreign := next((name for name in classes if not name.startswith(beginning)), None):
+    if foreign := next((name for name in classes if name and not str(name).startswith(beginning)), None):
         yield f"{file} names {foreign}, and config.json a {config['model_type']},"
         return
     if image is found and file != _PROCESSORS[0]:
         return  # the patch sizes are in the other file
     defaults = load_config("files.toml")["processors"]["defaults"]
-    for name, size in (("patch_size", shape.vision.patch), ("merge_size", shape.vision.merge)):
+    for name, size in (("patch_size", vision.patch), ("merge_size", vision.merge)):
         number = image.get(name, defaults[name])
         if number != size:
             yield f"{file} says {name} {number}, and config.json {size},"
     for name in ("image_mean", "image_std"):
-        if (shades := image.get(name)) is not None and not _are_shades(shades, shape.vision.channels, name):
+        if (shades := image.get(name)) is None:
+            continue
+        numbers = shades if isinstance(shades, list) else []
+        kept = [
+            one for one in numbers if isinstance(one, int | float) and (one > 0 or (name == "image_mean" and not one))
+        ]
+        if not len(kept) == len(numbers) == vision.channels:
             yield f"{file} says {name} {str(shades)[:40]}, which is not one number above 0 a colour,"
-
-
-def _are_shades(shades: object, channels: int, name: str) -> bool:
-    numbers = shades if isinstance(shades, list) else []
-    return len(numbers) == channels and all(
-        isinstance(number, int | float) and (number > 0 or (name == "image_mean" and number == 0)) for number in numbers
-    )
 
 
 def _template(place: Place, config: Mapping[str, Any]) -> Iterator[Defect]:
@@ -182,23 +175,10 @@ def _template(place: Place, config: Mapping[str, Any]) -> Iterator[Defect]:
     Without one, vLLM starts but rejects every chat request. With another model's template the answers are bad.
     """
     there = [file for file in load_config("files.toml")["chat_templates"] if (place.folder / file).exists()]
-    try:
-        settings = json.loads((place.folder / "tokenizer_config.json").read_bytes())
-    except (OSError, ValueError, RecursionError):
-        settings = {}  # the check of the tokenizer reports a broken file
-    settings = settings if isinstance(settings, Mapping) else {}
+    settings = read_json_object(place.folder / "tokenizer_config.json")  # its own check reports a broken file
     marks = _marks(settings) if is_known(config) else []
     for file in there:
-        path = place.folder / file
-        try:
-            text = _look_at_template(path)
-        except (BrokenFileError, OSError) as error:
-            yield place.broken(file, error)
-        except UnicodeDecodeError:
-            yield place.broken(file, BrokenFileError("is no text: it is damaged"))
-        else:
-            if text and marks and not any(mark in text for mark in marks):
-                yield place.unfit(f"{file} writes none of the tokenizer's own marks, as {marks[0]},")
+        yield from place.found(file, _foreign_template(place.folder / file, marks))
     if not there and not settings.get("chat_template"):
         yield place.missing("chat_template.jinja")
 
@@ -213,20 +193,23 @@ def _marks(settings: Mapping[str, Any]) -> list[str]:
     return [text for text in texts if isinstance(text, str) and text.startswith("<|")]
 
 
-def _look_at_template(path: Path) -> str:
-    """Read and check a template; "" if the path is not a file. Raises BrokenFileError, OSError, UnicodeDecodeError."""
+def _foreign_template(path: Path, marks: Sequence[str]) -> Iterator[str]:
+    """Yield a clause if a template contains none of the marks. Raises BrokenFileError, OSError."""
     if not path.is_file():
-        return ""
-    text = path.read_text(encoding="utf-8")
+        return
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise BrokenFileError("is no text: it is damaged") from None
     if not text.strip():
         raise BrokenFileError("is empty")
     if path.suffix == ".jinja" and _ends_within(text):
         raise BrokenFileError("is cut off: it ends within a tag or a block")
-    return text
+    if marks and not any(mark in text for mark in marks):
+        yield f"{path.name} writes none of the tokenizer's own marks, as {marks[0]},"
 
 
 def _ends_within(template: str) -> bool:
-    """Return whether a Jinja template ends inside a tag, loop, condition or macro."""
     template = _ASIDE.sub("", template)
     last = max(template.rfind(begin) for begin in ("{%", "{{", "{#"))
     if last >= 0 and not any(end in template[last + 2 :] for end in ("%}", "}}", "#}")):
@@ -238,7 +221,6 @@ def _ends_within(template: str) -> bool:
 
 
 def _optional(place: Place) -> Iterator[Defect]:
-    """Check the optional files."""
     for file in _OPTIONAL:
         if not (place.folder / file).exists():
             continue
@@ -306,7 +288,11 @@ def _changed(place: Place) -> Iterator[Defect]:
         if mark is None:
             continue
         with suppress(OSError):  # other checks report unreadable files
-            if path.stat().st_size <= _MOST_BYTES and _content(path, mark) != mark:
+            if path.stat().st_size > _MOST_BYTES:
+                continue
+            data = path.read_bytes()
+            blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False)
+            if (hashlib.sha256(data) if len(mark) == 64 else blob).hexdigest() != mark:
                 what = f"{path.name} in {place.name} is not as the hub has it"
                 yield Defect(what, "if nobody edited it on purpose, delete it and download it again", stops=False)
 
@@ -322,11 +308,3 @@ def _mark_of(path: Path) -> str | None:
     except (OSError, RuntimeError, ValueError, IndexError):  # RuntimeError: a loop of links (Python 3.11, 3.12)
         return None
     return mark if _MARK.fullmatch(mark) else None
-
-
-def _content(path: Path, mark: str) -> str:
-    """Compute a file's hash with the algorithm of `mark`. Raises OSError."""
-    data = path.read_bytes()
-    if len(mark) == 64:
-        return hashlib.sha256(data).hexdigest()
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

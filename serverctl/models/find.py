@@ -5,7 +5,8 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,34 +24,29 @@ _INDEX = "model.safetensors.index.json"
 _FILES = ("config.json", "preprocessor_config.json", "processor_config.json", _INDEX)
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """An entry of `configs/models`."""
-
-    name: str
-    repo: str
-    shape: str
-    family: str
-    history_images: int
-    reasoning_parser: str | None = None
-    quantized: tuple[Quantized, ...] = ()
-    mtp_layers: int = 0
-    answer_tokens: tuple[int, int] = SHORT_ANSWER
-
-
 @cache
-def known_models() -> tuple[Known, ...]:
-    """Return every model in `configs/models`."""
+def known_models() -> tuple[Model, ...]:
+    """Return every model in `configs/models`, with the dimensions that are shipped with it."""
     files = [load_config(f"models/{file}.toml") for file in config_names("models")]
-    return tuple(_known_model(entry, file) for file in files for entry in file["model"])
+    return tuple(_known_model({**file, **entry}) for file in files for entry in file["model"])
 
 
-def _known_model(entry: dict[str, Any], file: dict[str, Any]) -> Known:
-    names = ("family", "history_images", "mtp_layers", "answer_tokens")
-    values: dict[str, Any] = {**{name: file[name] for name in names if name in file}, **entry}
-    usual, most = values.get("answer_tokens", SHORT_ANSWER)
-    quantized = tuple(Quantized(**one) for one in entry.get("quantized", ()))
-    return Known(**{**values, "quantized": quantized, "answer_tokens": (usual, most)})
+def _known_model(entry: Mapping[str, Any]) -> Model:
+    origin = f"models/shapes/{entry['shape']}.json"
+    config = load_config(origin)
+    names = ("family", "history_images", "reasoning_parser")
+    usual, most = entry.get("answer_tokens", SHORT_ANSWER)
+    return Model(
+        entry["name"],
+        entry["repo"],
+        read_shape(config, f"configs/{origin}"),
+        *_pixels({"preprocessor_config.json": config["image"]}),
+        origin=f"configs/{origin}",
+        mtp_layers=_mtp_layers(config) or entry.get("mtp_layers", 0),
+        answer_tokens=(usual, most),
+        quantized=tuple(Quantized(**one) for one in entry.get("quantized", ())),
+        **{name: entry[name] for name in names if name in entry},
+    )
 
 
 def find_model(name: str, allow_network: bool = True) -> Model:
@@ -69,7 +65,7 @@ def find_model(name: str, allow_network: bool = True) -> Model:
         return _from_folder(folder)
     if name.startswith(("/", "./", "../", "~")) or name.count("/") > 1:
         raise UsageError(f"There is no folder {name}.", "Name a model's folder, a known model or a repository.")
-    repo = checkpoint.repo if checkpoint else known.repo if known else name
+    repo = checkpoint.repo if checkpoint else known.source if known else name
     if repo.count("/") != 1 or not all(repo.split("/")):
         raise _unknown(name)
     own = None if checkpoint is None else repo.rsplit("/", 1)[-1]
@@ -78,10 +74,7 @@ def find_model(name: str, allow_network: bool = True) -> Model:
         origin = f"config.json of {repo} on this disk"
         return _assemble(repo, _files_in(snapshot), origin, known, _weights_in(snapshot), own)
     if known is not None:
-        shape = load_config(f"models/shapes/{known.shape}.json")
-        files = {"config.json": shape, "preprocessor_config.json": dict(shape["image"])}
-        model = _assemble(known.repo, files, f"configs/models/shapes/{known.shape}.json", known, None)
-        return model if checkpoint is None else replace(model.as_checkpoint(checkpoint), name=str(own))
+        return known if checkpoint is None else replace(known.as_checkpoint(checkpoint), name=str(own))
     if not allow_network:
         raise EnvironmentLacksError(
             f"{repo} is not on this disk and not among the known models.", "Let the hub be asked, or name a folder."
@@ -97,7 +90,6 @@ def _unknown(name: str) -> UsageError:
 
 
 def _folder(name: str) -> Path | None:
-    """Return the folder of this name; None if there is none."""
     try:
         folder = Path(name).expanduser()
         return folder.resolve() if folder.is_dir() else None
@@ -110,9 +102,8 @@ def _holds_model(folder: Path) -> bool:
     try:
         return (folder / "config.json").is_file()
     except PermissionError as error:
-        raise EnvironmentLacksError(
-            f"{folder} may not be read.", f"Make it readable: chmod u+rx {shlex.quote(str(folder))}."
-        ) from error
+        remedy = f"Make it readable: chmod u+rx {shlex.quote(str(folder))}."
+        raise EnvironmentLacksError(f"{folder} may not be read.", remedy) from error
 
 
 def whole_name(name: str) -> str:
@@ -121,11 +112,11 @@ def whole_name(name: str) -> str:
     return str(folder) if folder is not None and _holds_model(folder) else name
 
 
-def _known(name: str) -> tuple[Known | None, Quantized | None]:
+def _known(name: str) -> tuple[Model | None, Quantized | None]:
     """Find a known model by name or repository, ignoring case, with the checkpoint if the name is of one."""
     wanted = name.casefold()
     for entry in known_models():
-        if wanted in (entry.name.casefold(), entry.repo.casefold()):
+        if wanted in (entry.name.casefold(), entry.source.casefold()):
             return entry, None
         for checkpoint in entry.quantized:
             if wanted in (checkpoint.repo.casefold(), checkpoint.repo.rsplit("/", 1)[-1].casefold()):
@@ -163,10 +154,8 @@ def downloaded_bytes(repo: str) -> int:
     """Return the bytes of a repository on this disk, including partial files."""
     total = 0
     for path in (repo_folder(repo) / "blobs").glob("*"):
-        try:
+        with suppress(OSError):  # a finished download was just renamed
             total += path.stat().st_size
-        except OSError:  # a finished download was just renamed
-            continue
     return total
 
 
@@ -184,15 +173,14 @@ def _weights_in(folder: Path) -> Path | None:
 
 def _from_folder(folder: Path) -> Model:
     if not _holds_model(folder):
-        raise UsageError(
-            f"{folder} has no config.json, so it holds no model.", "Name the folder with the model's files."
-        )
+        what = f"{folder} has no config.json, so it holds no model."
+        raise UsageError(what, "Name the folder with the model's files.")
     files = _files_in(folder)
     known = _known_in(folder, files["config.json"])
     return _assemble(str(folder), files, f"{folder}/config.json", known, folder, folder.name)
 
 
-def _known_in(folder: Path, config: Mapping[str, Any]) -> Known | None:
+def _known_in(folder: Path, config: Mapping[str, Any]) -> Model | None:
     """Return the known model in a folder, by the names that it bears; None if none is known.
 
     These are the folder's name, the repository of a folder in the hub's cache (models--ORG--NAME/snapshots/REVISION),
@@ -212,41 +200,29 @@ def _assemble(
     source: str,
     files: Mapping[str, Mapping[str, Any]],
     origin: str,
-    known: Known | None,
+    known: Model | None,
     local: Path | None,
     name: str | None = None,
 ) -> Model:
+    config, metadata = files["config.json"], files.get(_INDEX, {}).get("metadata")
+    size = _whole(metadata.get("total_size")) if isinstance(metadata, Mapping) else None
+    single = local / "model.safetensors" if local else None
+    if size is None and single and single.is_file():
+        size = single.stat().st_size
+    shape = read_shape(config, origin)
     minimum, maximum = _pixels(files)
-    return Model(
-        name=name or (known.name if known else source.rsplit("/", 1)[-1]),
-        source=source,
-        shape=read_shape(files["config.json"], origin),
-        min_pixels=minimum,
-        max_pixels=maximum,
-        family=known.family if known else None,
-        history_images=known.history_images if known else 3,
-        origin=origin,
-        checkpoint_bytes=_index_bytes(files.get(_INDEX)) or _single_file_bytes(local),
-        mtp_layers=_mtp_layers(files["config.json"]) or (known.mtp_layers if known else 0),
-        reasoning_parser=known.reasoning_parser if known else None,
-        answer_tokens=known.answer_tokens if known else SHORT_ANSWER,
-        quantized=known.quantized if known and name is None else (),
-        local=local,
-    )
+    base = known or Model(source.rsplit("/", 1)[-1], source, shape, minimum, maximum)
+    return replace(
+        base, name=name or base.name, source=source, shape=shape, min_pixels=minimum, max_pixels=maximum, origin=origin,
+        checkpoint_bytes=size, mtp_layers=_mtp_layers(config) or base.mtp_layers,
+        quantized=() if name else base.quantized, local=local,
+    )  # fmt: skip
 
 
 def _mtp_layers(config: Mapping[str, Any]) -> int:
-    """Return the layers of the MTP head by Qwen3.5's entry in config.json; 0 without it."""
     text = config.get("text_config")
     found = (text if isinstance(text, Mapping) else config).get("mtp_num_hidden_layers")
     return found if type(found) is int and 0 < found < 100 else 0
-
-
-def _index_bytes(index: Mapping[str, Any] | None) -> int | None:
-    """Return the total size of the weights from an index; None if it is missing."""
-    metadata = (index or {}).get("metadata")
-    size = metadata.get("total_size") if isinstance(metadata, Mapping) else None
-    return _whole(size)
 
 
 def _whole(value: object) -> int | None:
@@ -256,11 +232,6 @@ def _whole(value: object) -> int | None:
     except (ValueError, OverflowError):
         return None
     return number if number > 0 else None
-
-
-def _single_file_bytes(folder: Path | None) -> int | None:
-    weights = folder / "model.safetensors" if folder else None
-    return weights.stat().st_size if weights and weights.is_file() else None
 
 
 def _pixels(files: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
@@ -287,9 +258,8 @@ def _read_json(path: Path) -> Mapping[str, Any]:
         what = f"{path} cannot be read: {error.strerror}."
         raise EnvironmentLacksError(what, "Is it yours, and its disk there?") from error
     except BrokenFileError as error:
-        raise EnvironmentLacksError(
-            f"{path} cannot be read: it {error.what}.", "Download it again, or mend it."
-        ) from error
+        what = f"{path} cannot be read: it {error.what}."
+        raise EnvironmentLacksError(what, "Download it again, or mend it.") from error
 
 
 #: Timeout for the check whether the hub is reachable, seconds.
@@ -330,10 +300,8 @@ def _from_hub(repo: str) -> dict[str, Mapping[str, Any]]:
         except MaiError:
             raise
         except Exception as error:  # the client's HTTP library changed twice in two years, and so did its exceptions
-            absent = isinstance(error, errors.EntryNotFoundError) and not isinstance(
-                error, errors.LocalEntryNotFoundError
-            )
-            if not absent or file == "config.json":
+            local = isinstance(error, errors.LocalEntryNotFoundError)
+            if local or file == "config.json" or not isinstance(error, errors.EntryNotFoundError):
                 raise _refusal(repo, error) from error
     return files
 
@@ -348,18 +316,13 @@ def _refusal(repo: str, error: Exception) -> MaiError:
         case errors.EntryNotFoundError():
             return UsageError(f"{repo} has no config.json.", "Is it a model that vLLM can serve?")
         case errors.GatedRepoError():
-            return MaiError(
-                f"{repo} asks everybody to accept its terms first.",
-                "Accept them on its page and log in with `hf auth login`.",
-            )
+            what = f"{repo} asks everybody to accept its terms first."
+            return MaiError(what, "Accept them on its page and log in with `hf auth login`.")
         case errors.RepositoryNotFoundError() | errors.HFValidationError():
-            return UsageError(
-                f"There is no model {repo!r} on the hub, or it is private.",
-                "Check its name, or log in with `hf auth login`.",
-            )
-    return EnvironmentLacksError(
-        f"The hub cannot be asked about {repo}: {error}.", "Try again, or name the model's folder."
-    )
+            what = f"There is no model {repo!r} on the hub, or it is private."
+            return UsageError(what, "Check its name, or log in with `hf auth login`.")
+    what = f"The hub cannot be asked about {repo}: {error}."
+    return EnvironmentLacksError(what, "Try again, or name the model's folder.")
 
 
 def _unreachable(repo: str) -> MaiError:

@@ -64,7 +64,7 @@ def check_beginning(begin: bytes, size: int) -> None:
 
 def read_tensors(path: Path) -> Mapping[str, Tensor]:
     """Return a file's tensors by name, reading only its header. Raises BrokenFileError, OSError."""
-    with path.open("rb", buffering=0) as file:
+    with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         begin = file.read(512)
         check_beginning(begin, size)
@@ -75,9 +75,8 @@ def read_tensors(path: Path) -> Mapping[str, Tensor]:
             raise BrokenFileError("is no safetensors file: it does not begin with the length of a header")
         if 8 + length > size:
             raise BrokenFileError(f"is cut off within its header: it has {size_in_words(size)}")
-        raw = begin[8 : 8 + length]
-        while len(raw) < length and (more := file.read(length - len(raw))):
-            raw += more
+        file.seek(8)
+        raw = file.read(length)
     try:
         header = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -90,7 +89,6 @@ def read_tensors(path: Path) -> Mapping[str, Tensor]:
 def _tensors(header: dict[str, Any], first: int, room: int) -> dict[str, Tensor]:
     """Parse a header. Its tensors must fill the rest of the file exactly. Raises BrokenFileError."""
     found: dict[str, Tensor] = {}
-    places: list[tuple[int, int]] = []
     for name, entry in header.items():
         if name == "__metadata__":
             continue
@@ -103,13 +101,12 @@ def _tensors(header: dict[str, Any], first: int, room: int) -> dict[str, Tensor]
         if bits is not None and end - begin != (prod(shape) * bits + 7) // 8:
             raise BrokenFileError(f"has a header whose sizes of {name} do not agree: it is damaged")
         found[name] = Tensor(dtype, shape, first + begin, first + end)
-        places.append((begin, end))
-    places.sort()
-    reached = 0
-    for begin, end in places:
-        if begin != reached or end < begin:
+    end = first
+    for tensor in sorted(found.values(), key=lambda tensor: (tensor.begin, tensor.end)):
+        if tensor.begin != end or tensor.end < end:
             raise BrokenFileError("has a header whose tensors overlap or leave gaps: it is damaged")
-        reached = end
+        end = tensor.end
+    reached = end - first
     if reached > _MOST_BYTES:
         raise BrokenFileError("has a header with sizes that no disk holds: it is damaged")
     if reached > room:

@@ -321,13 +321,8 @@ def _quantization(config: Mapping[str, Any]) -> tuple[str | None, int | None]:
     bits = found.get("bits") or found.get("w_bit") or found.get("num_bits")
     if bits is None:
         groups = found.get("config_groups")
-        weights = [
-            group["weights"]["num_bits"]
-            for group in (groups.values() if isinstance(groups, Mapping) else ())
-            if isinstance(group, Mapping)
-            and isinstance(group.get("weights"), Mapping)
-            and "num_bits" in group["weights"]
-        ]
+        parts = [dict(group).get("weights") for group in groups.values()] if isinstance(groups, Mapping) else []
+        weights = [part["num_bits"] for part in parts if isinstance(part, Mapping) and "num_bits" in part]
         algorithm = str(found.get("quant_algo") or "").upper()
         four = "FP4" in algorithm or "W4" in algorithm or found.get("load_in_4bit")
         bits = weights[0] if weights else 4 if four else 8 if found.get("load_in_8bit") else _METHOD_BITS.get(method)

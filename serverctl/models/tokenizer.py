@@ -20,26 +20,12 @@ def check_tokenizer(place: Place, config: Mapping[str, Any], vocabulary: int) ->
     if there is None:
         yield place.missing(FILE)
         return
-    for file in there:
-        try:
-            _look_at(place, file, config, vocabulary)
-        except (BrokenFileError, OSError) as error:
-            yield place.broken(file, error)
-        except _MisfitError as error:
-            yield place.unfit(str(error))
-    if (place.folder / SETTINGS).exists():
-        try:
-            read_object(place, SETTINGS)
-        except (BrokenFileError, OSError) as error:
-            yield place.broken(SETTINGS, error)
+    for file in (*there, *([SETTINGS] if (place.folder / SETTINGS).exists() else ())):
+        yield from place.found(file, _misfits(place, file, config, vocabulary))
 
 
-class _MisfitError(Exception):
-    """Two files belong to different models. The message is a clause."""
-
-
-def _look_at(place: Place, file: str, config: Mapping[str, Any], vocabulary: int) -> None:
-    """Check one file. Raises BrokenFileError, _MisfitError, OSError."""
+def _misfits(place: Place, file: str, config: Mapping[str, Any], vocabulary: int) -> Iterator[str]:
+    """Yield a clause if a file is of another model. Raises BrokenFileError, OSError."""
     if not file.endswith(".json"):
         with (place.folder / file).open("rb") as opened:
             check_beginning(opened.read(512), (place.folder / file).stat().st_size)
@@ -47,61 +33,39 @@ def _look_at(place: Place, file: str, config: Mapping[str, Any], vocabulary: int
     found = read_object(place, file)
     if file != FILE:
         return
-    words, added = _words(found), _added(found)
-    if not words:
+    model = found["model"] if isinstance(found.get("model"), dict) else {}
+    words, merges = model.get("vocab"), model.get("merges")
+    if not words or not isinstance(words, dict | list):
         raise BrokenFileError("has no vocabulary: it is damaged")
-    model = found.get("model")
-    if isinstance(model, Mapping) and model.get("type") == "BPE" and len(words) > 1024 and not model.get("merges"):
+    if model.get("type") == "BPE" and len(words) > 1024 and not merges:
         raise BrokenFileError("has words and no merges: it is damaged")
-    most = max((*_ids(words), *added), default=0)
+    # In a unigram model's list, a token's id is its index.
+    numbered = words if isinstance(words, dict) else {"": len(words) - 1}
+    tokens = [token.get("id") for token in _listed(found.get("added_tokens")) if isinstance(token, dict)]
+    added = [number for number in tokens if isinstance(number, int)]
+    most = max((number for number in (*numbered.values(), *added) if isinstance(number, int)), default=0)
     if most >= vocabulary:
-        raise _MisfitError(f"{file} has tokens up to number {most:,}, and config.json says {vocabulary:,} tokens")
+        yield f"{file} has tokens up to number {most:,}, and config.json says {vocabulary:,} tokens"
+        return
     if not is_known(config):
         return
-    if isinstance(model, Mapping) and isinstance(words, dict) and not _in_order(words, model.get("merges")):
+    if isinstance(words, dict) and not _in_order(words, merges):
         raise BrokenFileError("does not number its words in the order in which they are merged: it is damaged")
+    special = {*added, *(number for word, number in numbered.items() if word.startswith("<"))}
     for name in _NAMED:
         number = config.get(name)
-        if isinstance(number, int) and number not in added and not _is_special(words, number):
-            raise _MisfitError(f"config.json says that {name} is {number:,}, and {file} has no such token")
+        if isinstance(number, int) and number not in special:
+            yield f"config.json says that {name} is {number:,}, and {file} has no such token"
+            return
 
 
 def _in_order(words: Mapping[str, Any], merges: object) -> bool:
     """Return whether token ids follow the order of the merges, as in all of Qwen's byte-level vocabularies."""
-    pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in _listed(merges))
-    joined = (
-        "".join(pair) for pair in pairs if len(_listed(pair)) == 2 and all(isinstance(part, str) for part in pair)
-    )
+    pairs = (merge.split(" ") if isinstance(merge, str) else _listed(merge) for merge in _listed(merges))
+    joined = ("".join(pair) for pair in pairs if len(pair) == 2 and all(isinstance(part, str) for part in pair))
     numbers = [number for word in joined if isinstance(number := words.get(word), int)]
     return all(one <= other for one, other in pairwise(numbers))
 
 
 def _listed(value: object) -> list[Any]:
-    """Return a list; an empty one for anything else."""
     return value if isinstance(value, list) else []
-
-
-def _is_special(words: Mapping[str, int] | list[Any], number: int) -> bool:
-    """Return whether an id of the base vocabulary is a special token, such as <|image_pad|>."""
-    return isinstance(words, dict) and any(each == number and word.startswith("<") for word, each in words.items())
-
-
-def _words(found: Mapping[str, Any]) -> Mapping[str, int] | list[Any]:
-    model = found.get("model")
-    words = model.get("vocab") if isinstance(model, Mapping) else None
-    return words if isinstance(words, dict | list) else {}
-
-
-def _ids(words: Mapping[str, int] | list[Any]) -> Iterator[int]:
-    if isinstance(words, list):  # unigram: a token's id is its index
-        yield len(words) - 1
-    else:
-        yield from (number for number in words.values() if isinstance(number, int))
-
-
-def _added(found: Mapping[str, Any]) -> set[int]:
-    return {
-        token["id"]
-        for token in _listed(found.get("added_tokens"))
-        if isinstance(token, Mapping) and isinstance(token.get("id"), int)
-    }

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
 
 from foundation.configs import load_config
 from serverctl.models.defects import Defect, Place, is_known, read_object
-from serverctl.models.safetensors import BrokenFileError, Tensor, check_beginning, read_tensors, strange_tensor
+from serverctl.models.safetensors import BrokenFileError, Tensor, read_tensors, strange_tensor
 from serverctl.models.shape import Shape
 
 INDEX = "model.safetensors.index.json"
@@ -25,8 +24,6 @@ _BLOCK = re.compile(r"^(?:model\.)?visual\.blocks\.(\d+)\.")
 _NUMBER, _HEAD = re.compile(r"\.\d+(?=\.)"), re.compile(r"\b(?:mtp|draft)\b")
 #: Maximum number of matrices to sample, over all files.
 _MOST_SEEN = 128
-#: First bytes of PyTorch's files: a zip archive, or (before 1.6) a pickle.
-_PICKLES = (b"PK\x03\x04", b"\x80")
 #: Maximum number of files or tensors to report.
 _MOST_NAMED = 3
 
@@ -40,7 +37,8 @@ def check_weights(place: Place, config: Mapping[str, Any], shape: Shape) -> Iter
         return
     names = sorted(set(index.values())) if index else _files(place.folder)
     if not names:
-        yield from _other_weights(place)
+        if not any([*place.folder.glob(pattern)] for pattern in load_config("files.toml")["other_weights"]):
+            yield place.missing("model.safetensors")
         return
     gone = [name for name in names if not (place.folder / name).is_file()]
     for name in gone[:_MOST_NAMED]:
@@ -64,7 +62,9 @@ def check_weights(place: Place, config: Mapping[str, Any], shape: Shape) -> Iter
         held |= tensors
         where |= dict.fromkeys(tensors, name)
     if whole:
-        yield from _against_index(place, index, where)
+        if lost := [name for name, file in index.items() if where.get(name) != file]:
+            more = f" and {len(lost) - 1} more tensors" if len(lost) > 1 else ""
+            yield place.unfit(f"{INDEX} says that {index[lost[0]]} holds {lost[0]}{more}, which it does not,")
         unfit = [*_quantization(place, held, shape)] or [*misfits(held, config, shape)]
         yield from map(place.unfit, unfit[:_MOST_NAMED])
 
@@ -89,32 +89,6 @@ def _files(folder: Path) -> Sequence[str]:
         if found := _NUMBERED.match(name):
             there |= {f"{found[1]}-{number:05}-of-{found[3]}.safetensors" for number in range(1, int(found[3]) + 1)}
     return sorted(there)
-
-
-def _other_weights(place: Place) -> Iterator[Defect]:
-    """Check weights in other formats: only their first bytes, and that a zip archive has its end."""
-    patterns = load_config("files.toml")["other_weights"]
-    others = sorted(path for pattern in patterns for path in place.folder.glob(pattern))
-    for path in others:
-        try:
-            with path.open("rb") as file:
-                begin = file.read(512)
-            check_beginning(begin, path.stat().st_size)
-            if path.suffix != ".gguf" and not begin.startswith(_PICKLES):
-                raise BrokenFileError("is no file of weights: it does not begin as PyTorch's do")
-            if begin.startswith(_PICKLES[0]) and not is_zipfile(path):
-                raise BrokenFileError("is cut off: its end is missing")
-        except (BrokenFileError, OSError) as error:
-            yield place.broken(path.name, error)
-    if not others:
-        yield place.missing("model.safetensors")
-
-
-def _against_index(place: Place, index: Mapping[str, str], where: Mapping[str, str]) -> Iterator[Defect]:
-    lost = [name for name, file in index.items() if where.get(name) != file]
-    if lost:
-        more = f" and {len(lost) - 1} more tensors" if len(lost) > 1 else ""
-        yield place.unfit(f"{INDEX} says that {index[lost[0]]} holds {lost[0]}{more}, which it does not,")
 
 
 def misfits(tensors: Mapping[str, Tensor], config: Mapping[str, Any], shape: Shape) -> Iterator[str]:

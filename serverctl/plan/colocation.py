@@ -6,7 +6,7 @@ tightest model gets as much room as possible.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.hardware.supported import CannotPlanError, usable_cards
@@ -107,7 +107,6 @@ def _spread(
 def _sharing(
     hardware: Hardware, cards: tuple[Gpu, ...], goals: Sequence[Goal], alone: Sequence[Plan], make: MakePlan
 ) -> tuple[Part, ...]:
-    """Place all models on the card with the most memory, which they share."""
     card = max(cards, key=lambda gpu: gpu.total_bytes)
     one = replace(hardware, gpus=(card,))
     free = Group((card,)).free_share
@@ -126,13 +125,10 @@ def _sharing(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """A share of a card, 0 to 1, with the plan that fits into it and the quality of that plan (`_room`)."""
-
-    share: float
-    room: float
-    part: Part
+class _Share(NamedTuple):
+    share: float  # of a card, 0 to 1
+    room: float  # the quality of the plan (`_room`)
+    part: Part  # the plan that fits into it
 
 
 def _ways(fitting: Sequence[Sequence[_Share]], whole: float) -> Iterator[tuple[_Share, ...]]:

@@ -95,7 +95,6 @@ def _all_that_work(choices: Iterable[_T], make: Callable[[_T], Plan]) -> Iterato
 
 
 def _wanted_images(model: Model, task: Task) -> int:
-    """Return the number of screenshots in a request to aim for."""
     most = task.preset.settings.get("images") or model.history_images
     return _asked_images(task.goal) or min(model.history_images, int(most))
 
@@ -118,21 +117,22 @@ def _plan_model(model: Model, kinds: list[Group], task: Task) -> Plan:
 
 
 def _plan_on(group: Group, kinds: list[Group], model: Model, task: Task) -> Plan:
-    """Plan for one kind of graphics cards."""
-    check_quantization(model, task.quantization_wish(group.sm), task.tables.quantization)
+    check_quantization(model, task.quantization_wish(group.first.sm), task.tables.quantization)
     _check_parallel(model, group, task.goal)
-    if group.mig and not takes_names(task.vllm):
+    if group.first.mig and not takes_names(task.vllm):
         raise CannotPlanError(
             f"vLLM {task.vllm} cannot be told to use {group.first.name}: it takes cards by their number only.",
             "Use a newer vLLM (`mai-server install`), or switch MIG off.",
         )
     found = _search(model, group, task)
     if found is None:
-        raise does_not_fit(model, group, _smallest(model, group, task), task.goal, _smaller(model, group, task))
+        smaller = (other for other in task.tables.models if other.shape.parameters < model.shape.parameters)
+        name = next((other.name for other in smaller if _search(other, group, task)), "")
+        raise does_not_fit(model, group, _smallest(model, group, task), task.goal, name)
     replicas = group.replicas(found.layout.group, task.preset)
     env = environment(found.settings, task.preset, replicas[0], task.vllm)
     others = {gpu.name for kind in kinds for gpu in kind.cards} - {group.first.name} if len(kinds) > 1 else None
-    warnings = warnings_for(found, group, others, task.goal)
+    warnings = warnings_for(found, group, others, task)
     notes = notes_for(found, group, replicas, task, _other_precision(found, model, group, task))
     return found.plan(task, replicas, env, [*warnings], [*notes])
 
@@ -146,13 +146,12 @@ def _other_precision(found: Candidate, model: Model, group: Group, task: Task) -
     chosen = "quantization" in goal.overrides or "precision" in goal.adjustments
     if chosen or model.own_precision != "16-bit" or group.first.vendor != "nvidia":
         return None
-    if found.precision == "16-bit" and found.whole:
+    full = found.precision == "16-bit"
+    if full and found.whole:
         return None
-    wish = eight_bits(group.sm) if found.precision == "16-bit" else None
+    wish = eight_bits(group.first.sm) if full else None
     other = _search(model, group, replace(task, goal=replace(goal, overrides={**goal.overrides, "quantization": wish})))
-    if other is None or (found.precision == "16-bit" and other.context <= found.context):
-        return None
-    return other
+    return None if other is None or (full and other.context <= found.context) else other
 
 
 def _check_parallel(model: Model, group: Group, goal: Goal) -> None:
@@ -171,7 +170,7 @@ def _check_parallel(model: Model, group: Group, goal: Goal) -> None:
             f"{sizes[0]} cards cannot share the heads of {model.name}.",
             f"tensor_parallel_size can be: {', '.join(str(size) for size in able)}.",
         )
-    if wanted > 1 and group.mig:
+    if wanted > 1 and group.first.mig:
         raise CannotPlanError("MIG instances cannot work together.", "Ask for one card, or switch MIG off.")
 
 
@@ -237,12 +236,6 @@ def _most_served(ways: list[Candidate], group: Group, hardware: Hardware) -> Can
     return max(ways, key=lambda way: len(group.cards) // len(way.layout.group.cards) * way.budget.kv_tokens)
 
 
-def _smaller(model: Model, group: Group, task: Task) -> str:
-    """Return the name of the largest known model that is smaller and fits; "" if none does."""
-    smaller = (other for other in task.tables.models if other.shape.parameters < model.shape.parameters)
-    return next((other.name for other in smaller if _search(other, group, task)), "")
-
-
 def _precisions(model: Model, group: Group, task: Task) -> list[tuple[Model, Precision]]:
     """Return the checkpoints and precisions to try, in order. A quantised repository is served as it is."""
     if task.goal.overrides.get("dtype") == "float32":
@@ -257,7 +250,7 @@ def _precisions(model: Model, group: Group, task: Task) -> list[tuple[Model, Pre
     ways: list[tuple[Model, Precision]] = [(model, "16-bit")]
     if group.first.vendor == "nvidia":
         published = [(found.bits, model.as_checkpoint(found)) for found in model.quantized]
-        blocks = model.local is None and (group.sm or 0) >= _BLOCK_FP8_SM
+        blocks = model.local is None and (group.first.sm or 0) >= _BLOCK_FP8_SM
         eight = [found for bits, found in published if bits == 8 and blocks]
         ways += [((eight or [model])[0], "fp8"), *((found, "w4") for bits, found in published if bits == 4)]
     start = task.goal.adjustments.get("precision")
@@ -277,7 +270,7 @@ def _layouts(model: Model, group: Group, task: Task) -> Iterator[Layout]:
         size = int(wished or 1)
         yield Layout(group.take(size * stages * count), size, stages, "your own setting")
         return
-    alone = preset.single_card or group.mig
+    alone = preset.single_card or group.first.mig
     sizes = (1,) if alone else group.tensor_parallel_sizes(model, count)
     pairs = (pair for pair in combinations(cards, 2) if task.hardware.link(pair[0].index, pair[1].index) == "nvlink")
     large = model.shape.parameters > _LATENCY_TP_PARAMETERS
@@ -297,5 +290,5 @@ def _smallest(model: Model, group: Group, task: Task) -> Candidate:
     size = int(own.get("tensor_parallel_size") or max(group.tensor_parallel_sizes(model)))
     eight = model.own_precision == "16-bit" and group.first.vendor == "nvidia" and "quantization" not in own
     precision: Precision = "fp8" if eight else _precisions(model, group, task)[0][1]
-    size = 1 if task.preset.single_card or group.mig else size
+    size = 1 if task.preset.single_card or group.first.mig else size
     return compose(model, precision, Layout(group.take(size), size), 1, task)

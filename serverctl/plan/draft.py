@@ -184,7 +184,6 @@ class Candidate:
     context: int  # tokens that every request may have; 0 if nothing fits
     needed: int  # tokens of a request with the wanted screenshots and the answer
     cap: int = 0  # the longest useful context on this card
-    answer: int = ANSWER_TOKENS  # tokens of `needed` that are for the answer
 
     @property
     def fits(self) -> bool:

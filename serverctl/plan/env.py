@@ -48,13 +48,18 @@ def replica_env(plan: Plan, cards: Sequence[Gpu], vllm: str) -> Mapping[str, tup
     """Return the plan's variables for one of its servers, pinned to that server's cards if there are several."""
     if len(plan.replicas) == 1:
         return plan.env
+    others = {name: value for name, value in plan.env.items() if name not in PINS}
+    return {**others, **pins_of_server(cards, vllm)}
+
+
+def pins_of_server(cards: Sequence[Gpu], vllm: str) -> Mapping[str, tuple[str, Reason]]:
+    """Return the variables that pin one of several servers to its cards, by number if they have no names."""
     reason = Reason("keeps the servers apart", "hardware")
     numbers = ",".join(str(card.index) for card in cards)
-    if plan.vendor == "gaudi":
-        return {**plan.env, "HABANA_VISIBLE_MODULES": (numbers, reason)}
+    if cards[0].vendor == "gaudi":
+        return {"HABANA_VISIBLE_MODULES": (numbers, reason)}
     by_number = {"CUDA_DEVICE_ORDER": ("PCI_BUS_ID", reason), "CUDA_VISIBLE_DEVICES": (numbers, reason)}
-    others = {name: value for name, value in plan.env.items() if name not in PINS}
-    return {**others, **(pins(cards, vllm) or by_number)}
+    return pins(cards, vllm) or by_number
 
 
 def environment(

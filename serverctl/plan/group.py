@@ -34,16 +34,6 @@ class Group:
         return f"{len(self.cards)} x {self.first.name}" if len(self.cards) > 1 else self.first.name
 
     @property
-    def sm(self) -> int | None:
-        """The compute capability as one number, such as 89."""
-        return self.first.sm
-
-    @property
-    def mig(self) -> bool:
-        """True for MIG instances. A process can use only one of them."""
-        return self.first.mig
-
-    @property
     def display(self) -> bool:
         """Whether one of the cards drives a display."""
         return any(gpu.display for gpu in self.cards)

@@ -11,8 +11,8 @@ them, and a block is as large as one state (`platforms/interface.py`).
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from serverctl.hardware.facts import GIB
 from serverctl.models.model import Model, Precision
@@ -58,8 +58,8 @@ class Budget:
 
     @property
     def kv_tokens(self) -> int:
-        """Capacity of the KV cache in tokens, including the blocks for states."""
-        return kv_tokens(self.kv, self.token, self.block)
+        """Capacity of the KV cache in tokens, including the blocks for states: whole blocks only, never negative."""
+        return max(0, self.kv // (self.token * self.block)) * self.block
 
     def printed_tokens(self, max_model_len: int) -> int:
         """Return the size of the KV cache in tokens as vLLM prints it ("GPU KV cache size")."""
@@ -90,56 +90,19 @@ class Measured:
 
 def measurement_key(vllm: str, card: str, model: Model, precision: Precision, settings: Settings) -> str:
     """Return the key of a measurement, made of everything that changes the memory of a start."""
-    parts = (
-        vllm,
-        card,
-        model.name,
-        precision,
-        f"tp{settings.tensor_parallel_size or 1}",
-        f"pp{settings.pipeline_parallel_size or 1}",
-        f"edge{settings.longest_edge}",
-        f"batched{settings.max_num_batched_tokens}",
-        "eager" if settings.enforce_eager else f"graphs{settings.max_cudagraph_capture_size}",
-    )
-    return "|".join(parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Seeds:
-    """Initial estimates of a card's memory, before measurements. Activations are by billions of parameters."""
-
-    context_gib: float
-    graphs_gib: float
-    activations: tuple[Mapping[str, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessorTable:
-    """Limits of a server on the CPU: memory in bytes, images in pixels, models in billions of parameters."""
-
-    kv_cache_bytes: int
-    overhead_bytes: int
-    longest_edge: int
-    max_model_len: int
-    most_billion: float
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryTable:
-    """The contents of `configs/memory.toml`. The keys of `utilization` are "headless" and "display"."""
-
-    seeds: Seeds
-    utilization: Mapping[str, float]
-    processor: ProcessorTable
-
-
-def kv_tokens(kv_bytes: int, token_bytes: int, block: int = CUDA_BLOCK) -> int:
-    """Return the capacity of a KV cache in tokens: whole blocks only, never negative."""
-    return max(0, kv_bytes // (token_bytes * block)) * block
+    graphs = "eager" if settings.enforce_eager else f"graphs{settings.max_cudagraph_capture_size}"
+    cards = f"tp{settings.tensor_parallel_size or 1}|pp{settings.pipeline_parallel_size or 1}"
+    sizes = f"edge{settings.longest_edge}|batched{settings.max_num_batched_tokens}"
+    return f"{vllm}|{card}|{model.name}|{precision}|{cards}|{sizes}|{graphs}"
 
 
 def card_budget(
-    model: Model, precision: Precision, settings: Settings, total: int, seeds: Seeds, measured: Measured | None = None
+    model: Model,
+    precision: Precision,
+    settings: Settings,
+    total: int,
+    seeds: SimpleNamespace,
+    measured: Measured | None = None,
 ) -> Budget:
     """Return the budget of each card that shares the model. `total` is the memory of the smallest card, in bytes."""
     known = measured or Measured()
@@ -153,9 +116,10 @@ def card_budget(
     offloaded = max(0, min(weights - fixed, asked))
     weights -= offloaded
     context = known.context if known.context is not None else round(seeds.context_gib * GIB)
-    seed = _activation_seed(model, parallel, seeds)
+    billions, entries = model.shape.parameters / 1e9 / parallel, seeds.activations
+    seed = next((entry for entry in entries if billions < entry["below_billion"]), entries[-1])["gib"]
     wide = 2 if settings.dtype == "float32" else 1
-    activations = known.activations or wide * max(seed, _activation_formula(model, settings, total))
+    activations = known.activations or wide * max(round(seed * GIB), _activation_formula(model, settings, total))
     graphs = known.graphs if known.graphs is not None else round(seeds.graphs_gib * GIB)
     if settings.enforce_eager:
         graphs = 0
@@ -172,7 +136,7 @@ def card_budget(
     return Budget(total, requested, weights, context, activations, graphs, kv, token, block, states, kept, offloaded)
 
 
-def cpu_budget(model: Model, settings: Settings, free: int, table: ProcessorTable) -> Budget:
+def cpu_budget(model: Model, settings: Settings, free: int, table: SimpleNamespace) -> Budget:
     """Return the budget of main memory. On the CPU, the KV cache has a fixed size."""
     kv = settings.kv_cache_memory_bytes or table.kv_cache_bytes
     element = 4 if settings.dtype == "float32" else 2
@@ -213,12 +177,6 @@ def _weights_per_card(model: Model, precision: Precision, settings: Settings) ->
     whole = model.weight_bytes(precision) * (2 if settings.dtype == "float32" and precision == "16-bit" else 1)
     own = model.vision_bytes if parallel > 1 and settings.mm_encoder_tp_mode == "data" else 0
     return (whole - own) // parallel + own
-
-
-def _activation_seed(model: Model, parallel: int, seeds: Seeds) -> int:
-    billions = model.shape.parameters / 1e9 / parallel
-    entries = seeds.activations
-    return round(next((entry for entry in entries if billions < entry["below_billion"]), entries[-1])["gib"] * GIB)
 
 
 def left_to_vllm(settings: Settings, total: int) -> tuple[int, int]:

@@ -156,30 +156,20 @@ def _check_hardware(name: str, method: Method, wish: Wish, table: QuantTable) ->
 
 
 def _check_plain(model: Model, name: str, method: Method, wish: Wish, table: QuantTable) -> None:
-    """Check a wish on 16-bit weights."""
     if not method.quantises_while_loading(wish.vllm):
-        alike = [
-            found.repo
-            for found in model.quantized
-            if not method.bits or (found.bits == method.bits and _is_of(found.repo, method))
-        ]
+        repos = [found.repo for found in model.quantized if found.bits == method.bits or not method.bits]
+        alike = [repo for repo in repos if not method.bits or any(read in repo.casefold() for read in method.reads)]
         where = f"Name one: --model {alike[0]}." if alike else f"No such checkpoint of {model.name} is known here."
-        other = (
-            f" {_while_loading(wish, table)} makes 8 bits while loading." if wish.vendor in ("nvidia", "amd") else ""
-        )
+        if wish.vendor in ("nvidia", "amd"):
+            where += f" {_while_loading(wish, table)} makes 8 bits while loading."
         raise UsageError(
-            f"{name} needs a checkpoint that was prepared for it, and {model.name}'s weights have 16 bits.",
-            f"{where}{other}",
+            f"{name} needs a checkpoint that was prepared for it, and {model.name}'s weights have 16 bits.", where
         )
     if method.experts and not model.shape.text.experts:
         raise UsageError(
             f"{name} shrinks only the experts of a mixture, and {model.name} has none.",
             f"Use {_while_loading(wish, table)}.",
         )
-
-
-def _is_of(repo: str, method: Method) -> bool:
-    return any(name in repo.casefold() for name in method.reads)
 
 
 def _check_checkpoint(model: Model, wish: Wish, table: QuantTable) -> None:
@@ -200,23 +190,21 @@ def _check_checkpoint(model: Model, wish: Wish, table: QuantTable) -> None:
     if known and serving[wish.name or ""].experts and not model.shape.text.experts:
         raise UsageError(f"{wish.name} is for mixtures of experts.", "Leave quantization out: vLLM finds it by itself.")
     if not known:  # vLLM finds the method by itself
-        refusals: list[CannotPlanError] = []
+        refusals: list[str] = []
         for name, method in serving.items():
-            if method.asked:
-                continue
             try:
-                _check_hardware(name, method, wish, table)
+                if not method.asked:
+                    _check_hardware(name, method, wish, table)
+                    return
             except CannotPlanError as error:
-                refusals.append(error)
-            else:
-                return
-        raise CannotPlanError(f"{what}. {refusals[0].what}", "Name another checkpoint of the model, or another card.")
+                refusals.append(error.what)
+        raise CannotPlanError(f"{what}. {refusals[0]}", "Name another checkpoint of the model, or another card.")
 
 
 def _while_loading(wish: Wish, table: QuantTable) -> str:
     """Return a wish for 8 bits that works here, as an option; words if there is none."""
+    others = table.vendors.get(wish.vendor)
     for name in ("fp8_per_channel", "fp8_per_tensor"):
-        others = table.vendors.get(wish.vendor)
-        if (others is None and table.methods[name].runs_on(wish.sm)) or (others is not None and name in others):
+        if table.methods[name].runs_on(wish.sm) if others is None else name in others:
             return f"--set quantization={name}"
     return "no method"

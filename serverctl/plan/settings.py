@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from foundation.errors import UsageError
-from serverctl.vllm.gone import flag_now
+from serverctl.vllm.capabilities import flag_now
 
 KnobKind: TypeAlias = Literal["int", "float", "text", "switch"]
 
@@ -83,12 +83,12 @@ class Settings:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def _flagged(name: str, knob: Knob) -> Knob:
-    return knob if knob.flag else replace(knob, flag=f"--{name.replace('_', '-')}")
-
-
 #: Every field of `Settings` by name; the flags are those of `vllm serve` 0.33 (configs/vllm/0.33.0.json).
-KNOBS: Mapping[str, Knob] = {entry.name: _flagged(entry.name, entry.metadata["knob"]) for entry in fields(Settings)}
+KNOBS: Mapping[str, Knob] = {
+    entry.name: replace(knob, flag=knob.flag or f"--{entry.name.replace('_', '-')}")
+    for entry in fields(Settings)
+    for knob in [entry.metadata["knob"]]
+}
 
 
 def check_value(name: str, value: Any, origin: str) -> Any:
@@ -103,15 +103,12 @@ def check_value(name: str, value: Any, origin: str) -> Any:
     if name == "quantization" and isinstance(value, str) and value.casefold() == "none":
         return "none"
     result = _convert(knob.kind, value)
-    if result is None or not _within(knob, result):
+    least, most = (result if bound is None else bound for bound in (knob.least, knob.most))
+    if result is None or not least <= result <= most:
         raise UsageError(f"{origin}: {name} cannot be {value!r}.", f"It takes {_takes(knob)}: {knob.about}.")
     if knob.choices and result not in knob.choices:
         raise UsageError(f"{origin}: {name} cannot be {value!r}.", f"Choose one of: {', '.join(knob.choices)}.")
     return result
-
-
-def _within(knob: Knob, value: Any) -> bool:
-    return (knob.least is None or value >= knob.least) and (knob.most is None or value <= knob.most)
 
 
 #: Suffixes of whole numbers, as vLLM reads them, and whether a decimal point may stand before them: 25.6k, but 32K.
@@ -122,21 +119,18 @@ _UNITS |= {letter: (1024**power, False) for power, letter in enumerate("KMGT", 1
 def _convert(kind: KnobKind, value: Any) -> Any:
     """Convert a value to a setting's kind; None if that is impossible."""
     if kind == "switch":
-        if isinstance(value, bool):
-            return value
         spelled = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
         return spelled.get(str(value).lower())
     if isinstance(value, bool):
         return None
     if kind == "text":
         return value if isinstance(value, str) and value and not value.startswith("-") else None
-    text = str(value).replace("_", "")
-    if kind == "int" and (unit := _UNITS.get(text[-1:])) is not None:  # as vLLM reads them
-        text = text[:-1] if unit[1] or text[:-1].isdigit() else ""
-    else:
-        unit = (1, True)
+    text, times = str(value).replace("_", ""), 1
+    if kind == "int" and text[-1:] in _UNITS:
+        times, pointed = _UNITS[text[-1]]
+        text = text[:-1] if pointed or text[:-1].isdigit() else ""
     try:
-        number = float(text) * unit[0]
+        number = float(text) * times
     except ValueError:
         return None
     if kind == "float":
@@ -167,9 +161,7 @@ def flag_text(value: Any) -> str:
     """Format a value for a flag: integers without suffix (vLLM reads 32k as 32000), JSON compact."""
     if isinstance(value, dict | list):
         return json.dumps(value, separators=(",", ":"))
-    if isinstance(value, float):
-        return f"{value:g}"
-    return str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def names_flag(words: Sequence[str], *flags: str) -> bool:

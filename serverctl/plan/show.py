@@ -49,10 +49,10 @@ def bar(budget: Budget, width: int) -> list[tuple[str, str, str]]:
     return [(_LOOK[name][1] * count, _LOOK[name][0], name) for name, count in counts.items()]
 
 
-def shell_line(command: Command, python: str | None = None) -> str:
+def shell_line(command: Command) -> str:
     """Return the command as a shell line, environment first."""
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in command.env.items())
-    return f"{settings} {shlex.join(command.argv(python))}".strip()
+    return f"{settings} {shlex.join(command.argv())}".strip()
 
 
 def to_json(plan: Plan, command: Command, hardware: Hardware, vllm: str, vllm_origin: str) -> dict[str, Any]:
@@ -129,8 +129,8 @@ def limits_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardware, why: bool = True) -> None:
-    """Print a plan: model, memory, warnings, every flag with its reason (if `why`), and notes."""
+def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardware) -> None:
+    """Print a plan: model, memory, warnings, every flag with its reason, and notes."""
     from rich.markup import escape
     from rich.text import Text
 
@@ -156,14 +156,12 @@ def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardw
         console.print(f"[yellow]![/yellow] {escape(text)}")
     for text in command.dropped:
         console.print(f"[yellow]left out[/yellow] {escape(text)}")
-    if why:
-        console.print(_reasons(plan, command))
+    console.print(_reasons(plan, command))
     for text in plan.notes:
         console.print(f"[dim]- {escape(text)}[/dim]")
 
 
 def _reasons(plan: Plan, command: Command) -> "Table":
-    """Return a table of every flag and variable with its reason."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -176,8 +174,7 @@ def _reasons(plan: Plan, command: Command) -> "Table":
     for word in command.extra:
         table.add_row(escape(word), "[green]yours[/green]")
     for name, value in command.env.items():
-        reason = plan.env.get(name)
-        table.add_row(escape(f"{name}={value}"), escape(reason[1].text if reason else ""))
+        table.add_row(escape(f"{name}={value}"), escape(plan.env[name][1].text))
     return table
 
 

@@ -1,16 +1,16 @@
 """The inputs of a plan, as plain values. `serverctl.planning` reads them from disk, so the planner needs no files."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from foundation.errors import UsageError
-from serverctl.hardware.catalogue import plain_name
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.model import Model
 from serverctl.plan.goal import Goal
-from serverctl.plan.memory import Measured, MemoryTable
+from serverctl.plan.memory import Measured
 from serverctl.plan.quantization import QuantTable, Wish
 from serverctl.plan.settings import check_value
 
@@ -46,8 +46,13 @@ class Presets:
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> "Presets":
         """Build the presets from the parsed TOML document."""
-        entries = {name: entry for name, entry in document.items() if isinstance(entry, dict)}
-        return cls(document["default"], {name: _preset(name, entry) for name, entry in entries.items()})
+        found = {}
+        for name, entry in document.items():
+            if isinstance(entry, dict):
+                own = entry.get("settings", {}).items()
+                settings = {knob: check_value(knob, value, f"preset {name}") for knob, value in own}
+                found[name] = Preset(name, entry["about"], settings, entry.get("env", {}), **entry.get("prefer", {}))
+        return cls(document["default"], found)
 
     def get(self, name: str | None) -> Preset:
         """Return a preset by its name, or the default one. Raises UsageError for an unknown name."""
@@ -59,47 +64,21 @@ class Presets:
         return found
 
 
-def _preset(name: str, entry: Mapping[str, Any]) -> Preset:
-    settings = {knob: check_value(knob, value, f"preset {name}") for knob, value in entry.get("settings", {}).items()}
-    return Preset(name, entry["about"], settings, entry.get("env", {}), **entry.get("prefer", {}))
-
-
-@dataclass(frozen=True, slots=True)
-class CardLimits:
-    """Limits of a card that do not depend on the model."""
-
-    longest_edge: int  # pixel budget of one screenshot
-    max_model_len: int  # the longest useful context, tokens
-    max_num_seqs: int  # concurrent requests
-    max_num_batched_tokens: int  # tokens of one prefill step
-    source: str  # the file that the values come from
-    gpu_memory_utilization: float | None = None  # only for cards that need a specific value
-
-
-@dataclass(frozen=True, slots=True)
-class LimitTable:
-    """Limits by memory tier, the smallest first, and limits of specific cards by plain name."""
-
-    tiers: tuple[Mapping[str, Any], ...]
-    own: Mapping[str, Mapping[str, Any]]
-
-    def limits_for(self, gpu: Gpu) -> CardLimits:
-        """Return a card's limits. Its own entry overrides the tier of its memory."""
-        tier = next((tier for tier in self.tiers if gpu.total_gib < tier["below_gib"]), self.tiers[-1])
-        values = {"source": "configs/gpus/tiers.toml", **tier, **self.own.get(plain_name(gpu.name), {})}
-        return CardLimits(**{name: value for name, value in values.items() if name in CardLimits.__dataclass_fields__})
-
-
 @dataclass(frozen=True, slots=True)
 class Tables:
     """The tables that every plan uses."""
 
     presets: Presets
-    memory: MemoryTable  # estimates for the memory formula, and the memory utilisation
-    limits: LimitTable
+    seeds: SimpleNamespace  # estimates for the memory formula
+    utilization: Mapping[str, float]  # of cards: "headless", and with a "display"
+    processor: SimpleNamespace  # limits of a server on the CPU
+    #: limits of a card that do not depend on the model (`configs/gpus/tiers.toml`), with their `source`
+    limits_for: Callable[[Gpu], SimpleNamespace]
     measured: Mapping[str, Measured]  # memory of real starts by `measurement_key`; replaces the estimates
     models: tuple[Model, ...]  # the known models in order of preference, for a goal that names none
     quantization: QuantTable
+    warnings: Mapping[str, str]  # sentences of `configs/plan.toml`
+    notes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

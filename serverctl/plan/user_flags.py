@@ -10,8 +10,7 @@ from typing import Any
 from foundation.errors import UsageError
 from serverctl.plan.goal import Goal
 from serverctl.plan.settings import KNOBS, check_value, flag_text
-from serverctl.vllm.capabilities import Capabilities
-from serverctl.vllm.gone import flag_now, value_now
+from serverctl.vllm.capabilities import Capabilities, flag_now, value_now
 
 #: Rejected flags: the controller sets them itself, or they would weaken the server's protection.
 _REFUSED = {

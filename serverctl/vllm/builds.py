@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,8 @@ class Build:
     about: str
     least_driver: int | None = None
     least_cuda: tuple[int, int] | None = None
-    shipped_driver: int | None = (
-        None  # the driver that its CUDA came with; older ones from least_driver on were not tried
-    )
+    #: the driver that its CUDA came with; older ones from least_driver on were not tried
+    shipped_driver: int | None = None
     lock: str | None = None  # lock file below `configs/` with all packages and hashes, without torch
     torch: str | None = None  # the requirement for torch that matches the lock
     torch_finder: str | None = None  # the requirement for uv, which finds that torch if pip does not
@@ -41,13 +41,11 @@ class Build:
 
 def builds() -> tuple[Build, ...]:
     """Return the known builds in order of preference."""
-    entries: list[dict[str, Any]] = load_config("vllm/builds.toml")["build"]
-    return tuple(_build(entry) for entry in entries)
-
-
-def _build(entry: dict[str, Any]) -> Build:
-    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
-    return Build(**values)
+    found = []
+    for entry in load_config("vllm/builds.toml")["build"]:
+        values: dict[str, Any] = {key: tuple(part) if isinstance(part, list) else part for key, part in entry.items()}
+        found.append(Build(**values))
+    return tuple(found)
 
 
 def build_for(hardware: Hardware) -> Build:
@@ -141,6 +139,8 @@ def find_environment(named: str | None, hardware: Hardware) -> VllmEnvironment |
 
     Return None if there is none. Raises EnvironmentLacksError if the named Python does not exist.
     """
+    from importlib.metadata import PackageNotFoundError, version
+
     if named:
         python = Path(named).expanduser()
         if python.is_dir():
@@ -150,22 +150,11 @@ def find_environment(named: str | None, hardware: Hardware) -> VllmEnvironment |
                 f"There is no Python at {named}.", "--vllm-python names the interpreter of an environment."
             )
         return VllmEnvironment(python.absolute(), None, "named by you")
-    own = _own_vllm()
-    if own is not None:
-        return VllmEnvironment(Path(sys.executable), own, "in this environment")
+    with suppress(PackageNotFoundError):  # of `pip install mai-agent[vllm]`
+        return VllmEnvironment(Path(sys.executable), version("vllm"), "in this environment")
     if hardware.vendor in ("nvidia", "cpu"):
         build = build_for(hardware)
         folder = environment_folder(build)
         if read_mark(folder) is not None:
             return VllmEnvironment(python_of(folder), build.version, f"installed: {folder}")
     return None
-
-
-def _own_vllm() -> str | None:
-    """Return the version of vLLM in our own environment (`pip install mai-agent[vllm]`); None without one."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("vllm")
-    except PackageNotFoundError:
-        return None

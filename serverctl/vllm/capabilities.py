@@ -8,9 +8,10 @@ import json
 import os
 import subprocess
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -68,15 +69,19 @@ def parse_dump(document: Mapping[str, Any], origin: str) -> Capabilities:
     """Build capabilities from the JSON of `parser_dump.py`."""
     options: dict[str, Option] = {}
     for flag, entry in document["options"].items():
-        names = (flag, *(entry.get("aliases") or ()))
-        most = _most_values(entry.get("nargs"))
+        takes, nargs = bool(entry["takes_value"]), entry.get("nargs")
         known = entry.get("choices") or entry.get("names") or document.get(_LOOKED_UP.get(flag, "")) or ()
-        choices, kind = frozenset(map(str, known)), str(entry.get("type") or "str")
-        takes = bool(entry["takes_value"])
-        needs = takes and entry.get("nargs") in (None, "+")
-        is_open = bool(entry.get("names"))
-        option = Option(flag, takes, bool(entry.get("negatable")), most, choices, kind, is_open, needs)
-        options |= dict.fromkeys(names, option)
+        option = Option(
+            flag,
+            takes,
+            bool(entry.get("negatable")),
+            most_values=10_000 if nargs in ("+", "*") else nargs if isinstance(nargs, int) else 1,
+            choices=frozenset(map(str, known)),
+            kind=str(entry.get("type") or "str"),
+            open=bool(entry.get("names")),
+            needs_value=takes and nargs in (None, "+"),
+        )
+        options |= dict.fromkeys((flag, *(entry.get("aliases") or ())), option)
     return Capabilities(
         version=str(document["vllm"]),
         options=options,
@@ -85,11 +90,6 @@ def parse_dump(document: Mapping[str, Any], origin: str) -> Capabilities:
         env=frozenset(document.get("env") or ()),
         origin=origin,
     )
-
-
-def _most_values(nargs: object) -> int:
-    """Return the maximum number of values of an option, from argparse's nargs."""
-    return 10_000 if nargs in ("+", "*") else nargs if isinstance(nargs, int) else 1
 
 
 def snapshot_versions() -> list[str]:
@@ -209,3 +209,30 @@ def _stamp(python: Path) -> list[object]:
 def _cache_file(python: Path) -> Path:
     name = "-".join(python.parts[-4:-2]) or "python"
     return state_root() / "capabilities" / f"{name}-{zlib.crc32(str(python).encode()):x}.json"
+
+
+#: Names that vLLM no longer has, and what they are called now.
+@cache
+def _gone() -> Mapping[str, Mapping[str, str]]:
+    data = load_config("vllm/gone.toml")
+    return {"flags": data["flags"], "variables": data["variables"], **data["values"]}
+
+
+def flag_now(flag: str) -> str | None:
+    """Return a sentence on what an earlier flag is called now; None if nothing is known of it."""
+    return _gone()["flags"].get(flag.replace("_", "-").lower())
+
+
+def value_now(setting: str, value: object) -> str | None:
+    """Return a sentence on what to use instead of a value that a setting no longer takes; None if there is none."""
+    return _gone().get(setting, {}).get(str(value).upper()) if setting not in ("flags", "variables") else None
+
+
+def variables_now(environ: Mapping[str, str], capabilities: Capabilities, plugin: frozenset[str]) -> Iterator[str]:
+    """Yield a sentence for each variable that is set and that this vLLM does not read, if its successor is known.
+
+    `plugin` are the variables that vLLM's plugin for the hardware reads.
+    """
+    for name, now in _gone()["variables"].items():
+        if name in environ and not capabilities.reads(name) and name not in plugin:
+            yield f"{name} is set, and vLLM {capabilities.version} does not read it: {now}."

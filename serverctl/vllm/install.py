@@ -34,6 +34,7 @@ _PYTHON_LEAST = (3, 10)
 #: Timeout for the first import of vLLM with its kernels, on a slow disk, seconds.
 _CHECK_SECONDS = 600
 
+_OTHER_BUILDS = "`mai-server install --list` names other builds; --vllm-python FILE names a vLLM of your own."
 _TORCH_CHECK = """
 import json, torch
 found = {"torch": torch.__version__, "cuda": torch.version.cuda, "devices": []}
@@ -75,7 +76,8 @@ def install(
     folder = folder or environment_folder(build)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _only_one(folder.parent), _signals_as_stops():
-        mark, locked = read_mark(folder), _locked(build)
+        mark, lock = read_mark(folder), lock_of(build)
+        locked = lock and hashlib.sha256(lock.read_bytes() + (build.torch or "").encode()).hexdigest()
         if mark is not None and not again and mark.get("lock") == locked:
             return Installed(folder, python_of(folder), dict(mark.get("versions", {})), True)
         check_machine(build)
@@ -83,7 +85,9 @@ def install(
         if folder.exists():
             report(Progress("removing what was there before"))
             shutil.rmtree(folder)
-        log = _log_for(folder)
+        log = state_root() / "install" / f"{folder.name}.log"  # kept only if it fails
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("", encoding="utf-8")
         try:
             check_space(folder, build)
             Filling(folder, build, interpreter, report, log).run()
@@ -145,20 +149,16 @@ def check(python: Path, build: Build) -> dict[str, Any]:
         said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
     except subprocess.TimeoutExpired:
         done, said = None, f"no answer within {_CHECK_SECONDS} s"
+    failed = f"vLLM {build.version} was installed, but does not work here"
     if done is None or done.returncode != 0:
+        driver = f"Driver {build.least_driver} or newer is needed; `mai-server doctor` shows the one that is there."
         raise EnvironmentLacksError(
-            f"vLLM {build.version} was installed, but does not work here: {said[:300]}. It was removed again.",
-            f"Driver {build.least_driver} or newer is needed; `mai-server doctor` shows the one that is there."
-            if build.least_driver is not None
-            else "`mai-server install --list` names other builds; --vllm-python FILE names a vLLM of your own.",
+            f"{failed}: {said[:300]}. It was removed again.", _OTHER_BUILDS if on_processor else driver
         )
     try:
         dump = ask_parser(python)
     except EnvironmentLacksError as error:
-        raise EnvironmentLacksError(
-            f"vLLM {build.version} was installed, but does not work here: {error.what} It was removed again.",
-            "`mai-server install --list` names other builds; --vllm-python FILE names a vLLM of your own.",
-        ) from error
+        raise EnvironmentLacksError(f"{failed}: {error.what} It was removed again.", _OTHER_BUILDS) from error
     versions: dict[str, Any] = {"vllm": dump["vllm"], "transformers": dump.get("transformers")}
     return versions | dict(json.loads(done.stdout.strip().splitlines()[-1]))
 
@@ -194,20 +194,6 @@ def with_version(build: Build, version: str) -> Build:
         raise UsageError(f"{version!r} is no version.", "It looks like 0.33.0.")
     packages = tuple(re.sub(r"==.*", f"=={version}", package) for package in build.packages)
     return replace(build, version=version, packages=packages, lock=None)
-
-
-def _locked(build: Build) -> str | None:
-    """Return the hash of a build's lock file and torch version; None without a lock."""
-    lock = lock_of(build)
-    return None if lock is None else hashlib.sha256(lock.read_bytes() + (build.torch or "").encode()).hexdigest()
-
-
-def _log_for(folder: Path) -> Path:
-    """Return an empty log for an installation, which is kept only if it fails."""
-    log = state_root() / "install" / f"{folder.name}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text("", encoding="utf-8")
-    return log
 
 
 @contextlib.contextmanager

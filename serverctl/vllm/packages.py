@@ -38,25 +38,24 @@ class Progress:
 Report = Callable[[Progress], None]
 
 
+@dataclass(frozen=True, slots=True)
 class Filling:
-    """Creates one environment and installs a build into it. Temporary files of pip and uv are in its folder `.work`.
+    """Creates one environment and installs a build into it. Temporary files of pip and uv are in its folder `.work`."""
 
-    Args:
-        folder: of the environment; must not exist.
-        build: the build to install.
-        interpreter: the Python to create the environment with.
-        report: receives the progress; an exception from it stops the installation.
-        log: file for all output.
-    """
+    _folder: Path  # of the environment; must not exist
+    _build: Build
+    _interpreter: str  # the Python to create the environment with
+    _report: Report  # receives the progress; an exception from it stops the installation
+    _log: Path  # file for all output
 
-    def __init__(self, folder: Path, build: Build, interpreter: str, report: Report, log: Path) -> None:
-        self._folder = folder
-        self._build = build
-        self._interpreter = interpreter
-        self._report = report
-        self._python = python_of(folder)
-        self._work = folder / ".work"
-        self._log = log
+    @property
+    def _work(self) -> Path:
+        return self._folder / ".work"
+
+    @property
+    def _pip(self) -> list[str]:
+        python = str(python_of(self._folder))
+        return [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
 
     def run(self) -> None:
         """Create and fill the environment. Raises EnvironmentLacksError with pip's error, StoppedError on Ctrl-C."""
@@ -67,7 +66,7 @@ class Filling:
                 f"Install its venv module (Debian: python3-venv). The log is {self._log}.",
             )
         self._work.mkdir()
-        self._run([*self._pip(), "--upgrade", "pip"])  # may fail: an older pip works, with less detailed progress
+        self._run([*self._pip, "--upgrade", "pip"])  # may fail: an older pip works, with less detailed progress
         if self._build.torch_finder is None:
             self._install("packages", *self._build.packages)
         elif self._build.lock is None or self._build.torch is None:
@@ -83,7 +82,7 @@ class Filling:
         """Run one pip installation, with one retry after an interrupted download. Raises EnvironmentLacksError."""
         self._report(Progress(f"looking up {what}"))
         # Most modules are never imported; compiling all of them would take half of the time.
-        command = [*self._pip(), *self._pip_options(), "--no-compile", *arguments]
+        command = [*self._pip, *self._pip_options(), "--no-compile", *arguments]
         status = self._run(command)
         if status != 0 and any(mark in self._tail() for mark in _BROKE_OFF):
             self._report(Progress("going on after a download broke off"))
@@ -97,13 +96,13 @@ class Filling:
     def _install_for_processors(self, *arguments: str) -> None:
         """Install packages that need a CPU build of torch. Try uv if pip does not find that torch."""
         self._report(Progress("looking up torch"))
-        if self._run([*self._pip(), *self._pip_options(), "--no-compile", *arguments]) == 0:
+        if self._run([*self._pip, *self._pip_options(), "--no-compile", *arguments]) == 0:
             return
         said = self._last_error()
         self._report(Progress("looking elsewhere for a torch for processors"))
         place = self._work / "uv"
-        if self._run([*self._pip(), "--no-deps", "--target", str(place), str(self._build.torch_finder)]) == 0:
-            finder = [str(place / "bin" / "uv"), "pip", "install", "--python", str(self._python)]
+        if self._run([*self._pip, "--no-deps", "--target", str(place), str(self._build.torch_finder)]) == 0:
+            finder = [str(place / "bin" / "uv"), "pip", "install", "--python", self._pip[0]]
             if self._run([*finder, "--torch-backend", "cpu", *arguments]) == 0:
                 return
             said = self._last_error()
@@ -115,9 +114,8 @@ class Filling:
 
     def _let_torchvision_load(self) -> None:
         """Install `torchvision_on_cpu.py` if torchvision cannot be imported without it."""
-        tried = subprocess.run(
-            [str(self._python), "-c", "import torchvision"], capture_output=True, text=True, check=False
-        )
+        asked = [self._pip[0], "-c", "import torchvision"]
+        tried = subprocess.run(asked, capture_output=True, text=True, check=False)
         if tried.returncode == 0 or "torchvision::" not in tried.stderr:
             return
         for packages in self._folder.glob("lib/python*/site-packages"):
@@ -126,13 +124,9 @@ class Filling:
             line = f"import {_SHIM.stem}; {_SHIM.stem}.declare()\n"
             (packages / "torchvision-on-cpu.pth").write_text(line, encoding="utf-8")
 
-    def _pip(self) -> list[str]:
-        return [str(self._python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-
     def _pip_options(self) -> list[str]:
         """Return options for this version of pip: raw progress from 24.1, resumed downloads from 25.1."""
-        asked = [str(self._python), "-m", "pip", "--version"]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        done = subprocess.run([*self._pip[:3], "--version"], capture_output=True, text=True, check=False)
         found = re.match(r"pip (\d+)\.(\d+)", done.stdout)
         version = (int(found[1]), int(found[2])) if found else (0, 0)
         options = ["--progress-bar", "raw" if version >= (24, 1) else "off"]
@@ -210,5 +204,4 @@ class PipProgress:
 
 
 def _plain(name: str) -> str:
-    """Return a package's name from a requirement or a file name."""
     return re.split(r"[<>=!~;\[ -]\d|[<>=!~;\[ ]", name.rsplit("/", 1)[-1])[0]

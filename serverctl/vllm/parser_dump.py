@@ -191,7 +191,6 @@ def _options(parser: argparse.ArgumentParser) -> dict[str, dict[str, Any]]:
 
 
 def _fields() -> Mapping[str, Any]:
-    """Return the type annotations of EngineArgs by field name."""
     try:
         fields = first(("vllm.engine.arg_utils",), "EngineArgs").__dataclass_fields__
     except Exception as error:  # not essential, like the names in `asked`

@@ -25,22 +25,14 @@ _FACTS = "requires.json"
 #: Number of runs of the dump, and so of missing packages to download for a release.
 _MOST_MISSING = 8
 
-Say = Callable[[str], None]
 
-
+@dataclass(frozen=True, slots=True)
 class Releases:
-    """Downloaded releases, each in its own folder.
+    """Downloaded releases, each in its own folder."""
 
-    Args:
-        cache: the parent folder.
-        python: the interpreter of an environment with vLLM, whose packages the releases use.
-        say: receives messages about slow steps.
-    """
-
-    def __init__(self, cache: Path, python: Path, say: Say = lambda _: None) -> None:
-        self._cache = cache
-        self._python = python
-        self._say = say
+    _cache: Path  # the parent folder
+    _python: Path  # of an environment with vLLM, whose packages the releases use
+    _say: Callable[[str], None]  # receives messages about slow steps
 
     def fetch(self, version: str) -> Path:
         """Return the folder with the Python files of a release. Download it if it is missing."""
@@ -68,8 +60,7 @@ class Releases:
                 if Path(name).suffix in _WANTED or ".dist-info/" in name:
                     files.extract(name, new)
         (new / _FACTS).write_text(json.dumps(self._required(new), indent=1) + "\n", encoding="utf-8")
-        if folder.exists():
-            shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
         new.rename(folder)
         return folder
 

@@ -1,7 +1,7 @@
 """`mai-server doctor`: what this machine has and lacks for serving a model."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 from foundation.command_line import Parser
@@ -59,15 +59,14 @@ def look(model: str | None = None) -> Iterator[Finding]:
     features = f", {', '.join(cpu.features)}" if cpu.features else ""
     memory = f"{cpu.free_bytes / GIB:.1f} of {cpu.memory_bytes / GIB:.1f} GiB free"
     yield Finding("processor", True, f"{cpu.name}, {cpu.cores} cores{features}; memory: {memory}")
-    yield _build(hardware)
+    yield _tried("driver", lambda: _build(hardware))
     try:
         config = load_server_config()
-        path = settings_path()
-        yield Finding("settings", True, str(path) if path.is_file() else "none of your own")
     except MaiError as error:
         yield Finding("settings", False, str(error))
         return
-    yield _vllm(hardware, config.vllm_python)
+    yield Finding("settings", True, str(path) if (path := settings_path()).is_file() else "none of your own")
+    yield _tried("vllm", lambda: _vllm(hardware, config.vllm_python))
     for name, path in (("models", cache_folder()), ("disk", environments_root())):
         free = free_disk_gib(path)
         yield Finding(name, free >= 5, f"{free:.0f} GiB free for {path}")
@@ -89,8 +88,7 @@ def _cards(hardware: Hardware) -> Iterator[Finding]:
         return
     for gpu in hardware.gpus:
         free = "" if gpu.free_bytes is None else f", {gpu.free_bytes / GIB:.1f} GiB free"
-        known = gpu.compute_capability
-        capability = f", compute capability {known[0]}.{known[1]}" if known else ""
+        capability = ", compute capability {}.{}".format(*gpu.compute_capability) if gpu.compute_capability else ""
         display = ", drives a display" if gpu.display else ""
         yield Finding("card", True, f"{gpu.name}: {gpu.total_gib:.1f} GiB{free}{capability}{display}")
     try:
@@ -99,24 +97,25 @@ def _cards(hardware: Hardware) -> Iterator[Finding]:
         yield Finding("cards", False, str(error))
 
 
-def _build(hardware: Hardware) -> Finding:
+def _tried(name: str, look: Callable[[], str]) -> Finding:
+    """Return what a look says, or why it failed."""
     try:
-        build = build_for(hardware)
+        return Finding(name, True, look())
     except MaiError as error:
-        return Finding("driver", False, str(error))
+        return Finding(name, False, str(error))
+
+
+def _build(hardware: Hardware) -> str:
+    build = build_for(hardware)
     driver = "" if hardware.driver is None else f"driver {hardware.driver.version}: "
-    return Finding("driver", True, f"{driver}vLLM {build.version}, {build.about}")
+    return f"{driver}vLLM {build.version}, {build.about}"
 
 
-def _vllm(hardware: Hardware, named: str | None) -> Finding:
-    try:
-        found = find_environment(named, hardware)
-        if found is None:
-            return Finding("vllm", False, "not installed: `mai-server install`")
-        capabilities = installed(found.python)
-    except MaiError as error:
-        return Finding("vllm", False, str(error))
-    return Finding("vllm", True, f"{capabilities.version}, {found.origin}: {found.python}")
+def _vllm(hardware: Hardware, named: str | None) -> str:
+    found = find_environment(named, hardware)
+    if found is None:
+        raise MaiError("not installed: `mai-server install`")
+    return f"{installed(found.python).version}, {found.origin}: {found.python}"
 
 
 def _files(model: str | None, only: bool) -> Iterator[Finding]:
@@ -124,7 +123,7 @@ def _files(model: str | None, only: bool) -> Iterator[Finding]:
     names = [model] if model else []
     if not only:
         names += [state.source for state in map(current_state, map(Folder, control.ordered_names())) if state.source]
-        names += [known.name for known in known_models() if cached_snapshot(known.repo) is not None]
+        names += [known.name for known in known_models() if cached_snapshot(known.source) is not None]
     told: set[str] = set()
     for name in names:
         try:
@@ -140,9 +139,8 @@ def _files(model: str | None, only: bool) -> Iterator[Finding]:
             yield Finding("files", True, f"{found.source} is not on this machine: the first start downloads it")
             continue
         if place.repo and (begun := unfinished(place.repo)):
-            yield Finding(
-                "files", True, f"{place.repo}: {begun} downloads broke off or go on; a start goes on with them"
-            )
+            said = f"{place.repo}: {begun} downloads broke off or go on; a start goes on with them"
+            yield Finding("files", True, said)
         defects = check_files(place)
         for defect in defects:
             yield Finding("files", not defect.stops, str(defect))

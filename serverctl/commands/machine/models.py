@@ -44,14 +44,13 @@ def main(arguments: list[str]) -> int:
 
 def _repository(name: str) -> str:
     """Return the repository of a known name, or the name if it is a repository. Raises UsageError."""
-    known = next((one.repo for one in known_models() if one.name.casefold() == name.casefold()), name)
+    known = next((one.source for one in known_models() if one.name.casefold() == name.casefold()), name)
     if not _REPOSITORY.fullmatch(known):
         raise UsageError(f"There is no model {name!r}.", "Use a known name (MAI-UI-2B) or a repository (org/name).")
     return known
 
 
 def _cached() -> dict[str, Any]:
-    """Return what the hub's client says of each model in its cache, by repository."""
     from huggingface_hub import scan_cache_dir
 
     if not cache_folder().is_dir():
@@ -59,13 +58,9 @@ def _cached() -> dict[str, Any]:
     return {repo.repo_id: repo for repo in scan_cache_dir(cache_folder()).repos if repo.repo_type == "model"}
 
 
-def _served() -> dict[str, str]:
-    return {state.source: state.name for state in control.live_servers()}
-
-
 def _list(options: argparse.Namespace) -> int:
-    served = _served()
-    known = {one.repo: one.name for one in known_models()}
+    served = {state.source: state.name for state in control.live_servers()}
+    known = {one.source: one.name for one in known_models()}
     rows = [
         {"repository": name, "name": known.get(name), "bytes": repo.size_on_disk, "served_by": served.get(name)}
         for name, repo in sorted(_cached().items())
@@ -97,10 +92,9 @@ def _pull(repository: str) -> int:
 
 
 def _remove(repository: str) -> int:
-    """Delete a repository from the cache, and return the bytes that became free. Raises MaiError."""
     from huggingface_hub import scan_cache_dir
 
-    if name := _served().get(repository):
+    if name := next((state.name for state in control.live_servers() if state.source == repository), ""):
         raise MaiError(f"The server {name!r} serves {repository}.", f"`mai-server down --name {name}` stops it first.")
     found = _cached().get(repository)
     if found is None:

@@ -3,6 +3,7 @@
 import argparse
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -13,7 +14,7 @@ from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import read_json_object
 from serverctl.commands.options import cards_here, parse_screen, processor_alone, resolve_options
 from serverctl.config import load_server_config
-from serverctl.hardware.catalogue import Described, cards, imagine, plain_name, plain_names
+from serverctl.hardware.catalogue import cards, imagine, plain_name, plain_names
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.goal import Plan
 from serverctl.plan.show import limits_json
@@ -54,18 +55,13 @@ class Row:
         return None if self.price is None else self.price * self.machine.count
 
     @property
-    def cost_alone(self) -> Range | None:
-        """The cost of a thousand steps of one agent that has the machine to itself."""
-        if self.price_of_all is None or self.speed is None or self.speed.step_s is None:
-            return None
-        return self.speed.step_s.times(self.price_of_all * 1000 / 3600)
-
-    @property
-    def cost_full(self) -> Range | None:
-        """The cost of a thousand steps when as many agents work as all servers hold."""
-        if self.price_of_all is None or self.speed is None or self.speed.steps_per_hour is None:
-            return None
-        return self.speed.steps_per_hour.per(self.price_of_all * 1000)
+    def costs(self) -> tuple[Range | None, Range | None]:
+        """The cost of a thousand steps of one agent alone on the machine, and of as many as all servers hold."""
+        price, speed = self.price_of_all, self.speed
+        if price is None or speed is None:
+            return None, None
+        full = speed.steps_per_hour and speed.steps_per_hour.per(price * 1000)
+        return speed.step_s and speed.step_s.times(price * 1000 / 3600), full
 
 
 def add_comparison(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +86,7 @@ def compare(options: argparse.Namespace, flags: list[str]) -> list[Row]:
         raise UsageError("--gpu describes one machine, and --compare names several.", HOW_TO_NAME)
     if options.beside:
         raise UsageError("--compare plans for one model at a time.", "Leave out --beside, or --compare.")
-    own_prices = _prices(options.price)
+    own_prices = {name: _price(value) for name, value in _pairs(options.price, "--price", "0.70")}
     prices = {**load_server_config().prices, **own_prices}
     own_measured = [*_measured(options.measured)]
     measured = [*load_config("gpus/measured.toml")["measured"], *own_measured]
@@ -134,59 +130,46 @@ def machine_of(text: str) -> Machine:
         return Machine(text, here.gpus[0].name if here.gpus else "cpu", max(1, len(here.gpus)), here)
     if plain_name(name) in ("cpu", "none"):
         return Machine(text, "cpu", 1, processor_alone())
-    described = None
+    said: dict[str, Any] = {}
     if found[3]:
-        described = Described(
-            _number(found[3]), (int(found[4]), int(found[5])), _number(found[6]) if found[6] else None
-        )
-    hardware = imagine(name, count, described)
-    return Machine(text, name if described else hardware.gpus[0].name, len(hardware.gpus), hardware)
+        said = {"memory_gib": _number(found[3]), "compute_capability": (int(found[4]), int(found[5]))}
+        said |= {"bandwidth_gb_s": _number(found[6])} if found[6] else {}
+    hardware = imagine(name, count, said)
+    return Machine(text, name if said else hardware.gpus[0].name, len(hardware.gpus), hardware)
 
 
 def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0
-    if not 0 < number <= 100_000:
-        raise UsageError(f"{text!r} is no size.", HOW_TO_NAME)
-    return number
+    with suppress(ValueError):
+        if 0 < (number := float(text)) <= 100_000:
+            return number
+    raise UsageError(f"{text!r} is no size.", HOW_TO_NAME)
 
 
 def _is_card(card: str, name: str) -> bool:
-    """Whether a name means this card."""
     wanted = plain_name(name)
     return wanted == plain_name(card) or any(
         wanted in names and plain_name(card) in names for names in map(plain_names, cards())
     )
 
 
-def _pairs(texts: Sequence[str], option: str) -> Iterator[tuple[str, str]]:
+def _pairs(texts: Sequence[str], option: str, example: str) -> Iterator[tuple[str, str]]:
     for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise UsageError(f"{option} {text!r} is not CARD=VALUE.", f"For example {option} L4={_EXAMPLE[option]}.")
-        yield name.strip(), value.strip()
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name or not value:
+            raise UsageError(f"{option} {text!r} is not CARD=VALUE.", f"For example {option} L4={example}.")
+        yield name, value
 
 
-_EXAMPLE = {"--price": "0.70", "--measured": "l4.json"}
-
-
-def _prices(texts: Sequence[str]) -> dict[str, float]:
-    found = {}
-    for name, value in _pairs(texts, "--price"):
-        try:
-            found[name] = float(value)
-        except ValueError:
-            found[name] = -1.0
-        if not 0 <= found[name] < 100_000:
-            raise UsageError(f"{value!r} is no price of an hour.", "For example --price L4=0.70.")
-    return found
+def _price(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (price := float(text)) < 100_000:
+            return price
+    raise UsageError(f"{text!r} is no price of an hour.", "For example --price L4=0.70.")
 
 
 def _measured(texts: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     """Read benches: of each report the settings with cold caches, with one request and with the most requests."""
-    for card, file in _pairs(texts, "--measured"):
+    for card, file in _pairs(texts, "--measured", "l4.json"):
         if not Path(file).expanduser().is_file():
             raise UsageError(f"There is no file {file}.", "`mai-server bench --out FILE` makes one.")
         document = read_json_object(Path(file).expanduser())
@@ -222,23 +205,15 @@ def _of_report(card: str, file: str, report: Mapping[str, Any]) -> Mapping[str, 
 
 def _with_measured(speed: Speed, plan: Plan, machine: Machine, measured: Sequence[Mapping[str, Any]]) -> Speed:
     """The latest measurement of this model and preset on this single card; else the estimate."""
-    fitting = [
-        entry
-        for entry in measured
-        if machine.count == 1
-        and _is_card(machine.card, entry["card"])
-        and entry.get("preset") in (None, plan.preset)
-        and entry["model"].rsplit("/", 1)[-1].casefold() == plan.model.name.casefold()
-    ]
-    return measured_speed(speed, fitting[-1]) if fitting else speed
+    for entry in reversed(measured if machine.count == 1 else ()):
+        alike = entry["model"].rsplit("/", 1)[-1].casefold() == plan.model.name.casefold()
+        if alike and entry.get("preset") in (None, plan.preset) and _is_card(machine.card, entry["card"]):
+            return measured_speed(speed, entry)
+    return speed
 
 
-def rows_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The comparison as JSON values; ranges have "low" and "high", null is unknown."""
-    return [_row_json(row) for row in rows]
-
-
-def _row_json(row: Row) -> dict[str, Any]:
+def row_json(row: Row) -> dict[str, Any]:
+    """A row of the comparison as JSON values; ranges have "low" and "high", null is unknown."""
     plan, speed = row.plan, row.speed
     document: dict[str, Any] = {
         "cards": row.machine.named, "card": row.machine.card, "count": row.machine.count, "model": row.model,
@@ -255,8 +230,7 @@ def _row_json(row: Row) -> dict[str, Any]:
         "speed": asdict(speed),
         "price_per_hour": row.price_of_all,
         "cost_per_1000_steps": {
-            "one_agent": row.cost_alone and asdict(row.cost_alone),
-            "full": row.cost_full and asdict(row.cost_full),
+            name: cost and asdict(cost) for name, cost in zip(("one_agent", "full"), row.costs, strict=True)
         },
         "warnings": list(plan.warnings),
     }
@@ -289,7 +263,7 @@ def print_rows(console: "Console", rows: Sequence[Row]) -> None:
         ]  # fmt: skip
         if priced:
             price = row.price_of_all
-            cells += ["?" if price is None else f"{price:.2f}", _said(row.cost_alone), _said(row.cost_full)]
+            cells += ["?" if price is None else f"{price:.2f}", *map(_said, row.costs)]
         table.add_row(*cells)
     console.print(table)
     for row in rows:
@@ -308,9 +282,5 @@ def print_rows(console: "Console", rows: Sequence[Row]) -> None:
 def _said(found: Range | None) -> str:
     if found is None:
         return "?"
-    low, high = (_short(end) for end in (found.low, found.high))
+    low, high = (f"{end:,.{0 if end >= 10 else 1 if end >= 1 else 2}f}" for end in (found.low, found.high))
     return low if low == high else f"{low}-{high}"
-
-
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 else f"{number:.1f}" if number >= 1 else f"{number:.2f}"

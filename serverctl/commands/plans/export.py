@@ -6,12 +6,12 @@ import importlib
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from foundation.command_line import Parser, port_number
+from foundation.configs import load_config
 from foundation.errors import ExitStatus, UsageError
 from foundation.files import cannot_write
 from foundation.printing import put, put_json, put_text
@@ -22,40 +22,8 @@ from serverctl.process import control
 from serverctl.process.state import Folder, current_state
 from serverctl.resolve import Resolved
 
-
-class Format(NamedTuple):
-    """One format: its module and function in `serverctl.export`, what it is, and what to do with the result."""
-
-    function: str
-    about: str
-    then: str
-
-
-FORMATS: Mapping[str, Format] = {
-    name: Format(function, about, then)
-    for name, function, about, then in (
-        ("systemd", "systemd.documents", "a unit for this machine (--user: without root)",
-         "The comment at its top installs it."),
-        ("compose", "containers.compose_documents", "a Docker compose file, loopback only",
-         "VLLM_API_KEY=$(openssl rand -hex 24) docker compose up -d"),
-        ("kubernetes", "containers.kubernetes_documents", "secret, volume, deployment, service",
-         "Put a key into the Secret, then kubectl apply -f it."),
-        ("script", "script.documents", "a shell script that starts, watches and stops the server",
-         "Run it; Ctrl-C stops it."),
-        ("prometheus", "prometheus.documents", "what to scrape, alert rules, a Grafana dashboard",
-         "prometheus --config.file=prometheus.yml"),
-        ("haproxy", "router.haproxy_documents", "one address for the plan's independent servers",
-         "haproxy -f haproxy.cfg"),
-        ("litellm", "router.litellm_documents", "one address for several models (--beside)",
-         "Set the variables it names, then litellm --config litellm.yaml."),
-        ("grid", "workers.grid_documents", "the Grid inference worker's .env", "Fill in the two keys."),
-        ("multi-node", "nodes.documents", "vLLM's own command lines for several machines", "Read them first."),
-        ("env", "workers.agent_documents", "endpoint, model and limits for a shell", ". ./agent.env"),
-        ("notebook", "notebook.documents", "a Colab notebook: installs, serves, asks one question",
-         "Upload it to Colab, or open it in Jupyter."),
-    )
-}  # fmt: skip
-
+#: The formats of `configs/exports/formats.toml` by name.
+FORMATS: Mapping[str, Mapping[str, str]] = load_config("exports/formats.toml")
 _EXAMPLES = """formats:
 {formats}
 
@@ -90,7 +58,7 @@ def main(arguments: list[str]) -> int:
     parser = Parser(
         "mai-server export",
         description="The plan as files for other supervisors and other machines. Starts nothing.",
-        epilog=_EXAMPLES.format(formats="\n".join(f"  {name:<12}{entry.about}" for name, entry in FORMATS.items())),
+        epilog=_EXAMPLES.format(formats="\n".join(f"  {name:<12}{entry['about']}" for name, entry in FORMATS.items())),
     )
     parser.add_argument("format", metavar="FORMAT", choices=list(FORMATS), help=", ".join(FORMATS))
     add_hardware(parser)
@@ -106,21 +74,19 @@ def main(arguments: list[str]) -> int:
     group("--json", action="store_true", help="print the files as JSON")
     options = parser.parse_args(own)
     _check(options)
-    entry = FORMATS[options.format]
     source = make_source(options, flags)
-    module, _, function = entry.function.partition(".")
-    exporter: Callable[[Source], Sequence[Document]] = getattr(
-        importlib.import_module(f"serverctl.export.{module}"), function
-    )
-    documents = exporter(source)
+    module, _, function = FORMATS[options.format]["function"].partition(".")
+    documents: Sequence[Document] = getattr(importlib.import_module(f"serverctl.export.{module}"), function)(source)
     paths = _write(documents, Path(options.out), options) if options.out else None
     if options.json:
         put_json(_json(options.format, source, documents, paths), indent=1)
     elif paths is not None:
         put(*(f"Wrote {path}." for path in paths))
-        put_text(f"Next: {entry.then}")
+        put_text(f"Next: {FORMATS[options.format]['then']}")
+    elif len(documents) == 1:
+        put_text(documents[0].text)
     else:
-        put_text(separated(documents))
+        put_text("\n".join(f"# ==> {document.name} <==\n{document.text}" for document in documents))
     return ExitStatus.DONE
 
 
@@ -210,27 +176,12 @@ def _made_by(options: argparse.Namespace, request: Resolved) -> str:
     model = options.model
     if model and Path(model).expanduser().is_dir():
         model = Path(model).expanduser().resolve().name
-    words = ["mai-server", "export", options.format]
     given = vars(options) | {"model": model, "name": None if options.name == "mai-vllm" else options.name}
-    for name in _MADE_BY:
-        if given[name] is not None:
-            words += [f"--{name.replace('_', '-')}", str(given[name])]
-    for model in options.beside:
-        words += ["--beside", model]
-    for assignment in options.assignments:
-        words += ["--set", assignment]
-    if options.user:
-        words.append("--user")
-    if request.goal.extra:
-        words += ["--", *request.goal.extra]
-    return shlex.join(words)
-
-
-def separated(documents: Sequence[Document]) -> str:
-    """Join documents for a terminal; several get their names as headings."""
-    if len(documents) == 1:
-        return documents[0].text
-    return "\n".join(f"# ==> {document.name} <==\n{document.text}" for document in documents)
+    pairs = [(f"--{name.replace('_', '-')}", given[name]) for name in _MADE_BY if given[name] is not None]
+    pairs += [("--beside", name) for name in options.beside] + [("--set", text) for text in options.assignments]
+    words = ["mai-server", "export", options.format, *(str(word) for pair in pairs for word in pair)]
+    words += ["--user"] if options.user else []
+    return shlex.join([*words, "--", *request.goal.extra] if request.goal.extra else words)
 
 
 def _write(documents: Sequence[Document], out: Path, options: argparse.Namespace) -> list[Path]:

@@ -18,7 +18,7 @@ from serverctl.commands.options import (
     settings_listing,
     split_flags,
 )
-from serverctl.commands.plans.comparison import add_comparison, compare, print_rows, rows_json
+from serverctl.commands.plans.comparison import add_comparison, compare, print_rows, row_json
 from serverctl.hardware.facts import GIB
 from serverctl.plan.env import replica_env
 from serverctl.plan.goal import Plan
@@ -145,7 +145,7 @@ def _show(request: Resolved, options: argparse.Namespace) -> None:
 def _compare(options: argparse.Namespace, flags: list[str]) -> int:
     rows = compare(options, flags)
     if options.json:
-        put_json(rows_json(rows), indent=1)
+        put_json([row_json(row) for row in rows], indent=1)
     else:
         from foundation.rich_console import GatedConsole
 

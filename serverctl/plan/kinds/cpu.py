@@ -28,7 +28,7 @@ _SOURCE = "configs/memory.toml"
 
 def plan_cpu(model: Model, task: Task) -> Plan:
     """Plan without a GPU. Raises CannotPlanError if the model does not fit into memory or would be far too slow."""
-    goal, cpu, table = task.goal, task.hardware.cpu, task.tables.memory.processor
+    goal, cpu, table = task.goal, task.hardware.cpu, task.tables.processor
     billions = model.shape.parameters / 1e9
     if billions > table.most_billion and not goal.force:
         raise CannotPlanError(
@@ -55,21 +55,20 @@ def plan_cpu(model: Model, task: Task) -> Plan:
             f"{cpu.free_bytes / GIB:.1f} GiB are free.",
             "Close other programs, use a smaller model, or --force.",
         )
-    warnings = [*speculation_warnings(model, settings)]
-    warnings += ["A plain processor is slow: seconds to minutes a step. For trying things out only."]
+    say = task.tables.warnings
+    warnings = [*speculation_warnings(model, settings, task), say["processor"]]
     if not {"avx512f", "avx2", "asimd"} & set(cpu.features):
-        warnings.append("This processor lacks AVX2: vLLM's CPU build may not run.")
+        warnings.append(say["no_avx2"])
     if tokens < model.image_tokens(*goal.screen):
-        warnings.append(f"Screenshots are shrunk to {settings.longest_edge:,} pixels: small targets will be missed.")
+        warnings.append(say["shrunk_on_processor"].format(edge=settings.longest_edge))
     layout, precision = Layout(Group(())), model.own_precision
     found = Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed=0)
     env = environment(found.settings, task.preset, (), task.vllm)
-    return found.plan(task, ((),), env, warnings, [f"Dimensions: {model.origin}."])
+    return found.plan(task, ((),), env, warnings, [task.tables.notes["dimensions"].format(origin=model.origin)])
 
 
 def _draft(model: Model, task: Task) -> Draft:
-    """Decide every setting except the number of images."""
-    table = task.tables.memory.processor
+    table = task.tables.processor
     draft = Draft(task)
     draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")
     draft.decide_model(model)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from serverctl.hardware.facts import GIB
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import Model
-from serverctl.plan.advice import idle_cards, several_servers
+from serverctl.plan.advice import about_servers
 from serverctl.plan.draft import (
     ANSWER_TOKENS,
     CONTEXT_STEPS,
@@ -75,37 +75,14 @@ def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKE
     found = Candidate(model, model.own_precision, layout, settings, draft.reasons, budget, context, needed=0)
     replicas = group.replicas(layout.group, task.preset)
     generation, kind = group.first.name[:7], model.shape.vision.kind if model.shape.vision else ""
-    warnings = ["Gaudi plans were written from the plugin's source and documentation; they were not run."]
+    warnings = [task.tables.warnings["gaudi"]]
     if kind not in _VALIDATED.get(generation, ()):
-        warnings.append(f"The plugin's makers list no {model.name}-like model as validated on {generation}.")
-    notes = (
-        f"Dimensions: {model.origin}.",
-        *idle_cards(group, replicas, task),
-        *several_servers(replicas),
-        *_about_graphs(task.goal.screen, count),
-    )
+        warnings.append(task.tables.warnings["not_validated"].format(model=model.name, generation=generation))
+    say = task.tables.notes
+    notes = [say["dimensions"].format(origin=model.origin), *about_servers(group, replicas, task)]
+    notes += [say["gaudi_graphs"].format(size="{}x{}".format(*task.goal.screen), count=count)]
+    notes += [say["gaudi_warmup"], say["gaudi_softmax"], say["gaudi_memory"]]
     return found.plan(task, replicas, _environment(layout.group, count, model, task), warnings, notes)
-
-
-def _about_graphs(screen: tuple[int, int], count: int) -> tuple[str, ...]:
-    """Return what a person should know of graphs, warm-up and memory on Gaudi."""
-    size = f"{screen[0]}x{screen[1]}"
-    return (
-        f"Graphs are compiled for pictures of {size}, 1 to {count} a request, before the server listens (warm-up: "
-        "minutes, with many requests at a time an hour). Pictures of other sizes are compiled at their first request: "
-        f"add theirs, as VLLM_MULTIMODAL_RESOLUTIONS={size}x1-{count},1280x720x1-{count}. VLLM_MULTIMODAL_BUCKETS, "
-        f"patches an "
-        "image, is for pictures of any size.",
-        "VLLM_SKIP_WARMUP=true (with VLLM_DEVELOPER_MODE=true) starts faster, for trials only: the first requests wait "
-        "for their graphs.",
-        "VLLM_FP32_SOFTMAX_VISION=1 computes the vision tower's softmax in 32 bits: more exact, slower. Pictures "
-        "need no "
-        "alignment to 112 pixels any more, and the ratios for prompts' graphs (VLLM_GRAPH_PROMPT_RATIO) are gone.",
-        "Out of memory while graphs are captured: raise VLLM_GRAPH_RESERVED_MEM from 0.1 to 0.4 (to 0.6), or ask for "
-        "fewer graphs (max_num_seqs, images). Out of memory at the start: lower --gpu-memory-utilization to 0.5 or "
-        "0.3; there it "
-        "is a share of what is free after profiling.",
-    )
 
 
 def _layout(group: Group, model: Model, draft: Draft, task: Task, wanted: int) -> tuple[Layout, Budget]:
@@ -135,7 +112,7 @@ def _layout(group: Group, model: Model, draft: Draft, task: Task, wanted: int) -
 def _budget(model: Model, settings: Settings, group: Group, task: Task) -> Budget:
     """Return a card's budget by the plugin's rule: KV = free * utilisation * (1 - share reserved for graphs)."""
     total = group.first.total_bytes
-    budget = card_budget(model, model.own_precision, settings, total, task.tables.memory.seeds)
+    budget = card_budget(model, model.own_precision, settings, total, task.tables.seeds)
     if settings.kv_cache_memory_bytes is not None:
         return budget
     taken = budget.weights + budget.activations

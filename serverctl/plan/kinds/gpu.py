@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 from serverctl.models.model import Model, Precision
 from serverctl.plan.draft import (
@@ -17,7 +18,7 @@ from serverctl.plan.draft import (
 from serverctl.plan.goal import Goal
 from serverctl.plan.memory import CUDA_BLOCK, Budget, card_budget, measurement_key
 from serverctl.plan.settings import Settings
-from serverctl.plan.tables import CardLimits, Task
+from serverctl.plan.tables import Task
 
 _SOURCE = "vLLM 0.33 by card: docs/serving.md"
 
@@ -31,7 +32,7 @@ def compose(
     """Return the candidate for one layout, with room for `images` screenshots and an answer of `answer` tokens."""
     thoughts = max(0, answer - ANSWER_TOKENS)  # what an answer takes beyond that of a model that does not think
     preset, tables, smallest = task.preset, task.tables, layout.group.smallest
-    limits = tables.limits.limits_for(smallest)
+    limits = tables.limits_for(smallest)
     draft = Draft(task)
     if smallest.sm is not None and smallest.sm < preset.least_sm:
         draft.drop("performance_mode", "max_cudagraph_capture_size")
@@ -49,7 +50,7 @@ def compose(
     measured = tables.measured.get(measurement_key(task.vllm, smallest.name, model, precision, settings))
 
     def budgeted(settings: Settings) -> Budget:
-        return card_budget(model, precision, settings, smallest.total_bytes, tables.memory.seeds, measured)
+        return card_budget(model, precision, settings, smallest.total_bytes, tables.seeds, measured)
 
     budget = budgeted(settings)
     if draft.bound_slots(budget, tokens + LEAST_TEXT_TOKENS + thoughts):
@@ -71,7 +72,7 @@ def compose(
         "size buffers",
         limits.source,
     )
-    return Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed, cap, answer)
+    return Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed, cap)
 
 
 def eight_bits(sm: int | None) -> str:
@@ -80,7 +81,6 @@ def eight_bits(sm: int | None) -> str:
 
 
 def _decide_formats(draft: Draft, precision: Precision, sm: int | None, model: Model) -> None:
-    """Decide the number formats of computation, weights and KV cache."""
     if sm is not None and sm < 80:
         draft.decide("dtype", "half", "this card has no bfloat16 (it starts at compute capability 8.0)", _SOURCE)
     if precision == "fp8" and model.own_precision == "16-bit":
@@ -102,12 +102,12 @@ def _decide_parallel(draft: Draft, layout: Layout, model: Model) -> None:
         draft.decide("pipeline_parallel_size", layout.pipeline_parallel, layout.reason, "docs/serving.md")
 
 
-def _decide_utilization(draft: Draft, layout: Layout, limits: CardLimits, task: Task) -> None:
+def _decide_utilization(draft: Draft, layout: Layout, limits: SimpleNamespace, task: Task) -> None:
     """Decide the share of memory: less on a card that drives a display, and never more than is free.
 
     vLLM does not start if its share exceeds the free memory.
     """
-    name, shares, free = "gpu_memory_utilization", task.tables.memory.utilization, layout.group.free_share
+    name, shares, free = "gpu_memory_utilization", task.tables.utilization, layout.group.free_share
     if layout.group.display:
         draft.decide(name, shares["display"], "this card also drives a display, which needs room", limits.source)
     elif limits.gpu_memory_utilization is not None:
@@ -118,7 +118,7 @@ def _decide_utilization(draft: Draft, layout: Layout, limits: CardLimits, task: 
         draft.put(name, free, text, "free memory, measured now")
 
 
-def _decide_sizes(draft: Draft, model: Model, limits: CardLimits, goal: Goal) -> int:
+def _decide_sizes(draft: Draft, model: Model, limits: SimpleNamespace, goal: Goal) -> int:
     """Decide the size of a prefill step and of a screenshot. Return the tokens of one screenshot."""
     batched = limits.max_num_batched_tokens
     text = "small, for memory: a long prompt is prefilled in several steps"

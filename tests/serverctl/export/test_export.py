@@ -166,7 +166,7 @@ def test_the_help_teaches_every_format(capsys: pytest.CaptureFixture[str]) -> No
         command.main(["--help"])
     text = capsys.readouterr().out
     for name, entry in command.FORMATS.items():
-        assert re.search(rf"^  {name} +{re.escape(entry.about)}$", text, re.MULTILINE)
+        assert re.search(rf"^  {name} +{re.escape(entry['about'])}$", text, re.MULTILINE)
         assert f"mai-server export {name}" in text or name in ("grid", "prometheus")
 
 

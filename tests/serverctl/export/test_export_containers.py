@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,10 +12,24 @@ from stubs.exports import exported, here, source_for
 from foundation.errors import UsageError
 from serverctl.commands.plans import export as command
 from serverctl.export import containers
-from serverctl.export.common import PINS
+from serverctl.export.common import PINS, Source
 from serverctl.plan.goal import Goal
 
 ROOT = Path(__file__).resolve().parents[3]
+
+
+def compose(source: Source) -> Any:
+    return yaml.safe_load(containers.compose_documents(source)[0].text)
+
+
+def manifest(source: Source) -> list[Any]:
+    return list(yaml.safe_load_all(containers.kubernetes_documents(source)[0].text))
+
+
+@pytest.mark.parametrize("text", ["yes", "012", "1e3", "a: b", "# x", " x ", "$HOME", "'\"", "", "one\ntwo\nthree\n"])
+def test_texts_load_back_as_they_were(text: str) -> None:
+    data = [{"a": text, "b": [text, text], "c": {text: 1}}]
+    assert list(yaml.safe_load_all(containers.to_yaml(data))) == data
 
 
 @pytest.mark.parametrize(
@@ -26,7 +41,7 @@ def test_a_compose_file_loads_back_as_the_data_it_was_made_from(
     options = ["compose", "--gpu", gpu, "--gpus", str(count), "--force", *(["--preset", preset] if preset else [])]
     text = exported(capsys, *options)
     loaded = yaml.safe_load(text)
-    assert loaded == containers.compose_data(source_for(gpu, count, goal=Goal(preset=preset, force=True)))
+    assert loaded == compose(source_for(gpu, count, goal=Goal(preset=preset, force=True)))
     assert set(loaded) == {"services", "volumes"}, "version is obsolete, and docker-compose 1.x refuses name"
     assert "&id" not in text
     assert "<<" not in text
@@ -58,13 +73,13 @@ def test_a_compose_service_is_pinned_guarded_and_reachable_from_this_machine_onl
 def test_a_container_starts_its_server_behind_the_gate(tmp_path: Path, kind: str) -> None:
     source = source_for()
     if kind == "compose":
-        service = containers.compose_data(source)["services"]["mai-vllm"]
+        service = compose(source)["services"]["mai-vllm"]
         words, environ = (
             [word.replace("$$", "$") for word in (*service["entrypoint"], *service["command"])],
             service["environment"],
         )
     else:
-        container = containers.kubernetes_data(source)[2]["spec"]["template"]["spec"]["containers"][0]
+        container = manifest(source)[2]["spec"]["template"]["spec"]["containers"][0]
         words, environ = (
             [*container["command"], *container["args"]],
             {e["name"]: e.get("value") for e in container["env"]},
@@ -84,7 +99,7 @@ def test_a_container_starts_its_server_behind_the_gate(tmp_path: Path, kind: str
 
 def test_the_health_check_asks_the_servers_own_port_and_fails_without_one() -> None:
     source = source_for(port=1)  # nothing listens there
-    test = containers.compose_data(source)["services"]["mai-vllm"]["healthcheck"]["test"]
+    test = compose(source)["services"]["mai-vllm"]["healthcheck"]["test"]
     assert "http://127.0.0.1:1/health" in test[-1]
     done = subprocess.run([sys.executable, *test[2:]], capture_output=True, text=True)
     assert done.returncode != 0
@@ -99,7 +114,7 @@ def test_replicas_are_services_with_their_own_cards_and_ports() -> None:
             [[f"GPU-0000000{number}-1111-2222-3333-444444444444"] for number in (0, 1)],
         ),
     ):
-        services = containers.compose_data(source)["services"]
+        services = compose(source)["services"]
         assert list(services) == ["mai-vllm", "mai-vllm-2"]
         devices = [s["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"] for s in services.values()]
         assert devices == ids
@@ -109,8 +124,8 @@ def test_replicas_are_services_with_their_own_cards_and_ports() -> None:
 def test_dollars_reach_vllm_through_compose_and_kubernetes() -> None:
     own = ("--hf-overrides", '{"a":"$HOME ${X} $(Y)"}')
     source = source_for(goal=Goal(extra=own))
-    assert containers.compose_data(source)["services"]["mai-vllm"]["command"][-1] == '{"a":"$$HOME $${X} $$(Y)"}'
-    container = containers.kubernetes_data(source)[2]["spec"]["template"]["spec"]["containers"][0]
+    assert compose(source)["services"]["mai-vllm"]["command"][-1] == '{"a":"$$HOME $${X} $$(Y)"}'
+    container = manifest(source)[2]["spec"]["template"]["spec"]["containers"][0]
     assert container["args"][-1] == '{"a":"$HOME ${X} $$(Y)"}'
 
 
@@ -147,7 +162,7 @@ def test_a_manifest_loads_back_as_its_objects(
 ) -> None:
     options = ["kubernetes", "--gpu", gpu, "--gpus", str(count), "--force", *(["--preset", preset] if preset else [])]
     loaded = list(yaml.safe_load_all(exported(capsys, *options)))
-    assert loaded == containers.kubernetes_data(source_for(gpu, count, goal=Goal(preset=preset, force=True)))
+    assert loaded == manifest(source_for(gpu, count, goal=Goal(preset=preset, force=True)))
     assert [item["kind"] for item in loaded] == ["Secret", "PersistentVolumeClaim", "Deployment", "Service"]
     secret, claim, deployment, service = loaded
     pod = deployment["spec"]["template"]["spec"]

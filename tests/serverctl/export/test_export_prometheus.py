@@ -127,7 +127,7 @@ def test_the_dashboard_shows_only_metrics_that_vllm_0_33_defines(
 
 def test_slow_means_something_else_on_a_processor() -> None:
     def slow(source: Source) -> str:
-        rules = prometheus.rules(source)[0]["groups"][0]["rules"]
+        rules = yaml.safe_load(prometheus.documents(source)[1].text)["groups"][0]["rules"]
         return str(next(rule["expr"] for rule in rules if rule["alert"] == "VllmFirstTokenSlow"))
 
     assert slow(source_for("L4")).endswith("> 10")

@@ -241,14 +241,9 @@ def test_without_arguments_it_starts_the_plan_and_says_when_the_model_answers(
     assert len(env["VLLM_API_KEY"]) == 48
     assert env["VLLM_API_KEY"] not in one.output
     assert env["VLLM_API_KEY"] not in " ".join(argv)
-
-
-def test_every_line_of_the_log_has_its_time_and_its_own_text(launched: list[Launched], tmp_path: Path) -> None:
-    one = launch(launched, tmp_path)
-    one.read_until("ready after")
     lines = one.log().splitlines()
     assert len(lines) >= 9
-    for line in lines:
+    for line in lines:  # each has its time and its own text
         time.strptime(line[:19], "%Y-%m-%d %H:%M:%S")
     assert lines[7].endswith(r" said on both: % $HOME 'quoted' \ back")
 
@@ -275,29 +270,23 @@ def test_a_signal_during_the_start_leaves_nothing_either(launched: list[Launched
     assert one.left_over() == []
 
 
-def test_a_server_that_ends_by_itself_is_a_failure_also_with_status_0_and_its_engine_is_ended(
-    launched: list[Launched], tmp_path: Path
+@pytest.mark.parametrize(
+    "kind, said, ready",
+    [
+        ("dies", "ended by itself (exit status 0)", True),
+        ("broken", "ended by itself (exit status 1)", False),
+        ("mute", "the model does not answer", False),
+    ],
+)
+def test_a_server_that_does_not_serve_is_a_failure_and_its_engine_is_ended(
+    launched: list[Launched], tmp_path: Path, kind: str, said: str, ready: bool
 ) -> None:
-    one = launch(launched, tmp_path, kind="dies")
-    one.read_until("ready after")
+    one = launch(launched, tmp_path, kind=kind)
     assert one.finish() == 1
-    assert "ended by itself (exit status 0)" in one.output
+    assert said in one.output
+    assert ("ready after" in one.output) is ready
     assert one.left_over() == []
-
-
-def test_a_start_that_fails_says_where_to_look(launched: list[Launched], tmp_path: Path) -> None:
-    one = launch(launched, tmp_path, kind="broken")
-    assert one.finish() == 1
-    assert "ended by itself (exit status 1)" in one.output
-    assert "No available memory for the cache blocks" in one.log()
-
-
-def test_a_healthy_server_whose_model_does_not_answer_is_not_ready(launched: list[Launched], tmp_path: Path) -> None:
-    one = launch(launched, tmp_path, kind="mute")
-    assert one.finish() == 1
-    assert "the model does not answer" in one.output
-    assert "ready after" not in one.output
-    assert one.left_over() == []
+    assert ("No available memory for the cache blocks" in one.log()) is (kind == "broken")
 
 
 def test_a_port_in_use_is_refused_before_anything_starts(launched: list[Launched], tmp_path: Path) -> None:
@@ -311,30 +300,29 @@ def test_a_port_in_use_is_refused_before_anything_starts(launched: list[Launched
     assert not one.record.exists()
 
 
+NASTY = '{"image": 4, "note": "it\'s 100% $HOME `id` \\\\ \\"x\\""}'
+
+
+@pytest.mark.parametrize(
+    "given, flags",
+    [
+        (("--limit-mm-per-prompt", NASTY, "--seed", "0"), ["--limit-mm-per-prompt", NASTY, "--seed", "0"]),
+        # One word with all flags, as older scripts have it.
+        (('--seed 32  --limit-mm-per-prompt {"image":4}',), ["--seed", "32", "--limit-mm-per-prompt", '{"image":4}']),
+    ],
+)
 def test_another_model_gets_its_own_flags_and_those_of_every_plan_only(
-    launched: list[Launched], tmp_path: Path
+    launched: list[Launched], tmp_path: Path, given: tuple[str, ...], flags: list[str]
 ) -> None:
-    nasty = '{"image": 4, "note": "it\'s 100% $HOME `id` \\\\ \\"x\\""}'
-    one = launch(launched, tmp_path, "org/other", "PORT", "second", "--limit-mm-per-prompt", nasty, "--seed", "0")
+    one = launch(launched, tmp_path, "org/other", "PORT", "second", *given)
     one.read_until("ready after")
     argv = one.seen["argv"]
     assert isinstance(argv, list)
     assert argv[:2] == ["serve", "org/other"]
-    assert argv[argv.index("--limit-mm-per-prompt") + 1] == nasty
+    assert argv[-4:] == flags
     assert argv[argv.index("--served-model-name") + 1] == "second"
     assert "--generation-config" in argv
     assert "--gpu-memory-utilization" not in argv, "the plan's numbers are for the plan's model"
-
-
-def test_flags_in_one_word_are_split_at_blanks_as_older_scripts_want_it(
-    launched: list[Launched], tmp_path: Path
-) -> None:
-    flags = '--max-num-seqs 32  --limit-mm-per-prompt {"image":4}'
-    one = launch(launched, tmp_path, "org/other", "PORT", "second", flags)
-    one.read_until("ready after")
-    argv = one.seen["argv"]
-    assert isinstance(argv, list)
-    assert argv[-4:] == ["--max-num-seqs", "32", "--limit-mm-per-prompt", '{"image":4}']
 
 
 @pytest.mark.parametrize(

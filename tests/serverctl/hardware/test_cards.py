@@ -1,6 +1,7 @@
 """Cards that are not here can be planned for by name, and every size of card has its limits."""
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,9 +9,9 @@ from hypothesis import strategies as st
 from machines import NAMES, look
 
 from foundation.errors import MaiError, UsageError
-from serverctl.hardware.catalogue import Described, card_names, imagine
+from serverctl.hardware.catalogue import card_names, imagine
 from serverctl.hardware.facts import GIB, Gpu
-from serverctl.planning import limit_table
+from serverctl.planning import load_limits
 
 
 @pytest.mark.parametrize(
@@ -87,17 +88,18 @@ def test_cards_that_a_bridge_joins_have_nvlink_in_pairs() -> None:
 
 
 def test_a_card_nobody_listed_can_be_described() -> None:
-    [gpu] = imagine("RTX 9999", 1, Described(47.5, (13, 0), 2200)).gpus
+    said = {"memory_gib": 47.5, "compute_capability": (13, 0), "bandwidth_gb_s": 2200}
+    [gpu] = imagine("RTX 9999", 1, said).gpus
     assert (gpu.name, gpu.sm, gpu.bandwidth_gb_s, gpu.vendor) == ("RTX 9999", 130, 2200, "nvidia")
     assert gpu.total_gib == pytest.approx(47.5)
-    [known] = imagine("5060 Ti", 1, Described(7.6)).gpus
+    [known] = imagine("5060 Ti", 1, {"memory_gib": 7.6}).gpus
     assert (known.total_gib, known.sm) == (pytest.approx(7.6), 120), "the person's word wins over the list's"
 
 
-@pytest.mark.parametrize("described", [None, Described(47.5), Described(None, (13, 0)), Described(bandwidth_gb_s=1)])
-def test_without_memory_and_capability_an_unknown_card_is_refused_and_told_how(described: Described | None) -> None:
+@pytest.mark.parametrize("said", [{}, {"memory_gib": 47.5}, {"compute_capability": (13, 0)}, {"bandwidth_gb_s": 1.0}])
+def test_without_memory_and_capability_an_unknown_card_is_refused_and_told_how(said: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as refusal:
-        imagine("RTX 9999", 1, described)
+        imagine("RTX 9999", 1, said)
     assert "--gpu-memory" in refusal.value.remedy
 
 
@@ -113,16 +115,14 @@ def test_cards_of_several_kinds_are_joined_with_a_plus_sign() -> None:
 @given(gib=st.floats(0.5, 500), sm=st.sampled_from([None, 75, 80, 86, 89, 90, 100, 120]))
 def test_a_card_of_any_size_has_limits_that_keep_a_1080p_screen_whole(gib: float, sm: int | None) -> None:
     capability = None if sm is None else (sm // 10, sm % 10)
-    limits = limit_table().limits_for(
-        Gpu(0, "a card nobody listed", "nvidia", round(gib * GIB), compute_capability=capability)
-    )
+    limits = load_limits()(Gpu(0, "a card nobody listed", "nvidia", round(gib * GIB), compute_capability=capability))
     assert limits.longest_edge >= 1920 * 1080
     assert limits.max_num_seqs >= 1
     assert limits.max_num_batched_tokens >= 2048
 
 
 def test_larger_cards_are_never_given_less() -> None:
-    sizes = [limit_table().limits_for(Gpu(0, "card", "nvidia", gib * GIB)) for gib in range(4, 400)]
+    sizes = [load_limits()(Gpu(0, "card", "nvidia", gib * GIB)) for gib in range(4, 400)]
     for small, large in itertools.pairwise(sizes):
         assert small.longest_edge <= large.longest_edge
         assert small.max_model_len <= large.max_model_len
@@ -131,7 +131,7 @@ def test_larger_cards_are_never_given_less() -> None:
 
 
 def test_a_card_with_limits_of_its_own_has_them_whether_it_is_here_or_not() -> None:
-    here, there = limit_table().limits_for(look("t4").gpus[0]), limit_table().limits_for(imagine("t4").gpus[0])
+    here, there = load_limits()(look("t4").gpus[0]), load_limits()(imagine("t4").gpus[0])
     assert here == there
     assert (here.gpu_memory_utilization, here.max_model_len, here.max_num_batched_tokens) == (0.90, 12_288, 2048)
     assert here.source == "configs/gpus/cards.toml, t4"

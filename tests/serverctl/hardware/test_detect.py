@@ -72,34 +72,6 @@ def test_cards_know_how_they_reach_each_other(machine: str, count: int, nvlinked
 
 
 @pytest.mark.parametrize(
-    ("machine", "name", "capability"),
-    [("t4-old-driver", "Tesla T4", (7, 5)), ("quadro-rtx-5000-old-driver", "Quadro RTX 5000", (7, 5))],
-)
-def test_a_driver_that_does_not_know_some_fields_is_asked_without_them(
-    machine: str, name: str, capability: tuple[int, int]
-) -> None:
-    replay = Replay(machine)
-    found = detect(replay, lambda: None)
-    [gpu] = found.gpus
-    assert (gpu.name, gpu.compute_capability, gpu.mig) == (name, capability, False)
-    assert found.problems == ()
-    queries = [command[1] for command in replay.asked if command[1:2] and command[1].startswith("--query")]
-    assert len(queries) == 4
-    assert "compute_cap" in queries[0]
-    assert "compute_cap" not in queries[-1]
-    assert ("nvidia-smi", "topo", "-m") not in replay.asked, "one card has no topology"
-
-
-def test_an_endless_complaint_about_a_field_ends() -> None:
-    def complain(command: Any) -> tuple[int, str] | None:
-        return (2, 'Field "compute_cap" is not a valid field to query.') if command[0] == "nvidia-smi" else None
-
-    found = detect(complain, lambda: None)
-    assert found.gpus == ()
-    assert "compute_cap" in found.problems[0]
-
-
-@pytest.mark.parametrize(
     ("output", "told"), [("\n\n", "exit status 139"), ("Segmentation fault\n", "Segmentation fault")]
 )
 def test_a_tool_that_fails_with_words_nobody_knows_is_quoted(output: str, told: str) -> None:

@@ -32,7 +32,6 @@ def test_any_text_into_any_parser_gives_an_answer(text: str) -> None:
     nvidia.parse_topology(text)
     nvidia.parse_mig(text)
     nvidia.parse_mig_memory(text)
-    nvidia.refused_field(text)
     nvidia.unmeasured(text)
     nvidia.capability_by_name(text)
     assert nvidia.explain_trouble(text).startswith("nvidia-smi")

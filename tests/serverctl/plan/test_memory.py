@@ -14,11 +14,11 @@ from serverctl.diagnose.stages import StartReport, advance
 from serverctl.hardware.catalogue import imagine
 from serverctl.models.model import Precision
 from serverctl.models.shape import read_shape
-from serverctl.plan.memory import CPU_BLOCK, Budget, Measured, card_budget, cpu_budget, kv_tokens
+from serverctl.plan.memory import CPU_BLOCK, Budget, Measured, card_budget, cpu_budget
 from serverctl.plan.settings import Settings
-from serverctl.planning import memory_table
+from serverctl.planning import load_tables
 
-SEEDS = memory_table().seeds
+SEEDS = load_tables(()).seeds
 
 LOGS = Path(__file__).resolve().parents[1] / "data" / "logs"
 
@@ -69,7 +69,7 @@ def test_a_hybrid_model_is_reckoned_as_a_real_server_printed_it() -> None:
     shape = read_shape({"model_type": "qwen3_5", "tie_word_embeddings": True, "text_config": text}, "a tiny hybrid")
     model = replace(find_model("Qwen3.5-0.8B"), shape=shape)
     settings = Settings(kv_cache_memory_bytes=GIB, dtype="bfloat16")
-    budget = cpu_budget(model, settings, 8 * GIB, memory_table().processor)
+    budget = cpu_budget(model, settings, 8 * GIB, load_tables(()).processor)
     assert (budget.block, budget.states) == (256, 6)
     assert round(budget.concurrency(8192), 2) == 53.89
     assert budget.printed_tokens(8192) == 441_505
@@ -87,11 +87,11 @@ def test_the_longest_context_is_the_one_vllm_fitted_and_the_one_it_named() -> No
 
 @given(size=st.integers(-(2**40), 2**40), token=st.integers(1, 2**20), block=st.sampled_from([16, 128]))
 def test_a_kv_cache_holds_whole_blocks_and_never_less_than_nothing(size: int, token: int, block: int) -> None:
-    tokens = kv_tokens(size, token, block)
+    budget = Budget(0, 0, 0, 0, 0, 0, size, token, block)
+    tokens = budget.kv_tokens
     assert tokens >= 0
     assert tokens % block == 0
     assert tokens * token <= max(0, size) < (tokens + block) * token or size < 0
-    budget = Budget(0, 0, 0, 0, 0, 0, size, token, block)
     assert budget.longest_context <= max(0, tokens - block)
     assert budget.concurrency(0) >= 0
 

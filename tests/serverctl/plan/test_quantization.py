@@ -13,7 +13,7 @@ from serverctl.models.model import Model
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.settings import check_value
-from serverctl.planning import load_tables, quantization_table
+from serverctl.planning import load_tables
 
 METHODS = sorted(
     {name for version in (NEW, OLD, CPU) for name in load_config(f"vllm/{version}.json")["quantization_methods"]}
@@ -38,7 +38,7 @@ def planned(model: Model, card: str, wish: str | None, vllm: str = NEW, extra: t
 
 
 def test_the_table_has_every_method_of_every_vllm_that_we_know() -> None:
-    assert set(METHODS) <= {*quantization_table().methods, "online"}
+    assert set(METHODS) <= {*load_tables(()).quantization.methods, "online"}
 
 
 @pytest.mark.parametrize("wish", [None, "none", *METHODS])

@@ -81,7 +81,7 @@ def test_several_servers_the_processor_and_what_is_left_out_are_named(
     made = plan(f"{where}*{count}", "MAI-UI-2B" if where == "cpu" else "MAI-UI-8B", preset, vllm=vllm)
     out = StringIO()
     console = Console(file=out, width=200, highlight=False)
-    print_plan(console, made, command(made, vllm), imagine(where, count), why=False)
+    print_plan(console, made, command(made, vllm), imagine(where, count))
     assert words in out.getvalue()
 
 
