@@ -5,7 +5,6 @@ The inputs are the shipped tables, this machine's measurements and the models.
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from types import SimpleNamespace
 
 from foundation.configs import load_config
 from foundation.errors import MaiError
@@ -17,8 +16,10 @@ from serverctl.models.model import Model
 from serverctl.plan.colocation import Part, plan_together
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.memory import ProcessorTable, Seeds
 from serverctl.plan.quantization import QuantTable
-from serverctl.plan.tables import Presets, Tables
+from serverctl.plan.speed import SpeedTable
+from serverctl.plan.tables import CardLimits, Presets, Tables
 
 #: Models to choose from if the user names none; the first that fits well wins. 8B needs a fraction of 32B's time.
 AUTOMATIC_MODELS = ("MAI-UI-8B", "MAI-UI-2B")
@@ -31,24 +32,25 @@ def load_presets() -> Presets:
 
 
 @cache
-def speed_table() -> SimpleNamespace:
+def speed_table() -> SpeedTable:
     """Load the shipped numbers for speed estimates."""
-    return SimpleNamespace(**load_config("speed.toml"))
+    return SpeedTable(**load_config("speed.toml"))
 
 
 @cache
-def load_limits() -> Callable[[Gpu], SimpleNamespace]:
+def load_limits() -> Callable[[Gpu], CardLimits]:
     """Load the shipped limits by memory tier and by card, and return what gives those of a card."""
     tiers, listed = load_config("gpus/tiers.toml")["tier"], [card for card in cards() if card.get("limits")]
 
     @cache
-    def limits_for(gpu: Gpu) -> SimpleNamespace:
+    def limits_for(gpu: Gpu) -> CardLimits:
         tier = next((tier for tier in tiers if gpu.total_gib < tier["below_gib"]), tiers[-1])
-        values = {"gpu_memory_utilization": None, "source": "configs/gpus/tiers.toml", **tier}
+        values = {"source": "configs/gpus/tiers.toml", **tier}
         for card in listed:
             if plain_name(gpu.name) in plain_names(card):
                 values |= {**card["limits"], "source": f"configs/gpus/cards.toml, {card['key']}"}
-        return SimpleNamespace(**values)
+        del values["below_gib"]
+        return CardLimits(**values)
 
     return limits_for
 
@@ -56,7 +58,7 @@ def load_limits() -> Callable[[Gpu], SimpleNamespace]:
 def load_tables(models: tuple[Model, ...]) -> Tables:
     """Load all tables, with the current measurements."""
     memory, methods = load_config("memory.toml"), QuantTable.read(load_config("vllm/quantization.toml"))
-    seeds, processor = SimpleNamespace(**memory["seeds"]), SimpleNamespace(**memory["cpu"])
+    seeds, processor = Seeds(**memory["seeds"]), ProcessorTable(**memory["cpu"])
     presets, share, measured = load_presets(), memory["utilization"], read_measurements()
     texts = load_config("plan.toml")
     return Tables(presets, seeds, share, processor, load_limits(), measured, models, methods, **texts)

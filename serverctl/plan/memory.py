@@ -11,8 +11,8 @@ them, and a block is as large as one state (`platforms/interface.py`).
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 from serverctl.hardware.facts import GIB
 from serverctl.models.model import Model, Precision
@@ -88,6 +88,26 @@ class Measured:
     graphs: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """Initial estimates of a card's memory, before measurements. Activations are by billions of parameters."""
+
+    context_gib: float
+    graphs_gib: float
+    activations: Sequence[Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorTable:
+    """Limits of a server on the CPU: memory in bytes, images in pixels, models in billions of parameters."""
+
+    kv_cache_bytes: int
+    overhead_bytes: int
+    longest_edge: int
+    max_model_len: int
+    most_billion: float
+
+
 def measurement_key(vllm: str, card: str, model: Model, precision: Precision, settings: Settings) -> str:
     """Return the key of a measurement, made of everything that changes the memory of a start."""
     graphs = "eager" if settings.enforce_eager else f"graphs{settings.max_cudagraph_capture_size}"
@@ -97,12 +117,7 @@ def measurement_key(vllm: str, card: str, model: Model, precision: Precision, se
 
 
 def card_budget(
-    model: Model,
-    precision: Precision,
-    settings: Settings,
-    total: int,
-    seeds: SimpleNamespace,
-    measured: Measured | None = None,
+    model: Model, precision: Precision, settings: Settings, total: int, seeds: Seeds, measured: Measured | None = None
 ) -> Budget:
     """Return the budget of each card that shares the model. `total` is the memory of the smallest card, in bytes."""
     known = measured or Measured()
@@ -136,7 +151,7 @@ def card_budget(
     return Budget(total, requested, weights, context, activations, graphs, kv, token, block, states, kept, offloaded)
 
 
-def cpu_budget(model: Model, settings: Settings, free: int, table: SimpleNamespace) -> Budget:
+def cpu_budget(model: Model, settings: Settings, free: int, table: ProcessorTable) -> Budget:
     """Return the budget of main memory. On the CPU, the KV cache has a fixed size."""
     kv = settings.kv_cache_memory_bytes or table.kv_cache_bytes
     element = 4 if settings.dtype == "float32" else 2

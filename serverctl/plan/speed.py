@@ -8,9 +8,8 @@ Hybrid models also read and write their states. A prompt costs 2 operations per 
 estimate if the bandwidth or the compute rate is unknown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any
 
 from serverctl.hardware.facts import Gpu
@@ -38,6 +37,19 @@ class Range:
     def per(self, amount: float) -> "Range":
         """Divide an amount by this range, whose ends must be above 0. The ends swap."""
         return Range(amount / self.high, amount / self.low)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedTable:
+    """The numbers of `configs/speed.toml`."""
+
+    least_seconds_a_layer: float
+    seconds_a_layer: float
+    least_share_of_compute: float
+    host_gb_s: Sequence[float]  # PCIe, at least and at most
+    computed_per_image_token: float
+    text_tokens: int
+    answer_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +95,8 @@ def most_tokens_a_second(model: Model, settings: Settings, budget: Budget, gpu: 
     return gpu.bandwidth_gb_s * 1e9 / bytes_a_token(model, settings, budget)
 
 
-def speed_of(plan: Plan, table: SimpleNamespace, screen: tuple[int, int]) -> Speed:
-    """Estimate the speed of a plan from the data sheets of its cards, for a screen of (width, height) pixels.
-
-    `table` has the numbers of `configs/speed.toml`.
-    """
+def speed_of(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> Speed:
+    """Estimate the speed of a plan from the data sheets of its cards, for a screen of (width, height) pixels."""
     model, settings = plan.model, plan.settings
     image = model.image_tokens(*screen, settings.longest_edge) if model.shape.vision else 0
     kept = min(model.history_images, settings.images or 0)
@@ -132,7 +141,7 @@ def _exactly(value: float | None) -> Range | None:
     return None if not value or value <= 0 else Range(value, value)
 
 
-def _launch(plan: Plan, table: SimpleNamespace) -> Range:
+def _launch(plan: Plan, table: SpeedTable) -> Range:
     """Return the seconds of a decoding step that are not reading the card's memory: launches, and offloaded weights."""
     layers = plan.model.shape.text.layers
     sent = plan.budget.offloaded * (plan.settings.pipeline_parallel_size or 1)  # to the card, for every step
@@ -149,13 +158,13 @@ def _seconds_a_token(plan: Plan, launch: Range, context: int, requests: int) -> 
     return Range(read / bandwidth + launch.low, read / bandwidth + launch.high)
 
 
-def _prompt_seconds(plan: Plan, table: SimpleNamespace, image: int) -> Range | None:
+def _prompt_seconds(plan: Plan, table: SpeedTable, image: int) -> Range | None:
     """Return the seconds to prefill the new part of a step's prompt: its tokens and its image patches."""
     tokens = image * table.computed_per_image_token or table.text_tokens
     return _prefill_seconds(plan, table, tokens, image)
 
 
-def _prefill_seconds(plan: Plan, table: SimpleNamespace, tokens: float, image_tokens: int) -> Range | None:
+def _prefill_seconds(plan: Plan, table: SpeedTable, tokens: float, image_tokens: int) -> Range | None:
     """Return the seconds to compute `tokens` of a prompt, with `image_tokens` of pictures that were not seen before.
 
     None if the card's compute rate is unknown.
@@ -187,7 +196,7 @@ class PromptSpeed:
 _MOST_IMAGES = 6
 
 
-def speed_by_prompt(plan: Plan, table: SimpleNamespace, screen: tuple[int, int]) -> tuple[PromptSpeed, ...]:
+def speed_by_prompt(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> tuple[PromptSpeed, ...]:
     """Estimate the first token and the tokens/s for prompts of one to six screenshots; () if the card is unknown."""
     model, settings = plan.model, plan.settings
     if not plan.gpus or plan.gpus[0].bandwidth_gb_s is None or settings.spec_method is not None:

@@ -3,14 +3,13 @@
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 from foundation.errors import UsageError
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.model import Model
 from serverctl.plan.goal import Goal
-from serverctl.plan.memory import Measured
+from serverctl.plan.memory import Measured, ProcessorTable, Seeds
 from serverctl.plan.quantization import QuantTable, Wish
 from serverctl.plan.settings import check_value
 
@@ -65,15 +64,26 @@ class Presets:
 
 
 @dataclass(frozen=True, slots=True)
+class CardLimits:
+    """Limits of a card that do not depend on the model (`configs/gpus/tiers.toml`)."""
+
+    longest_edge: int  # pixel budget of one screenshot
+    max_model_len: int  # the longest useful context, tokens
+    max_num_seqs: int  # concurrent requests
+    max_num_batched_tokens: int  # tokens of one prefill step
+    source: str  # the file that the values come from
+    gpu_memory_utilization: float | None = None  # only for cards that need a specific value
+
+
+@dataclass(frozen=True, slots=True)
 class Tables:
     """The tables that every plan uses."""
 
     presets: Presets
-    seeds: SimpleNamespace  # estimates for the memory formula
+    seeds: Seeds  # estimates for the memory formula
     utilization: Mapping[str, float]  # of cards: "headless", and with a "display"
-    processor: SimpleNamespace  # limits of a server on the CPU
-    #: limits of a card that do not depend on the model (`configs/gpus/tiers.toml`), with their `source`
-    limits_for: Callable[[Gpu], SimpleNamespace]
+    processor: ProcessorTable  # limits of a server on the CPU
+    limits_for: Callable[[Gpu], CardLimits]
     measured: Mapping[str, Measured]  # memory of real starts by `measurement_key`; replaces the estimates
     models: tuple[Model, ...]  # the known models in order of preference, for a goal that names none
     quantization: QuantTable

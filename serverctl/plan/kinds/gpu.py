@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 from serverctl.models.model import Model, Precision
 from serverctl.plan.draft import (
@@ -18,7 +17,7 @@ from serverctl.plan.draft import (
 from serverctl.plan.goal import Goal
 from serverctl.plan.memory import CUDA_BLOCK, Budget, card_budget, measurement_key
 from serverctl.plan.settings import Settings
-from serverctl.plan.tables import Task
+from serverctl.plan.tables import CardLimits, Task
 
 _SOURCE = "vLLM 0.33 by card: docs/serving.md"
 
@@ -102,7 +101,7 @@ def _decide_parallel(draft: Draft, layout: Layout, model: Model) -> None:
         draft.decide("pipeline_parallel_size", layout.pipeline_parallel, layout.reason, "docs/serving.md")
 
 
-def _decide_utilization(draft: Draft, layout: Layout, limits: SimpleNamespace, task: Task) -> None:
+def _decide_utilization(draft: Draft, layout: Layout, limits: CardLimits, task: Task) -> None:
     """Decide the share of memory: less on a card that drives a display, and never more than is free.
 
     vLLM does not start if its share exceeds the free memory.
@@ -118,7 +117,7 @@ def _decide_utilization(draft: Draft, layout: Layout, limits: SimpleNamespace, t
         draft.put(name, free, text, "free memory, measured now")
 
 
-def _decide_sizes(draft: Draft, model: Model, limits: SimpleNamespace, goal: Goal) -> int:
+def _decide_sizes(draft: Draft, model: Model, limits: CardLimits, goal: Goal) -> int:
     """Decide the size of a prefill step and of a screenshot. Return the tokens of one screenshot."""
     batched = limits.max_num_batched_tokens
     text = "small, for memory: a long prompt is prefilled in several steps"
