@@ -244,7 +244,7 @@ def server_load(name: str) -> str:
     """Return a server's stage and load as short text. A number that misses its target comes first."""
     look = _watch(name).look()
     state, metrics = look.state, look.metrics
-    if state.phase != "ready" or state.port is None:
+    if state.phase != "ready":
         return f"server {state.stage or state.phase}"
     if metrics is None:
         return "server ready"

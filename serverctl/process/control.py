@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import write_atomically
 from foundation.processes import is_alive, send_signal, wait_gone
+from serverctl.load.client import Endpoint
 from serverctl.load.metrics import ServerMetrics
 from serverctl.paths import servers_root
 from serverctl.process import probe
@@ -261,9 +262,13 @@ def live_servers(model: str | None = None) -> list[State]:
 
 def metrics_of(state: State) -> ServerMetrics | None:
     """Return a ready server's metrics; None if it does not answer."""
-    if not state.is_ready or state.port is None:
-        return None
-    return probe.read_metrics(state.port, Folder(state.name).key(), 1.0)
+    return probe.read_metrics(endpoint_of(state), 1.0) if state.is_ready else None
+
+
+def endpoint_of(state: State) -> Endpoint:
+    """Return how to ask a server that has a port."""
+    assert state.url is not None
+    return Endpoint(state.url, Folder(state.name).key(), state.model)
 
 
 def find_ready(model: str | None = None) -> ReadyServer | None:

@@ -210,7 +210,7 @@ def _in_blocks(sides: Sequence[Contender], workload: "Load", options: argparse.N
 
 def _show(measured: "Iterator[list[Report]]", options: argparse.Namespace) -> int:
     """Measure everything and print the results, also those of a run that ends early."""
-    from serverctl.load.bench.compare import Comparison
+    from serverctl.load.bench.compare import comparison_json
     from serverctl.load.bench.report import ServerDiedError, merged
 
     blocks: dict[str, list[Report]] = {}
@@ -238,8 +238,7 @@ def _show(measured: "Iterator[list[Report]]", options: argparse.Namespace) -> in
     reports = [merged(some) for some in blocks.values()]
     if status == ExitStatus.DONE and any(report.failed for report in reports):
         status = ExitStatus.NOT_DONE
-    comparison = Comparison(tuple(reports)) if options.compare is not None else None
-    document = reports[0].to_json() if comparison is None else comparison.to_json()
+    document = reports[0].to_json() if options.compare is None else comparison_json(reports)
     if options.out is not None and (lost := _write(options.out, json.dumps(document, indent=1) + "\n")):
         status = lost
     if options.json:
@@ -251,8 +250,8 @@ def _show(measured: "Iterator[list[Report]]", options: argparse.Namespace) -> in
     console = GatedConsole(highlight=False, markup=False, width=None if is_terminal("output") else 120)
     for report in reports:
         print_report(report, console)
-    if comparison is not None and len(reports) > 1:
-        print_comparison(comparison, console)
+    if len(reports) > 1:
+        print_comparison(reports, console)
     return status
 
 

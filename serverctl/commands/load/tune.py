@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from foundation.command_line import Parser, positive_seconds
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from foundation.printing import put, put_json
-from serverctl.commands.endpoint_options import add_foreign, foreign_address
+from foundation.printing import put, put_json, remark
+from serverctl.commands.endpoint_options import add_foreign, foreign_endpoint
 from serverctl.commands.progress import StartProgress
 from serverctl.load.client import find_endpoint
 from serverctl.load.metrics import parse_metrics, read_samples
@@ -23,7 +23,7 @@ from serverctl.plan.user_flags import absorbed
 from serverctl.process import control, probe
 from serverctl.process.request import ServerRequest, prepare, read_request
 from serverctl.process.state import Folder, State, current_state
-from serverctl.tuning import Change, Tried, observe, observe_foreign, try_changes
+from serverctl.tuning import Change, Tried, observe, try_changes
 
 if TYPE_CHECKING:
     from serverctl.load.bench.report import Measurement
@@ -51,12 +51,18 @@ def main(arguments: list[str]) -> int:
         return _foreign(options)
     folder = Folder(options.name)
     state = current_state(folder)
-    if not state.is_ready or state.port is None:
+    if not state.is_ready:
         raise EnvironmentLacksError(f"No server named {options.name!r} is ready.", "`mai-server up` starts one.")
     request = read_request(folder.request_file)
     request = replace(request, goal=absorbed(request.goal))  # settings given as vLLM's own flags are one's own, too
-    window, shapes = observe(state, folder, request, options.load, options.seconds, quiet=options.json)
-    reading = read(state, folder, request, window, shapes)
+    server = control.endpoint_of(state)
+
+    def say(text: str) -> None:
+        if not options.json:
+            remark(f"mai-server: {text}")
+
+    window, shapes = observe(server, options.load, options.seconds, say, request.goal.screen, state)
+    reading = read(state, request, window, shapes)
     found = advise(reading)
     fixed = frozenset[str]() if options.also_own else reading.fixed
     wanted = changes(found, fixed)
@@ -85,13 +91,13 @@ def _foreign(options: argparse.Namespace) -> int:
     """Judge a server that somebody else runs, by its counters alone. Raises EnvironmentLacksError or UsageError."""
     if options.apply:
         raise UsageError("--apply restarts a server, and this one is not ours.", "Start it anew with what is advised.")
-    url, key = foreign_address(options)
-    endpoint = asyncio.run(find_endpoint(url, key, None))
-    window = observe_foreign(endpoint, options.load, options.seconds)
-    page = probe.ask_at(endpoint.root_url, "/metrics", key)
-    if window is None or not page.ok:
-        raise EnvironmentLacksError(f"{url} tells no numbers (/metrics).", "Only vLLM's own are read.")
-    metrics, info = parse_metrics(page.body), read_samples(page.body)["cache_config_info"]
+    named = foreign_endpoint(options)
+    endpoint = asyncio.run(find_endpoint(named.base_url, named.api_key, None))
+    window, _ = observe(endpoint, options.load, options.seconds)
+    page = endpoint.metrics_page()
+    if window is None or page is None:
+        raise EnvironmentLacksError(f"{named.base_url} tells no numbers (/metrics).", "Only vLLM's own are read.")
+    metrics, info = parse_metrics(page), read_samples(page)["cache_config_info"]
     told = info[0][0] if info else {}
     settings: dict[str, Any] = {}
     if told.get("enable_prefix_caching") in ("True", "False"):
@@ -121,12 +127,10 @@ def _parser() -> Parser:
     return parser
 
 
-def read(
-    state: State, folder: Folder, request: ServerRequest, window: Window | None, shapes: Sequence[Shape] = ()
-) -> Reading:
+def read(state: State, request: ServerRequest, window: Window | None, shapes: Sequence[Shape] = ()) -> Reading:
     """Read the input of a judgement. Raises EnvironmentLacksError if the server does not answer /metrics."""
-    assert state.port is not None
-    metrics = probe.read_metrics(state.port, folder.key())
+    server = control.endpoint_of(state)
+    metrics = probe.read_metrics(server)
     if metrics is None:
         raise EnvironmentLacksError("The server does not answer /metrics.", "`mai-server status` says how it is.")
     settings = state.plan.get("settings", {})
@@ -143,7 +147,7 @@ def read(
         window=window,
         metrics=metrics,
         settings=settings,
-        context=probe.served_context(state.port, folder.key(), state.model) or state.limits.get("context"),
+        context=probe.served_context(server) or state.limits.get("context"),
         fixed=frozenset(request.goal.overrides),
         processor=request.processor,
         cores=len(os.sched_getaffinity(0)),

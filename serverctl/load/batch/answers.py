@@ -90,7 +90,7 @@ class AnswersFile:
             for number, raw in enumerate(lines, 1):
                 outcome = _outcome(raw)
                 if outcome is not None:
-                    self._remember(*outcome)
+                    (self.answered if outcome[1] else self.failed).add(outcome[0])
                 elif not raw.endswith(b"\n"):
                     self._cut_off(raw, good_until)
                     return
@@ -105,9 +105,6 @@ class AnswersFile:
         if not (cut.startswith(_BEGINNING) or _BEGINNING.startswith(cut)):
             raise self._foreign("its last line")
         self._file.truncate(good_until)
-
-    def _remember(self, name: str, ok: bool) -> None:
-        (self.answered if ok else self.failed).add(name)
 
     def _foreign(self, where: str) -> UsageError:
         return UsageError(
@@ -145,7 +142,7 @@ class AnswersFile:
     def write(self, answer: Answer) -> None:
         """Write an answer immediately. Raises MaiError on failure (a full disk)."""
         self._append(answer.line())
-        self._remember(answer.id, answer.ok)
+        (self.answered if answer.ok else self.failed).add(answer.id)
 
     def _append(self, data: bytes) -> None:
         try:

@@ -13,6 +13,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from foundation.errors import UsageError
 from foundation.files import read_json_object
 from serverctl.load.bench.workload import Load, Setting, filler
@@ -131,23 +133,23 @@ class Replay(Load):
         return found
 
     @property
+    @override
     def max_tokens(self) -> int:  # type: ignore[override]
-        """The longest answer."""
         return max(step.answer_tokens for run in self.runs for step in run.steps)
 
+    @override
     def settings(self) -> Iterator[Setting]:
-        """A setting for each number of runs at once; the size is that of the first screenshot, in pixels."""
         width, height = _opened(self.runs[0].steps[0].screenshots[0]).size
         for concurrency in self.concurrency:
             yield Setting(width, height, self.images, concurrency, "replayed")
 
+    @override
     def answer_tokens(self, number: int) -> int:
-        """The length of the recorded answer to a request."""
         run, place, _ = self._place(number)
         return max(2, run.steps[place].answer_tokens)
 
+    @override
     def pause_after(self, number: int) -> float:
-        """Seconds until the next request of the same run."""
         run, place, _ = self._place(number)
         return min(self.pause_s, run.steps[place].pause_s) if place + 1 < len(run.steps) else 0.0
 
@@ -158,8 +160,8 @@ class Replay(Load):
         count, group = next((count, group) for count, group in enumerate(self.groups) if number in group)
         return self.runs[count % len(self.runs)], group.index(number), count
 
+    @override
     def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
-        """The chat of one request by its number."""
         recorded, place, repetition = self._place(request)
         key = f"{run}/{self.seed}/{setting}/{repetition}"
         first = self._first_shown(place)
@@ -183,8 +185,8 @@ class Replay(Load):
                 first = step - (self.images + 1) // 2 + 1
         return first
 
+    @override
     def to_json(self) -> dict[str, Any]:
-        """What is replayed, as JSON values; screenshots by their names."""
         own = ("concurrency", "images", "text_tokens", "pause_s", "seed")
         runs = [{"name": run.name, "instruction": run.instruction, "steps": len(run.steps)} for run in self.runs]
         return {"runs": runs, "requests": self.groups[-1][-1] + 1, **{name: getattr(self, name) for name in own}}

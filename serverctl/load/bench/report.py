@@ -250,13 +250,11 @@ class Report:
 
 
 class ServerDiedError(EnvironmentLacksError):
-    """The server died while it was measured; `report` holds what was measured until then."""
+    """A server died while it was measured; `reports` hold what was measured until then, of all servers."""
 
-    def __init__(self, report: Report, reports: Sequence[Report]) -> None:
-        assert report.cut is not None, "a report of a server that died says so"
-        super().__init__(report.cut.message, "`mai-server logs` says why; its numbers until then are kept.")
-        self.report = report
-        self.reports = tuple(reports)  # of all servers that were measured in turn, this one included
+    def __init__(self, message: str, reports: Sequence[Report]) -> None:
+        super().__init__(message, "`mai-server logs` says why; its numbers until then are kept.")
+        self.reports = tuple(reports)
 
 
 def merged(reports: Sequence[Report]) -> Report:

@@ -8,13 +8,11 @@ vLLM's waiting reason "capacity" is any scheduling capacity, slots as well as ro
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from typing import Any
 
-from foundation.configs import load_config
 from serverctl.load.metrics import ServerMetrics
-from serverctl.load.tune.bottleneck import Bottleneck, Kind, Limits
+from serverctl.load.tune.bottleneck import Bottleneck, Kind, Limits, tables
 from serverctl.load.tune.seen import Shape
 from serverctl.load.window import Window
 from serverctl.plan.settings import KNOBS
@@ -69,11 +67,9 @@ class Reading:
         return Advice(setting, value, self.settings.get(setting), because)
 
 
-@cache
 def changing() -> Mapping[str, Any]:
-    """The bounds of changes (configs/tuning.toml)."""
-    table: Mapping[str, Any] = load_config("tuning.toml")["changing"]
-    return table
+    """The bounds of changes."""
+    return tables()["changing"]
 
 
 def advise(reading: Reading) -> list[Advice]:

@@ -79,10 +79,14 @@ class Limits:
 
 
 @cache
+def tables() -> Mapping[str, Mapping[str, Any]]:
+    """The thresholds of verdicts, and the bounds of changes and trials (configs/tuning.toml)."""
+    return load_config("tuning.toml")
+
+
 def judging() -> Mapping[str, Any]:
-    """The thresholds of a verdict (configs/tuning.toml)."""
-    table: Mapping[str, Any] = load_config("tuning.toml")["judging"]
-    return table
+    """The thresholds of a verdict."""
+    return tables()["judging"]
 
 
 def enough(window: Window | None) -> bool:

@@ -14,8 +14,9 @@ from typing import Any
 
 import h11
 
+from serverctl.load.client import OURS
 from serverctl.process.in_vllm.mai_gate import OPEN, Headers, has_key, header, not_authorized
-from serverctl.process.probe import INSIDE, OURS
+from serverctl.process.probe import INSIDE
 from serverctl.process.state import Folder
 from serverctl.process.supervisor.shapes import ShapeNotes
 

@@ -19,6 +19,7 @@ from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
 from serverctl.diagnose.stages import Stage, StartReport
 from serverctl.earlier_starts import keep_adjustments, measure, recall_adjustments
+from serverctl.load.client import Endpoint, on_loopback
 from serverctl.models.files import NoStartError, needs_no_hub
 from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
@@ -38,7 +39,7 @@ from serverctl.process.supervisor.publisher import Publisher
 from serverctl.process.supervisor.readiness import Verdict, question
 from serverctl.process.supervisor.restart import back_off, deaths_lately, grace, memory_wanted, wait_for_memory
 from serverctl.process.supervisor.turns import TICK, Turns
-from serverctl.process.supervisor.watchdog import Pulse, StallWatch, Watchdog, timeouts
+from serverctl.process.supervisor.watchdog import StallWatch, Watchdog, timeouts
 
 #: Intervals of /health checks, seconds, while starting (cheap: the port is closed until the end) and while serving.
 _POLL_STARTING, _POLL_SERVING = 0.1, 2.0
@@ -75,7 +76,7 @@ class Owner:
         self._door = Door(folder, self._timeouts.hold)
         self._door.models = {each.name: {} for each in request.models}
         self._turns = Turns(folder, self._door, self._timeouts.hold)
-        self._engine_port = 0
+        self._engine_port, self._engine = 0, Endpoint("")
         me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), f"{time.time():.2f}")
         self.state = State(
             phase="planning", name=folder.name, supervisor=me, started=time.time(), log=str(folder.log_file)
@@ -244,6 +245,7 @@ class Owner:
         run = secrets.token_hex(8)
         state.run, state.attempt, state.ready_at = run, state.attempt + 1, None
         state.model = self._request.served_name or plan.model.name
+        self._engine = on_loopback(self._engine_port, self._key, state.model)
         state.source, state.family, state.vllm = plan.model.source, plan.model.family, prepared.capabilities.version
         state.limits = limits_json(plan)
         state.plan = summary_json(plan, command)
@@ -284,7 +286,7 @@ class Owner:
                 self._set("stopping", "Stopping.")
                 await self._turns.leave()
             is_ready = self.state.ready_at is not None
-            await child.end(await asyncio.to_thread(grace, self._engine_port if is_ready else None))
+            await child.end(await asyncio.to_thread(grace, self._engine if is_ready else None))
             return None
         if child.exited.is_set():
             await child.close()
@@ -328,16 +330,15 @@ class Owner:
 
     async def _become_ready(self, child: Child, prepared: Prepared) -> Verdict:
         """Wait for /health, then check that the server answers requests correctly."""
-        port, model, key = self._engine_port, self.state.model, self._key
         # Another program may answer on this port before our server binds it, so also wait for the engine in the log.
-        while child.report.stage < Stage.ENGINE or not await asyncio.to_thread(probe.is_healthy, port):
+        while child.report.stage < Stage.ENGINE or not await asyncio.to_thread(probe.is_healthy, self._engine):
             await asyncio.sleep(_POLL_STARTING)
         self._set("probing", "Asking about a picture and words whose tokens are known.")
-        asked = (port, key, model, prepared.plan, self._timeouts.answer)
+        asked = (self._engine, prepared.plan, self._timeouts.answer)
         verdict = await asyncio.to_thread(question, *asked)
         if verdict.silent and not verdict.refused and not child.exited.is_set():
             verdict = await asyncio.to_thread(question, *asked)
-        context = await asyncio.to_thread(probe.served_context, port, key, model) if verdict.ok else None
+        context = await asyncio.to_thread(probe.served_context, self._engine) if verdict.ok else None
         if context is not None:
             self.state.limits["context"] = context
         return verdict
@@ -363,13 +364,12 @@ class Owner:
 
     async def _watch_over(self, slow: float, on_processor: bool) -> str:
         """Watch a ready server until it hangs, and return the reason. Report temporary problems in the state."""
-        port, state = self._engine_port, self.state
-        pulse = Pulse(port, self._key, state.model, state.server_pid, self._timeouts, slow, on_processor)
-        watchdog = Watchdog(port, pulse, self._timeouts)
+        state = self.state
+        watchdog = Watchdog(self._engine, state.server_pid, self._timeouts, slow, on_processor)
         record, idle, used = LoadRecord(self._folder), self._request.idle_seconds, time.monotonic()
         while True:
             if record.is_due():
-                page = await asyncio.to_thread(probe.metrics_page, port, self._key, 1.0)
+                page = await asyncio.to_thread(self._engine.metrics_page, 1.0)
                 if record.take(page, watchdog.heartbeat.asked):
                     used = time.monotonic()
                 elif idle is not None and time.monotonic() - used >= idle:
@@ -377,13 +377,13 @@ class Owner:
                         self.stop()
                     self._turns.rest(f"Nobody asked anything for {_spoken(idle)}: asleep until the next request.")
             await asyncio.sleep(_POLL_SERVING)
-            sight = await asyncio.to_thread(watchdog.look)
+            trouble, end = await asyncio.to_thread(watchdog.look)
             state.heartbeat = watchdog.heartbeat
-            if sight.trouble and state.phase == "ready":
-                self._set("degraded", sight.trouble)
-            if sight.end:
-                return sight.end
-            if not sight.trouble and state.phase == "degraded":
+            if trouble and state.phase == "ready":
+                self._set("degraded", trouble)
+            if end:
+                return end
+            if not trouble and state.phase == "degraded":
                 self._set("ready", "Answers again.")
 
     def _decide(self, failure: Failure, plan: Plan) -> Step:

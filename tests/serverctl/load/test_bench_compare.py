@@ -10,7 +10,7 @@ from stubs.token_server import KEY, TokenServer, images
 
 from foundation.errors import ExitStatus, UsageError
 from serverctl.commands.load import bench as command
-from serverctl.load.bench.compare import Comparison
+from serverctl.load.bench.compare import verdicts
 from serverctl.load.bench.replay import Replay, read_run
 from serverctl.load.bench.report import Measurement, Report, Sample, ServerSide
 from serverctl.load.bench.workload import Setting, Workload
@@ -83,16 +83,16 @@ def test_a_side_that_is_named_twice_is_a_test_of_the_comparison() -> None:
         ("latency", "latency"), ("balanced", "balanced"), ("latency (again)", "latency"),
     ]  # fmt: skip
     assert all(side.runs for side in command.parse_contenders(["running", "running"]))
-    (same,) = Comparison((report("latency", 10, 10), report("latency (again)", 10, 10))).verdicts()
+    (same,) = verdicts((report("latency", 10, 10), report("latency (again)", 10, 10)))
     assert same.judgement == "cannot tell"
-    (noisy,) = Comparison((report("latency", 10, 10), report("latency (again)", 5, 5))).verdicts()
+    (noisy,) = verdicts((report("latency", 10, 10), report("latency (again)", 5, 5)))
     assert noisy.judgement == "cannot tell"
     assert "too busy now to compare anything" in noisy.because
 
 
 def test_settings_that_pull_apart_are_no_verdict() -> None:
     def judgement(small: float, large: float) -> str:
-        return Comparison((report("a", 10, 10), report("b", small, large))).verdicts()[0].judgement
+        return verdicts((report("a", 10, 10), report("b", small, large)))[0].judgement
 
     assert judgement(5, 20) == "it depends"
     assert judgement(5, 10) == "better"

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverctl.load.client import Answer, Endpoint, on_loopback
 from serverctl.load.metrics import Latency, ServerMetrics, parse_metrics, rate
 from serverctl.process import probe
 
@@ -141,9 +142,9 @@ def test_any_text_is_read_without_a_crash(text: str, cut: int) -> None:
 
 
 def test_a_server_that_does_not_answer_has_no_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "ask", lambda *_, **__: probe.Answer(None, "refused"))
-    assert probe.read_metrics(1) is None
-    monkeypatch.setattr(probe, "ask", lambda *_, **__: probe.Answer(200, RECORDED))
-    found = probe.read_metrics(1)
+    monkeypatch.setattr(Endpoint, "ask", lambda *_, **__: Answer(None, "refused"))
+    assert probe.read_metrics(on_loopback(1)) is None
+    monkeypatch.setattr(Endpoint, "ask", lambda *_, **__: Answer(200, RECORDED))
+    found = probe.read_metrics(on_loopback(1))
     assert found is not None
     assert found.finished == 6

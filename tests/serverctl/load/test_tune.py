@@ -22,7 +22,7 @@ from serverctl.commands.load import tune
 from serverctl.load.bench.report import Measurement, Report, Sample, ServerSide
 from serverctl.load.bench.stats import compare_pairs
 from serverctl.load.bench.workload import Setting, Workload
-from serverctl.load.client import Failure
+from serverctl.load.client import Failure, on_loopback
 from serverctl.load.metrics import ServerMetrics
 from serverctl.load.tune.advice import Advice, Reading, advise, changes
 from serverctl.load.tune.bottleneck import Bottleneck, find_bottleneck, unseen_images, vision_share
@@ -33,7 +33,7 @@ from serverctl.models.find import find_model
 from serverctl.plan.goal import Goal
 from serverctl.process.load_record import LoadRecord, read_record
 from serverctl.process.request import ServerRequest
-from serverctl.process.state import Folder
+from serverctl.process.state import Folder, State
 
 pytestmark = pytest.mark.slow
 
@@ -320,11 +320,11 @@ def test_a_setting_that_was_given_as_a_flag_of_vllm_is_ones_own_too(
 ) -> None:
     request = ServerRequest(Goal(extra=("--max-num-seqs", "1")), "python")
     busy = load(queue=3.0, running=1, waiting=7)
-    monkeypatch.setattr(tune, "current_state", lambda _: SimpleNamespace(is_ready=True, port=1))
+    monkeypatch.setattr(tune, "current_state", lambda _: State(phase="ready", port=1))
     monkeypatch.setattr(tune, "read_request", lambda _: request)
     monkeypatch.setattr(tune, "observe", lambda *_, **__: (busy, ()))
     monkeypatch.setattr(
-        tune, "read", lambda _, __, seen, window, ___: reading(window, "slots", fixed=frozenset(seen.goal.overrides))
+        tune, "read", lambda _, seen, window, ___: reading(window, "slots", fixed=frozenset(seen.goal.overrides))
     )
     assert tune.main(["--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -545,10 +545,8 @@ def test_the_load_of_now_is_judged_alone_where_it_is_enough_to_judge(
     monkeypatch.setattr(tuning, "_snapshot", lambda *_: at(100, 40))
     monkeypatch.setattr(tuning, "read_record", lambda _: [at(50, 0), at(90, 40), at(105, 40 + now)])
     monkeypatch.setattr(tuning.time, "sleep", lambda _: None)
-    state: Any = SimpleNamespace(port=1, ready_at=0.0)
-    folder: Any = SimpleNamespace(key=lambda: "", look_file=tmp_path / "look", seen_file=tmp_path / "seen")
-    request = ServerRequest(Goal(), "python")
-    window, _ = tuning.observe(state, folder, request, load=None, seconds=10, quiet=True)
+    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
+    window, _ = tuning.observe(on_loopback(1), load=None, seconds=10, state=State(port=1, ready_at=0.0))
     assert window is not None
     assert window.finished == judged
 
@@ -562,7 +560,7 @@ class Restarts:
         self._times = times
         self._now: Any = 1
         self.refuses = False  # the server does not start with the change, and goes back by itself
-        state = SimpleNamespace(port=1, url="http://127.0.0.1:1/v1", model="m")
+        state = SimpleNamespace(name="default", port=1, url="http://127.0.0.1:1/v1", model="m")
         monkeypatch.setenv("MAI_SERVER_STATE", tempfile.mkdtemp())
         Folder("default").make()
         monkeypatch.setattr(tuning, "current_state", lambda _: state)
@@ -570,7 +568,7 @@ class Restarts:
         monkeypatch.setattr(tuning, "_bench", lambda *_: report(list(self._times[self._now])))
         monkeypatch.setattr(tuning, "_forget", lambda _: self.said.append("forgotten"))
         self.inside: list[int] = [2, 1, 0]  # requests of clients, look after look
-        monkeypatch.setattr(tuning.probe, "inside", lambda _port, _key: self._look())
+        monkeypatch.setattr(tuning.probe, "inside", lambda _: self._look())
         monkeypatch.setattr(tuning.time, "sleep", lambda _: None)
         monkeypatch.setattr(tuning.control, "as_ready", lambda state: state)
         model = find_model("MAI-UI-8B", allow_network=False)
@@ -586,7 +584,8 @@ class Restarts:
         assert Folder(change.name).is_restarting, "clients are to wait, however this change ends"
         self._now = wanted.get("max_num_seqs", 1)
         refused = {"title": "Too little memory"} if self.refuses and len(self.started) == 1 else None
-        return SimpleNamespace(port=1, url="http://127.0.0.1:1/v1", model="m", refused=refused, failure=None)
+        url = "http://127.0.0.1:1/v1"
+        return SimpleNamespace(name="default", port=1, url=url, model="m", refused=refused, failure=None)
 
     def try_slots(self, own: bool = False, force: bool = False) -> list[tuning.Tried]:
         request = ServerRequest(Goal(overrides={"max_num_seqs": 1} if own else {}), "python")

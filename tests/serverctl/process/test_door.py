@@ -18,9 +18,10 @@ from PIL import Image
 from stubs.controlled import PATIENCE, Machine, tiny_model
 
 from serverctl import endpoint
+from serverctl.load.client import OURS, on_loopback
 from serverctl.load.tune.seen import noting
 from serverctl.process import control, probe
-from serverctl.process.probe import INSIDE, OURS
+from serverctl.process.probe import INSIDE
 from serverctl.process.request import ServerRequest, read_request
 from serverctl.process.state import Folder
 from serverctl.process.supervisor import door as doors
@@ -339,7 +340,7 @@ def test_down_ends_a_change_that_waits_for_a_long_request(machine: Machine) -> N
     thread.daemon = True
     thread.start()
     end = time.monotonic() + PATIENCE
-    while probe.inside(state.port, key) != 1 and time.monotonic() < end:
+    while probe.inside(on_loopback(state.port, key)) != 1 and time.monotonic() < end:
         time.sleep(0.02)
     control.change("default", slots(read_request(Folder("default").request_file), 3), wait=60)
     assert machine.state().phase == "restarting"
