@@ -19,7 +19,7 @@ from serverctl.hardware.facts import GIB
 from serverctl.hardware.nvml import gpu_use
 from serverctl.load.client import Endpoint
 from serverctl.load.health import targets
-from serverctl.load.metrics import parse_window, quantile, read_samples
+from serverctl.load.metrics import histogram, parse_window, quantile, read_samples
 from serverctl.process import probe
 from serverctl.process.state import Folder, State
 
@@ -128,11 +128,7 @@ def _context(server: Endpoint, page: Any) -> Point:
         return Point("context", None, "the server does not tell")
     if (grid := os.environ.get("GRID_MAX_CONTEXT_LENGTH")) and grid != str(context):
         return Point("context", False, f"{context:,}, and GRID_MAX_CONTEXT_LENGTH is {grid}", "make them the same")
-    buckets: dict[float, float] = {}
-    for labels, count in page["request_prompt_tokens_bucket"]:
-        bound = float(labels["le"])
-        buckets[bound] = buckets.get(bound, 0.0) + count
-    seen = sorted(buckets.items())
+    seen = histogram(page, "request_prompt_tokens")
     if not seen or seen[-1][1] < 20:
         return Point("context", None, f"{context:,} tokens; too few requests to say whether that suits them")
     longest = quantile(seen, 0.99)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import write_atomically
@@ -19,10 +19,8 @@ from serverctl.load.metrics import ServerMetrics
 from serverctl.paths import servers_root
 from serverctl.process import probe
 from serverctl.process.cleanup import end_left_behind
+from serverctl.process.request import Change, ServerRequest, read_request
 from serverctl.process.state import LIVE, Folder, State, cannot_write, current_state, full_disk, has_room
-
-if TYPE_CHECKING:
-    from serverctl.process.request import ServerRequest
 
 #: Interval at which a waiting client reads the state, seconds.
 _POLL = 0.05
@@ -61,7 +59,7 @@ class ReadyServer:
     started: bool = False  # whether it was started for this caller
 
 
-def launch(name: str, request: "ServerRequest") -> bool:
+def launch(name: str, request: ServerRequest) -> bool:
     """Start a server's supervisor in the background unless one runs. Return whether it was started.
 
     Raises MaiError.
@@ -70,36 +68,29 @@ def launch(name: str, request: "ServerRequest") -> bool:
     try:
         folder.make()
         with folder.launching():
-            return _launch(folder, request)
+            if current_state(folder).phase in LIVE:
+                return False
+            ending = folder.owner()  # it has written its final state and is about to exit
+            if ending is not None and not wait_gone(ending, _DOWN_SECONDS):
+                return False
+            write_atomically(folder.request_file, request.to_json())
+            _clean_up(folder)
+            with folder.supervisor_log.open("ab") as log:
+                process = subprocess.Popen(
+                    [sys.executable, "-c", _SUPERVISOR, folder.name],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=folder.path,
+                )  # fmt: skip
+            return _has_begun(folder, process)
     except OSError as error:
         raise cannot_write(folder.path, error) from error
 
 
-def _launch(folder: Folder, request: "ServerRequest") -> bool:
-    """Launch as `launch` does, inside its lock. Raises OSError if the files cannot be written."""
-    if current_state(folder).phase in LIVE:
-        return False
-    ending = folder.owner()  # it has written its final state and is about to exit
-    if ending is not None and not wait_gone(ending, _DOWN_SECONDS):
-        return False
-    write_atomically(folder.request_file, request.to_json())
-    _clean_up(folder)
-    with folder.supervisor_log.open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _SUPERVISOR, folder.name],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=folder.path,
-        )  # fmt: skip
-    return _has_begun(folder, process)
-
-
-def change(name: str, request: "ServerRequest", wait: float = 5.0) -> bool:
+def change(name: str, request: ServerRequest, wait: float = 5.0) -> bool:
     """Replace a server's settings while its clients wait at its door. Return once `wait_ready` tells how it goes.
 
     If no start with them succeeds, the server goes back to what it was, and its state says why in `refused`. A server
     that does not run is started with the request. Requests that run get `wait` seconds. Return whether it ran.
     """
-    from serverctl.process.request import Change
-
     folder = Folder(name)
     owner = folder.owner()
     if is_alive(owner) and current_state(folder).phase in LIVE:
@@ -153,37 +144,29 @@ def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
     raise MaiError(f"{what} did not start within {_BEGIN_SECONDS:.0f} s.", remedy)
 
 
-def as_before(name: str) -> "ServerRequest":
+def as_before(name: str) -> ServerRequest:
     """Return the request that starts a server as it last was, with the same key. Raises MaiError."""
-    from serverctl.process.request import read_request
-
     return replace(read_request(Folder(name).request_file), keep_key=True)
 
 
 def last_started() -> str | None:
     """Return the name of the server that was started last, without those of a bench or batch; None without any."""
-    from serverctl.process.request import read_request
-
     found: list[tuple[float, str]] = []
-    for name in ordered_names():
+    for state in _states():
         with contextlib.suppress(MaiError):
-            if not read_request(Folder(name).request_file).passing:
-                found.append((current_state(Folder(name)).started or 0.0, name))
+            if not read_request(Folder(state.name).request_file).passing:
+                found.append((state.started or 0.0, state.name))
     return max(found)[1] if found else None
 
 
 def sleeping(model: str | None = None) -> list[State]:
     """Return the servers whose engine ended because nobody asked anything, the last started first."""
-    states = [current_state(Folder(name)) for name in ordered_names()]
-    asleep = [state for state in states if state.phase == "asleep"]
-    chosen = [state for state in asleep if model is None or serves(state, model)]
-    return sorted(chosen, key=lambda state: -(state.started or 0.0))
+    asleep = [state for state in _states(model) if state.phase == "asleep"]
+    return sorted(asleep, key=lambda state: -(state.started or 0.0))
 
 
 def wake(name: str) -> None:
     """Start the engine of a server that sleeps, as a client's request does."""
-    from serverctl.process.request import read_request
-
     change(name, read_request(Folder(name).request_file))
 
 
@@ -240,8 +223,6 @@ def as_ready(state: State, started: bool = False) -> ReadyServer | None:
 
 def model_names(state: State) -> set[str]:
     """Return the names of a server's model in lower case; empty while the server has not chosen one."""
-    from serverctl.process.request import read_request
-
     names = {state.model, state.source}
     with contextlib.suppress(MaiError):
         names.add(read_request(Folder(state.name).request_file).goal.model or "")
@@ -255,9 +236,13 @@ def serves(state: State, model: str) -> bool:
 
 def live_servers(model: str | None = None) -> list[State]:
     """Return the servers that hold or want memory, the default one first; only those with `model` if given."""
+    return [state for state in _states(model) if state.phase in LIVE and state.phase not in ("asleep", "stopping")]
+
+
+def _states(model: str | None = None) -> list[State]:
+    """Return the state of every server, or of those with a model, the default one first."""
     states = [current_state(Folder(name)) for name in ordered_names()]
-    live = [state for state in states if state.phase in LIVE and state.phase not in ("asleep", "stopping")]
-    return [state for state in live if model is None or serves(state, model)]
+    return [state for state in states if model is None or serves(state, model)]
 
 
 def metrics_of(state: State) -> ServerMetrics | None:

@@ -80,19 +80,10 @@ _FIELDS = {field.alias or name: field for name, field in Request.model_fields.it
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """The place of a good line in the file."""
-
-    id: str
-    line: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class Index:
     """Every line of a request file, without its content."""
 
-    entries: tuple[Entry, ...]
+    ids: dict[int, str]  # of good lines, by their numbers
     broken: dict[str, str]  # why a line is no request, by "line 7": its id may be missing or another line's
 
 
@@ -118,15 +109,13 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
         UsageError: the file cannot be read or holds no requests; or lines are broken, ids twice or images missing,
             and `keep_going` is not set: the message names the lines.
     """
-    entries: list[Entry] = []
+    ids: dict[int, str] = {}
     broken: dict[str, str] = {}
     lines_of: dict[str, int] = {}
     images: dict[str, bool] = {}
     try:
         with path.open("rb") as file:
-            offset = 0
             for number, raw in enumerate(file, 1):
-                begin, offset = offset, offset + len(raw)
                 if not raw.strip(b"\xef\xbb\xbf \t\r\n"):
                     continue
                 try:
@@ -142,7 +131,7 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
                     broken[f"line {number}"] = str(error)
                 else:
                     lines_of[request.id] = number
-                    entries.append(Entry(request.id, number, begin))
+                    ids[number] = request.id
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}.", "Name a file of JSON lines.") from error
     if broken and not keep_going:
@@ -152,9 +141,9 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
             f"{path}: {named}{more}. Nothing was sent.",
             "Mend them, or go on with --keep-going: then they are recorded as errors.",
         )
-    if not entries and not broken:
+    if not ids and not broken:
         raise UsageError(f"{path} holds no requests.", "One JSON object a line is a request; see --help.")
-    return Index(tuple(entries), broken)
+    return Index(ids, broken)
 
 
 def resolve(written: str, base: Path) -> Path:

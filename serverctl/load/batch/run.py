@@ -4,6 +4,7 @@ This is the only place of a batch where a request is retried.
 """
 
 import asyncio
+import itertools
 import random
 import sys
 import time
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from foundation.chat_stream import AnswerReader
 from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.load.batch.answers import Answer, AnswersFile
-from serverctl.load.batch.lines import Entry, Index, LineError, Request, parse_request
+from serverctl.load.batch.lines import Index, LineError, Request, parse_request
 from serverctl.load.batch.prepare import Fit, ImageError, prepare
 from serverctl.load.client import TRANSIENT, Endpoint, Failure, ServerGoneError, explain, is_alive
 from serverctl.load.tasks import EndedEarlyError, together, unless_stopped
@@ -111,17 +112,17 @@ class Batch:
     defaults: Mapping[str, Any]  # of lines that do not say
     told: Callable[["Outcome"], None]  # called at the beginning, and after each answer
     fit: Fit | None = None  # the size at which images are sent; None leaves them as they are
-    todo: list[Entry] = field(init=False)
+    todo: dict[int, str] = field(init=False)  # ids of the requests without an answer, by their lines
     outcome: Outcome = field(init=False)
 
     def __post_init__(self) -> None:
-        self.todo = [entry for entry in self.index.entries if entry.id not in self.answers.answered]
-        total = len(self.index.entries) + len(self.index.broken)
-        self.outcome = Outcome(total, before=len(self.index.entries) - len(self.todo))
+        ids = self.index.ids
+        self.todo = {line: name for line, name in ids.items() if name not in self.answers.answered}
+        self.outcome = Outcome(len(ids) + len(self.index.broken), before=len(ids) - len(self.todo))
 
     def begin(self) -> None:
         """Forget failures that are tried again, and record the broken lines. Raises MaiError (a full disk)."""
-        self.answers.forget_failures(entry.id for entry in self.todo)
+        self.answers.forget_failures(self.todo.values())
         self.told(self.outcome)
         for name, message in self.index.broken.items():
             self._keep(Answer(name, kind="line", message=f"{name}: {message}."))
@@ -136,37 +137,37 @@ class Batch:
                 answered until then is on disk.
         """
         with self.requests.open("rb") as file:
-            left = iter(self.todo)
-            workers = [self._work(left, file, asker, soon) for _ in range(min(concurrency, len(self.todo)))]
+            left = self._read(file)
+            workers = [self._work(left, asker, soon) for _ in range(min(concurrency, len(self.todo)))]
             with suppress(EndedEarlyError):
                 await unless_stopped(now, together(workers))
         done_now = self.outcome.answered + self.outcome.failed - len(self.index.broken)
         self.outcome.stopped = done_now < len(self.todo)
         return self.outcome
 
-    async def _work(self, left: Iterator[Entry], file: BinaryIO, asker: Asker, soon: asyncio.Event) -> None:
-        for entry in left:  # shared: every worker takes the next one
-            if soon.is_set():
-                return
-            request = self._read(entry, file)
+    async def _work(self, left: Iterator[Request], asker: Asker, soon: asyncio.Event) -> None:
+        while not soon.is_set() and (request := next(left, None)) is not None:
             try:
                 sent = await asyncio.to_thread(prepare, request, self.requests.parent, self.defaults, self.fit)
             except ImageError as error:
-                self._keep(Answer(entry.id, kind="image", message=f"{error}."))
+                self._keep(Answer(request.id, kind="image", message=f"{error}."))
             else:
-                self._keep(await asker.ask(entry.id, sent))
+                self._keep(await asker.ask(request.id, sent))
 
-    def _read(self, entry: Entry, file: BinaryIO) -> Request:
-        """The request at an entry. Raises UsageError if the file is no longer what was checked."""
-        file.seek(entry.offset)
-        with suppress(LineError):
-            request = parse_request(file.readline(), entry.line)
-            if request.id == entry.id:
-                return request
-        raise UsageError(
-            f"{self.requests} was changed while it was worked on (line {entry.line}).",
-            "Run the same command again: what is answered stays answered.",
-        )
+    def _read(self, file: BinaryIO) -> Iterator[Request]:
+        """Yield the requests without an answer. Raises UsageError if the file is no longer what was checked."""
+        last = 0
+        for line, name in self.todo.items():
+            raw = next(itertools.islice(file, line - last - 1, None), b"")
+            last, request = line, None
+            with suppress(LineError):
+                request = parse_request(raw, line)
+            if request is None or request.id != name:
+                raise UsageError(
+                    f"{self.requests} was changed while it was worked on (line {line}).",
+                    "Run the same command again: what is answered stays answered.",
+                )
+            yield request
 
     def _keep(self, answer: Answer) -> None:
         self.answers.write(answer)

@@ -30,13 +30,12 @@ class Summary:
     p50: float
     p95: float
     p99: float
-    least: float
-    most: float
+    min: float
+    max: float
 
     def to_json(self) -> dict[str, float]:
         """The summary as a JSON object."""
-        names = {"least": "min", "most": "max"}
-        return {names.get(name, name): round(value, 3) for name, value in asdict(self).items()}
+        return {name: round(value, 3) for name, value in asdict(self).items()}
 
 
 def summarize(values: Sequence[float]) -> Summary | None:

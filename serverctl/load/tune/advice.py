@@ -19,11 +19,6 @@ from serverctl.plan.settings import KNOBS
 
 #: Hit rates of the prefix cache below this deserve a hint: a growing history reaches 0.7 to 0.85 (docs/serving.md).
 _LOW_PREFIX_RATE = 0.3
-_GIB = 1024**3
-#: Bytes of a processed screenshot in the cache for each of its pixels: 3 colours, 2 frames, 4 bytes (Qwen's).
-_CACHED_BYTES_PER_PIXEL = 24
-#: Pixels of a screenshot for each of its tokens: 32 x 32 (Qwen3-VL), the most of the known families.
-_PIXELS_PER_TOKEN = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +70,8 @@ def changing() -> Mapping[str, Any]:
 def advise(reading: Reading) -> list[Advice]:
     """All known advice, the most promising first, each knob once."""
     found: list[Advice] = []
+    if reading.bottleneck.kind == "client":
+        found.append(_to_know("the server is not what is waited for; no setting of it would make its clients quicker"))
     for advice in chain.from_iterable(rule(reading) for rule in (*_FOR[reading.bottleneck.kind], _context, _prefix)):
         if not advice.setting or all(one.setting != advice.setting for one in found):
             found.append(advice)
@@ -161,23 +158,6 @@ def _image_cache_off(reading: Reading) -> Iterator[Advice]:
         yield reading.change("mm_processor_cache_gb", changing()["image_cache_gb"], because)
 
 
-def _image_cache(reading: Reading) -> Iterator[Advice]:
-    """A larger cache of processed images, if it can have lost any: new images are in no cache."""
-    metrics, size = reading.metrics, reading.settings.get("mm_processor_cache_gb")
-    edge, queries, hits = reading.settings.get("longest_edge"), metrics.image_queries, metrics.image_hits
-    if not size or edge is None or queries is None or hits is None or size >= changing()["image_cache_gb"]:
-        return
-    window = reading.window
-    if window is not None and window.images and window.prompt_tokens:  # no larger than the prompts leave room for
-        edge = min(edge, window.prompt_tokens / window.images * _PIXELS_PER_TOKEN)
-    if (queries - hits) * edge * _CACHED_BYTES_PER_PIXEL <= size * _GIB:
-        if queries and hits / queries < _LOW_PREFIX_RATE:
-            yield _to_know("nearly all images are new to the server: a larger cache would not have them either")
-        return
-    because = f"{queries - hits} images were processed, more than {size:g} GiB hold: some may have been processed twice"
-    yield reading.change("mm_processor_cache_gb", changing()["image_cache_gb"], because)
-
-
 def _larger_steps(reading: Reading) -> Iterator[Advice]:
     """A larger step, if a prompt takes several steps of the engine to compute."""
     budget = reading.settings.get("max_num_batched_tokens")
@@ -200,10 +180,6 @@ def _quicker_decode(reading: Reading) -> Iterator[Advice]:
         )
     if not reading.processor and reading.settings.get("quantization") is None:
         yield _to_know("8-bit weights (--set quantization=fp8_per_channel) are read in half the time for every token")
-
-
-def _no_load(_: Reading) -> Iterator[Advice]:
-    yield _to_know("the server is not what is waited for; no setting of it would make its clients quicker")
 
 
 def _context(reading: Reading) -> Iterator[Advice]:
@@ -240,7 +216,7 @@ _FOR: Mapping[Kind, tuple[_Rule, ...]] = {
     "kv": (_larger_cache, _fewer_at_a_time, _smaller_images),
     "prefill": (_prefix_cache, _larger_steps, _smaller_images),
     "decode": (_quicker_decode,),
-    "images": (_image_cache_off, _prefix_cache, _more_renderers, _smaller_images, _image_cache),
-    "client": (_no_load,),
+    "images": (_image_cache_off, _prefix_cache, _more_renderers, _smaller_images),
+    "client": (),
     "unknown": (),
 }

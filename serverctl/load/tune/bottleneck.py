@@ -135,7 +135,7 @@ def _of_waiting(window: Window, parts: Parts, limits: Limits, vision: float) -> 
     p50 = window.queue_quantile(0.5)
     half = "" if p50 is None else f", half of them {p50:.2f} s and more"
     text = f"requests wait {parts.queue:.2f} s of their {parts.whole:.2f} s{half}"
-    running, use, holds = window.most("running"), window.most_while_waiting("kv_use"), limits.kv_slots
+    running, use, holds = window.most("running"), window.kv_use_while_waiting, limits.kv_slots
     slots = limits.slots
     tower = f" (the vision tower {vision:.0%} of that)" if vision else ""
     prompts: Kind = "images" if vision > 0.5 else "prefill"

@@ -38,15 +38,11 @@ from serverctl.process.supervisor.door import Door
 from serverctl.process.supervisor.publisher import Publisher
 from serverctl.process.supervisor.readiness import Verdict, question
 from serverctl.process.supervisor.restart import back_off, deaths_lately, grace, memory_wanted, wait_for_memory
-from serverctl.process.supervisor.turns import TICK, Turns
+from serverctl.process.supervisor.turns import FINISH, TICK, Turns
 from serverctl.process.supervisor.watchdog import StallWatch, Watchdog, timeouts
 
 #: Intervals of /health checks, seconds, while starting (cheap: the port is closed until the end) and while serving.
 _POLL_STARTING, _POLL_SERVING = 0.1, 2.0
-
-
-def _spoken(seconds: float) -> str:
-    return f"{seconds:g} s" if seconds < 120 else f"{seconds / 60:g} minutes"
 
 
 class Owner:
@@ -77,15 +73,12 @@ class Owner:
         self._door.models = {each.name: {} for each in request.models}
         self._turns = Turns(folder, self._door, self._timeouts.hold)
         self._engine_port, self._engine = 0, Endpoint("")
-        me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), f"{time.time():.2f}")
+        self._before = folder.read() or State()
         self.state = State(
-            phase="planning", name=folder.name, supervisor=me, started=time.time(), log=str(folder.log_file)
-        )
-        self.state.models = list(self._door.models)
-        before = folder.read() or State()
-        self._before = before.guardian
-        self._earlier_port = before.port
-        self.state.run = before.run  # kept until the processes with this mark are gone
+            phase="planning", name=folder.name, started=time.time(), log=str(folder.log_file),
+            supervisor=identity_of(os.getpid()) or ProcessIdentity(os.getpid(), f"{time.time():.2f}"),
+            models=list(self._door.models), run=self._before.run,  # kept until the processes with this mark are gone
+        )  # fmt: skip
         self._publisher = Publisher(folder, self.state, self._log, changed)
         self._set, self._flush = self._publisher.set, self._publisher.flush
         self._set("planning", "Looking at the hardware and planning.")
@@ -96,7 +89,7 @@ class Owner:
 
     async def run(self) -> ExitStatus:
         """Run until stopped, or until no repair is left to try."""
-        left = await asyncio.to_thread(end_left_behind, self._before, self.state.run)
+        left = await asyncio.to_thread(end_left_behind, self._before.guardian, self.state.run)
         if left:
             self.state.note(time.time(), f"Ended {len(left)} processes that an earlier server had left behind.")
         changes = asyncio.create_task(
@@ -127,7 +120,8 @@ class Owner:
         """Run one start to its end. Return the failure, and why it is not repaired; None to go on, or to end."""
         try:
             prepared = await asyncio.to_thread(self._prepare)
-            self._key = self._key or self._start_key()  # unchanged after a restart, so that clients continue
+            if not self._key:  # unchanged after a restart, so that clients continue
+                self._key = self._folder.new_key(self._request.key, self._request.keep_key)
             taken = None if self._door.is_listening else await self._listen()
             command = self._command(prepared)
         except MaiError as error:
@@ -146,8 +140,7 @@ class Owner:
         self.state.failure = failure.to_json()
         if step.action == "stop":
             return failure.summary(), step.because
-        self._apply(step)
-        await self._pause(step, failure, prepared.plan)
+        await self._repair(step, failure, prepared.plan)
         if not self._turns.came.is_set():
             self._set("planning", "Looking at the hardware and planning.")
         return None
@@ -196,7 +189,7 @@ class Owner:
     async def _listen(self) -> Failure | None:
         """Open the door on the requested port; else on the earlier one, which clients may know, or on any."""
         reason = ""
-        for port in [self._request.port] if self._request.port else [self._earlier_port, None]:
+        for port in [self._request.port] if self._request.port else [self._before.port, None]:
             try:
                 self.state.port = await self._door.listen(port, self._key)
                 return None
@@ -204,9 +197,6 @@ class Owner:
                 reason = error.strerror or str(error)
         kind = Kind.PORT if self._request.port else Kind.LOOPBACK
         return Failure(kind, Stage.LAUNCHED, f"port {self._request.port} is in use: {reason}", {})
-
-    def _start_key(self) -> str:
-        return self._folder.new_key(self._request.key, self._request.keep_key)
 
     def _prepare(self) -> Prepared:
         """Plan for the current hardware with the adjustments that last worked. Raises MaiError if no start can succeed.
@@ -284,7 +274,7 @@ class Owner:
             await self._turns.drain()
             if self._turns.stopping:
                 self._set("stopping", "Stopping.")
-                await self._turns.leave()
+                await self._door.drain(FINISH, leaving=True)
             is_ready = self.state.ready_at is not None
             await child.end(await asyncio.to_thread(grace, self._engine if is_ready else None))
             return None
@@ -375,7 +365,8 @@ class Owner:
                 elif idle is not None and time.monotonic() - used >= idle:
                     if self._request.passing:  # its program was killed, so nobody would end it
                         self.stop()
-                    self._turns.rest(f"Nobody asked anything for {_spoken(idle)}: asleep until the next request.")
+                    span = f"{idle:g} s" if idle < 120 else f"{idle / 60:g} minutes"
+                    self._turns.rest(f"Nobody asked anything for {span}: asleep until the next request.")
             await asyncio.sleep(_POLL_SERVING)
             trouble, end = await asyncio.to_thread(watchdog.look)
             state.heartbeat = watchdog.heartbeat
@@ -403,16 +394,13 @@ class Owner:
         self._earlier = (*self._earlier, failure.kind)
         return step
 
-    def _apply(self, step: Step) -> None:
+    async def _repair(self, step: Step, failure: Failure, plan: Plan) -> None:
+        """Change the goal, and wait for the back-off after a crash and for the card's memory to become free."""
         if step.changes:
             self._goal = self._goal.adjusted(step.changes, dict.fromkeys(step.changes, step.because))
         self._dropped += step.drop_flags
-        failure = self.state.failure or {}
-        self.state.note(time.time(), f"{failure.get('title', 'It failed')}: {step.because}.")
+        self.state.note(time.time(), f"{failure.to_json()['title']}: {step.because}.")
         self._log.write(f"mai-server: {self.state.message}")
-
-    async def _pause(self, step: Step, failure: Failure, plan: Plan) -> None:
-        """Wait for the back-off after a crash, and for the card's memory to become free."""
         self._set("restarting" if self.state.deaths else "waiting", self.state.message)
         if not await self._turns.sleep(back_off(len(self.state.deaths))):
             wanted = memory_wanted(step, failure, plan)

@@ -69,7 +69,7 @@ def test_percentiles_are_numpys(values: list[float]) -> None:
 def test_a_summary_says_how_many_values_it_has() -> None:
     summary = summarize([3.0, 1.0, 2.0])
     assert summary is not None
-    assert (summary.n, summary.mean, summary.p50, summary.least, summary.most) == (3, 2.0, 2.0, 1.0, 3.0)
+    assert (summary.n, summary.mean, summary.p50, summary.min, summary.max) == (3, 2.0, 2.0, 1.0, 3.0)
     assert summarize([]) is None
 
 

@@ -411,28 +411,11 @@ def test_images_that_no_cache_counts_are_told_by_the_time_before_the_engine() ->
     assert replace(slow, unseen_images=1.0).images == 1
 
 
-def test_a_larger_image_cache_is_no_remedy_for_images_that_are_new() -> None:
-    given = {"mm_processor_cache_gb": 1.0}
-    few = ServerMetrics(kv_tokens=100_000, image_queries=18, image_hits=0)
-    many = replace(few, image_queries=900, image_hits=100)
-    assert "mm_processor_cache_gb" not in values(advise(reading(load(images=3.0), "images", given, metrics=few)))
-    assert values(advise(reading(load(images=3.0), "images", given, metrics=many)))["mm_processor_cache_gb"] == 4.0
-    small = load(images=3.0, prompt=120)
-    assert "mm_processor_cache_gb" not in values(advise(reading(small, "images", given, metrics=many))), "icons"
-
-
 @pytest.mark.parametrize(("known", "told"), [(0.29, True), (0.3, False)])
 def test_a_prefix_cache_that_knows_less_than_three_tenths_of_the_prompts_is_told(known: float, told: bool) -> None:
     window = load(prefill=3.0, prefix_hits=known * 40 * 9000)
     texts = [one.because for one in advise(reading(window, "prefill"))]
     assert any("come from the prefix cache" in text for text in texts) is told
-
-
-@pytest.mark.parametrize(("hits", "told"), [(5, True), (6, False)])
-def test_images_that_are_nearly_all_new_are_told(hits: int, told: bool) -> None:
-    metrics = ServerMetrics(kv_tokens=100_000, image_queries=20, image_hits=hits)
-    found = advise(reading(load(images=3.0), "images", {"mm_processor_cache_gb": 2.0}, metrics=metrics))
-    assert any("nearly all images are new" in one.because for one in found) is told
 
 
 def test_a_prompt_that_takes_several_steps_gets_larger_ones() -> None:

@@ -180,7 +180,7 @@ async def test_a_server_that_leaves_asks_to_come_again_also_those_that_wait(fold
 
 async def test_a_closed_gate_holds_clients_and_lets_the_controller_and_questions_in(folder: Folder) -> None:
     async with behind(folder) as (door, engine, client):
-        folder.shut_gate()
+        folder.gate_file.touch()
         waits = asyncio.create_task(client.post(CHAT, content=b"x"))
         await until(lambda: door.held == 1)
         assert (await client.post(CHAT, content=b"ours", headers={OURS: "1"})).status_code == 200
@@ -353,7 +353,7 @@ def test_down_ends_a_change_that_waits_for_a_long_request(machine: Machine) -> N
 def test_a_gate_that_a_killed_program_left_shut_is_opened_again(machine: Machine) -> None:
     machine.up()
     folder = Folder("default")
-    folder.shut_gate()
+    folder.gate_file.touch()
     end = time.monotonic() + PATIENCE
     while folder.gate_file.exists() and time.monotonic() < end:
         time.sleep(0.05)
