@@ -189,21 +189,13 @@ def _wait_empty(change: Change, state: State) -> None:
         return
     change.say("New requests wait from now on. Waiting for those that run.")
     end = time.monotonic() + change.wait
-    while (left := _requests(control.endpoint_of(state))) > 0:
+    while (left := probe.inside(control.endpoint_of(state))) != 0:  # also those that the engine does not have yet
         if time.monotonic() >= end:
             raise MaiError(
-                f"Requests went on for {change.wait:.0f} s ({left} run now), so nothing was changed.",
+                f"Requests went on for {change.wait:.0f} s ({'?' if left is None else left} run now), so nothing was changed.",
                 "Pause the clients, wait longer with --wait, or break requests off with --force.",
             )
         time.sleep(_LOOK_EVERY)
-
-
-def _requests(server: Endpoint) -> int:
-    """Count a server's requests, preferably by its door, which also counts requests before they reach the engine."""
-    if (found := probe.inside(server)) is not None:
-        return found
-    now = _snapshot(server)
-    return 0 if now is None else round(sum(now.loads.get(load, 0) for load in ("running", "waiting")))
 
 
 def _try(change: Change, advice: Advice, before: Report, workload: Load) -> Tried:
