@@ -20,7 +20,7 @@ from serverctl.load.tune.advice import Advice, Reading
 from serverctl.load.tune.bottleneck import enough
 from serverctl.load.tune.seen import SeenLoad, Shape, noting
 from serverctl.load.tune.trial import Verdict, bounds, judge, workload_like
-from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
+from serverctl.load.window import Snapshot, Window, last_load, since_start, snapshot_of
 from serverctl.process import control, probe
 from serverctl.process.load_record import read_record
 from serverctl.process.request import ServerRequest, prepare
@@ -47,7 +47,7 @@ def observe(
     """Return the load to judge: `load` generated requests at once, the current load, the last recorded one, or all
     since the start. None if the server tells no numbers. With a current load of a server of ours, which has a `state`,
     also return its requests' shapes. Raises MaiError if the load cannot be made."""
-    now = _snapshot(server)
+    now = snapshot_of(server)
     if now is None:
         return None, ()
     shapes: Sequence[Shape] = ()
@@ -88,11 +88,6 @@ def _own_load(screen: tuple[int, int], clients: int) -> Workload:
     )  # fmt: skip
 
 
-def _snapshot(server: Endpoint) -> Snapshot | None:
-    page = server.metrics_page()
-    return None if page is None else take_snapshot(page, time.time())
-
-
 @contextmanager
 def _looking(server: Endpoint) -> Iterator[list[Snapshot]]:
     """Take snapshots of a server during a block; the list is complete afterwards."""
@@ -102,7 +97,7 @@ def _looking(server: Endpoint) -> Iterator[list[Snapshot]]:
     def look() -> None:
         while True:
             last = over.is_set()
-            if (one := _snapshot(server)) is not None:
+            if (one := snapshot_of(server)) is not None:
                 seen.append(one)
             if last:
                 return
@@ -192,7 +187,8 @@ def _wait_empty(change: Change, state: State) -> None:
     while (left := probe.inside(control.endpoint_of(state))) != 0:  # also those that the engine does not have yet
         if time.monotonic() >= end:
             raise MaiError(
-                f"Requests went on for {change.wait:.0f} s ({'?' if left is None else left} run now), so nothing was changed.",
+                f"Requests went on for {change.wait:.0f} s ({'?' if left is None else left} run now), "
+                "so nothing was changed.",
                 "Pause the clients, wait longer with --wait, or break requests off with --force.",
             )
         time.sleep(_LOOK_EVERY)

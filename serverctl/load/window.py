@@ -4,12 +4,14 @@ Metrics since the start say little about the current load: they include the read
 idle time. Snapshots are small enough to keep many, and any two of them define a window.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from serverctl.load.client import Endpoint
 from serverctl.load.metrics import quantile, rate, read_samples
 
 #: Our names of counters, and the metrics of vLLM 0.32 and 0.33, summed over engines and labels. Seconds and counts.
@@ -84,6 +86,12 @@ def take_snapshot(text: str, at: float) -> Snapshot:
     if _KV_USE in samples:
         loads["kv_use"] = max(value for _, value in samples[_KV_USE])
     return Snapshot(at, added(_COUNTERS), loads, dict(queue))
+
+
+def snapshot_of(server: Endpoint) -> Snapshot | None:
+    """Make a snapshot of a server now; None if it has no /metrics."""
+    page = server.metrics_page()
+    return None if page is None else take_snapshot(page, time.time())
 
 
 @dataclass(frozen=True, slots=True)

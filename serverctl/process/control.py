@@ -311,20 +311,16 @@ def refusal_of(state: State) -> MaiError | None:
 
 
 def _error(found: Mapping[str, Any]) -> MaiError:
+    """Return a failure as an error, its evidence shortened and without pydantic's additions."""
     title = str(found.get("title") or "The server did not start").rstrip(".")
     evidence = str(found.get("evidence") or "").strip()
     because = str(found.get("stopped_because") or "").strip()
     remedy = str(found.get("remedy") or "`mai-server logs` shows its output.")
-    said = f' It said: "{_quoted(evidence)}".' if evidence else ""
+    text = _PYDANTIC.sub("", evidence)
+    if len(text) > _MOST_QUOTED:  # cut between words; a parser's list has no spaces
+        cut = max(text.rfind(end, 0, _MOST_QUOTED) for end in (" ", ","))
+        text = f"{text[: max(cut, _MOST_QUOTED // 2)]} ..."
+    said = f' It said: "{text}".' if evidence else ""
     told = f" {because}" if because and because != remedy else ""
     error = EnvironmentLacksError if found.get("kind") in _OF_THE_MACHINE else MaiError
     return error(f"{title}.{said}{told}", remedy)
-
-
-def _quoted(evidence: str) -> str:
-    """Shorten an error message: without pydantic's additions, and cut between words."""
-    text = _PYDANTIC.sub("", evidence)
-    if len(text) <= _MOST_QUOTED:
-        return text
-    cut = max(text.rfind(end, 0, _MOST_QUOTED) for end in (" ", ","))  # a parser's list has no spaces
-    return f"{text[: max(cut, _MOST_QUOTED // 2)]} ..."

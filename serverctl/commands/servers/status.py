@@ -115,7 +115,9 @@ def to_json(state: State, metrics: ServerMetrics | None) -> dict[str, Any]:
 def lines_of(look: Look) -> list[str]:
     """One server's status for a person."""
     state, metrics = look.state, look.metrics
-    lines = [f"{state.name}: {_phase(state)}"]
+    since = state.ready_at if state.phase == "ready" else state.since or state.started
+    span = "" if since is None or state.phase not in LIVE else f" for {_span(time.time() - since)}"
+    lines = [f"{state.name}: {state.phase}{span}"]
     if state.phase in LIVE:
         what = state.model
         if state.source and not state.source.endswith(state.model):
@@ -155,13 +157,6 @@ def lines_of(look: Look) -> list[str]:
         lines += [f"  {state.message}"] if state.message else []
         lines.append(f"  `mai-server up` starts it{again}.")
     return lines
-
-
-def _phase(state: State) -> str:
-    since = state.ready_at if state.phase == "ready" else state.since or state.started
-    if since is None or state.phase not in LIVE:
-        return state.phase
-    return f"{state.phase} for {_span(time.time() - since)}"
 
 
 def _span(seconds: float) -> str:

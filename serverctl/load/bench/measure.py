@@ -19,7 +19,7 @@ from serverctl.load.bench.report import Cut, Measurement, Report, Sample, Server
 from serverctl.load.bench.workload import Load, Setting
 from serverctl.load.client import TRANSIENT, Endpoint, Failure, connect, explain, is_alive
 from serverctl.load.tasks import EndedEarlyError, together, unless_stopped
-from serverctl.load.window import Snapshot, take_snapshot
+from serverctl.load.window import Snapshot, snapshot_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -77,15 +77,8 @@ async def measure(
     Other work of the machine then disturbs all of them alike. Only one server has requests at a time. If `stop` is set
     or the time is up, the reports say that they were cut.
 
-    Args:
-        endpoints: the servers by their names.
-        workload: what is sent.
-        progress: is told.
-        stop: ends it.
-        max_seconds: ends it, too.
-        allow_remote: whether the servers may be on another machine.
-        part: which block of how many: (1, 3) sends the second third of the requests.
-        run_name: makes the requests new to the server; the same name makes the same requests. None for a new one.
+    The `part` (1, 3) sends the second third of the requests. The same `run_name` makes the same requests, which are new
+    to a server that has not seen them; None makes a new one.
 
     Raises:
         UsageError: a server is not on this machine, and that was not allowed.
@@ -121,14 +114,13 @@ async def _run(benches: "Sequence[_Bench]", workload: Load) -> None:
         chats: dict[int, list[dict[str, Any]]] = {}
         ready: list[_Bench] = []
         for bench in benches:
-            refusal = await bench.begin(setting, chats)
-            if refusal is None:
+            if await bench.begin(setting, chats):
                 ready.append(bench)
-            else:
-                bench.refusals.append(refusal)
-                bench.notes.append(f"{setting}: not measured. {refusal}")
+        groups = benches[0].groups
+        size = len(groups) if len(ready) == 1 else setting.concurrency  # of one server's turn
+        blocks = [groups[begin : begin + size] for begin in range(0, len(groups), max(1, size))]
         try:
-            for turn, block in enumerate(_blocks(ready, setting)):
+            for turn, block in enumerate(blocks if ready else ()):
                 shift = turn % len(ready)
                 for bench in (*ready[shift:], *ready[:shift]):
                     await bench.block(block)
@@ -141,15 +133,6 @@ async def _run(benches: "Sequence[_Bench]", workload: Load) -> None:
                 f"The server cannot be measured with this workload. {bench.refusals[0]}",
                 "Change --size, --images, --text-tokens or --max-tokens, or start it with other limits.",
             )
-
-
-def _blocks(benches: "Sequence[_Bench]", setting: Setting) -> list[list[tuple[int, ...]]]:
-    """Groups of requests for one turn of a server: all of them if there is only one server."""
-    if not benches:
-        return []
-    groups = benches[0].groups
-    size = len(groups) if len(benches) == 1 else setting.concurrency
-    return [groups[begin : begin + size] for begin in range(0, len(groups), max(1, size))]
 
 
 @dataclass(slots=True)
@@ -195,10 +178,10 @@ class _Bench:
         total = self.workload.total // self.part[1]
         self.progress(Progress(self.setting, self.done + len(self.samples), total, phase))
 
-    async def begin(self, setting: Setting, chats: dict[int, list[dict[str, Any]]]) -> str | None:
+    async def begin(self, setting: Setting, chats: dict[int, list[dict[str, Any]]]) -> bool:
         """Prepare a setting: its chats (unless another server's turn has made them), and one unmeasured request.
 
-        Returns the server's refusal in one sentence, None for an answer. Raises _CutError.
+        Return whether the server takes it. Raises _CutError.
         """
         self.setting, self.samples, self.seconds, self.lag_ms, self.chats = setting, [], 0.0, 0.0, chats
         self._tell("preparing")
@@ -210,11 +193,13 @@ class _Bench:
             else:
                 drawing = asyncio.to_thread(self.workload.messages, setting, number, self.run_name)
                 chats[number] = await self._until_cut(drawing)
-        refusal = await self._until_cut(self._warm_up(chats[-1]))
-        if refusal is None:
-            self.before = await asyncio.to_thread(self._counters)
-            self._tell("measuring")
-        return refusal
+        if (failure := await self._until_cut(self._warm_up(chats[-1]))) is not None:
+            self.refusals.append(failure.message)
+            self.notes.append(f"{setting}: not measured. {failure.message}")
+            return False
+        self.before = await asyncio.to_thread(snapshot_of, self.endpoint)
+        self._tell("measuring")
+        return True
 
     async def block(self, groups: Sequence[tuple[int, ...]]) -> None:
         """Send some groups of requests, as many groups at once as the setting says. Raises _CutError."""
@@ -248,16 +233,11 @@ class _Bench:
             await asyncio.sleep(_BEAT_S)
             self.lag_ms = max(self.lag_ms, (time.perf_counter() - began - _BEAT_S) * 1000)
 
-    def _counters(self) -> Snapshot | None:
-        """The counters of the server's /metrics; None without that page."""
-        page = self.endpoint.metrics_page()
-        return None if page is None else take_snapshot(page, time.time())
-
     async def end(self) -> None:
         server = ServerSide()
         if not self.died:
             await asyncio.sleep(_SETTLE_S)
-            server = server_side(self.before, await asyncio.to_thread(self._counters))
+            server = server_side(self.before, await asyncio.to_thread(snapshot_of, self.endpoint))
         planned = sum(map(len, self.groups))
         if self.samples:
             whole = len(self.samples) == planned
@@ -269,17 +249,14 @@ class _Bench:
 
     async def negotiate(self, messages: Sequence[dict[str, Any]]) -> Sample:
         """Ask once without measuring, and from then on leave out what the server refuses to know."""
-        known, first = self.left_out, None
-        for self.left_out in range(known, len(_EXTRAS)):
-            sample = await self.ask(messages, time.perf_counter())
-            if sample.failure is None:
-                return sample
-            first = first or sample
-            if sample.failure.status not in (400, 422):
-                break
-        self.left_out = known  # it was not the options
-        assert first is not None
-        return first
+        known = self.left_out
+        first = sample = await self.ask(messages, 0.0)
+        while sample.failure and sample.failure.status in (400, 422) and self.left_out + 1 < len(_EXTRAS):
+            self.left_out += 1
+            sample = await self.ask(messages, 0.0)
+        if sample.failure is not None:
+            self.left_out, sample = known, first  # it was not the options
+        return sample
 
     async def ask(self, messages: Sequence[dict[str, Any]], origin: float, number: int | None = None) -> Sample:
         """Send one timed request; failures are in the sample. Its setting began at `origin` (perf_counter)."""
@@ -317,23 +294,18 @@ class _Bench:
             number=number or 0,
         )
 
-    async def _warm_up(self, chat: list[dict[str, Any]]) -> str | None:
-        """Send one request that is not measured: it fills the caches of a warm setting, and loads what loads late.
-
-        Returns the server's refusal in one sentence, None for an answer.
-        """
+    async def _warm_up(self, chat: list[dict[str, Any]]) -> Failure | None:
+        """Send one request that is not measured: it fills the caches of a warm setting, and loads what loads late."""
         sample = await (self.ask(chat, 0.0) if self.answered else self.negotiate(chat))
         if await self._check_alive(sample):
             sample = await self.negotiate(chat)  # a hiccup while nothing is measured is worth a second try
-        if sample.failure is not None:
-            return sample.failure.message
-        if not self.answered:
+        if sample.failure is None and not self.answered:
             self.answered = True
             if self.left_out:
                 self.notes.append("the server cannot be told to ignore the end of text: answers differ in length.")
             if sample.completion_tokens is None:
                 self.notes.append("the server tells no token counts: times per token and token rates are unknown.")
-        return None
+        return sample.failure
 
     async def _check_alive(self, sample: Sample) -> bool:
         """Whether a request failed by something that may be over in a moment. Raises _CutError for a dead server."""

@@ -7,7 +7,8 @@ screenshot. Servers are compared by the work that a run makes, not by what a mod
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -56,24 +57,20 @@ def read_run(folder: Path) -> Run:
         raise UsageError(
             f"{folder} is no recorded run ({error.strerror}).", "`mai-agent runs` lists them with their folders."
         ) from None
-    entries = [entry for line in lines if (entry := _entry(line)) is not None]
-    steps = [step for place in range(len(entries)) if (step := _step(folder, entries[place : place + 2])) is not None]
+    entries: list[dict[str, Any]] = []
+    for line in lines:
+        with suppress(ValueError):  # cut off by a crash
+            entry = json.loads(line)
+            entries += [entry] if isinstance(entry, dict) else []
+    pairs = zip(entries, [*entries[1:], None], strict=True)
+    steps = [step for entry, following in pairs if (step := _step(folder, entry, following)) is not None]
     if not steps:
         raise UsageError(f"No step of {folder} has a screenshot.", "Name a run that was made with screenshots.")
     return Run(folder.name, str(document.get("instruction") or "Go on."), tuple(steps))
 
 
-def _entry(line: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except ValueError:  # cut off by a crash
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _step(folder: Path, entries: Sequence[dict[str, Any]]) -> Step | None:
-    """Read the first entry as a step; the second entry tells when the next request came."""
-    entry = entries[0]
+def _step(folder: Path, entry: dict[str, Any], following: dict[str, Any] | None) -> Step | None:
+    """Read an entry as a step; the following entry tells when the next request came."""
     images = entry.get("images") or [entry.get("image")]
     names = [image.get("file") for image in images if isinstance(image, dict)] if isinstance(images, list) else []
     # A bundle may come from elsewhere: its names lead to its own files and nowhere else.
@@ -85,9 +82,9 @@ def _step(folder: Path, entries: Sequence[dict[str, Any]]) -> Step | None:
     last = answers[-1] if isinstance(answers, list) and answers and isinstance(answers[-1], dict) else {}
     tokens = _number(entry.get("tokens"), "completion")
     pause = 0.0
-    if len(entries) > 1:
+    if following is not None:
         took = _number(entry.get("milliseconds"), "model") / 1000
-        pause = max(0.0, _number(entries[1], "at") - _number(entry, "at") - took)
+        pause = max(0.0, _number(following, "at") - _number(entry, "at") - took)
     return Step(tuple(files), str(last.get("raw") or entry.get("thought") or ""), round(tokens) or _USUAL_ANSWER, pause)
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from serverctl.load.client import Answer, Endpoint
 from serverctl.models.defects import is_known, read_object
 from serverctl.models.files import place_of
-from serverctl.models.model import Model
 from serverctl.models.safetensors import BrokenFileError
 from serverctl.plan.goal import Plan
 from serverctl.plan.settings import names_flag
@@ -104,20 +103,17 @@ def _picture(server: Endpoint, plan: Plan, answer: Answer, system: bool) -> str:
     more = seen - alone
     if more < 1:
         return "it left the picture out of the question"
-    if names_flag(plan.extra, *_OWN_PICTURES) or not _is_known(plan.model):
+    place = place_of(plan.model)
+    try:
+        predicted = place is not None and is_known(read_object(place, "config.json"))
+    except (BrokenFileError, OSError):
+        predicted = False
+    if names_flag(plan.extra, *_OWN_PICTURES) or not predicted:
         return ""
     wanted = plan.model.image_tokens(PROBE_SIDE, PROBE_SIDE, plan.settings.longest_edge)
     if wanted <= more <= wanted + _MOST_FRAME:
         return ""
     return f"of a picture of {PROBE_SIDE} x {PROBE_SIDE} pixels it made {more} tokens where the model makes {wanted}"
-
-
-def _is_known(model: Model) -> bool:
-    """Return whether the number of image tokens can be computed for this model, by its config.json."""
-    place = place_of(model)
-    with suppress(BrokenFileError, OSError):
-        return place is not None and is_known(read_object(place, "config.json"))
-    return False
 
 
 def _of(answer: Answer, name: str) -> Any:

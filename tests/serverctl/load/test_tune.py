@@ -525,7 +525,7 @@ def test_the_load_of_now_is_judged_alone_where_it_is_enough_to_judge(
         yield [at(101, 40), at(110, 40 + now)]
 
     monkeypatch.setattr(tuning, "_looking", looking)
-    monkeypatch.setattr(tuning, "_snapshot", lambda *_: at(100, 40))
+    monkeypatch.setattr(tuning, "snapshot_of", lambda *_: at(100, 40))
     monkeypatch.setattr(tuning, "read_record", lambda _: [at(50, 0), at(90, 40), at(105, 40 + now)])
     monkeypatch.setattr(tuning.time, "sleep", lambda _: None)
     monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
