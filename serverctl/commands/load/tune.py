@@ -48,35 +48,27 @@ def main(arguments: list[str]) -> int:
     if options.load is not None and not 1 <= options.load <= 64:
         raise UsageError(f"--load cannot be {options.load}.", "It takes 1 to 64 requests at once.")
     if options.endpoint is not None:
-        return _foreign(options)
-    folder = Folder(options.name)
-    state = current_state(folder)
-    if not state.is_ready:
-        raise EnvironmentLacksError(f"No server named {options.name!r} is ready.", "`mai-server up` starts one.")
-    request = read_request(folder.request_file)
-    request = replace(request, goal=absorbed(request.goal))  # settings given as vLLM's own flags are one's own, too
-    server = control.endpoint_of(state)
-
-    def say(text: str) -> None:
-        if not options.json:
-            remark(f"mai-server: {text}")
-
-    window, shapes = observe(server, options.load, options.seconds, say, request.goal.screen, state)
-    reading = read(state, request, window, shapes)
+        if options.apply:
+            raise UsageError(
+                "--apply restarts a server, and this one is not ours.", "Start it anew with what is advised."
+            )
+        reading, request = _read_foreign(options), None
+    else:
+        reading, request = _read_ours(options)
     found = advise(reading)
     fixed = frozenset[str]() if options.also_own else reading.fixed
-    wanted = changes(found, fixed)
+    wanted = [] if request is None else changes(found, fixed)
     result: dict[str, Any] = document(reading, found, wanted)
     if not options.json:
         show(reading, found, wanted)
     status = ExitStatus.DONE
-    if options.apply and wanted and window is not None:
+    if options.apply and wanted and request is not None and reading.window is not None:
         with StartProgress(quiet=options.json) as progress:
             change = Change(options.name, request, options.wait, options.force, progress.say, progress.update)
             tried = try_changes(change, reading, wanted)
         applied = tried[-1].verdict.better
         result |= {"applied": applied, "tried": [one.to_json() for one in tried]}
-        result["endpoint"] = current_state(folder).url
+        result["endpoint"] = current_state(Folder(options.name)).url
         status = ExitStatus.DONE if applied else ExitStatus.NOT_DONE
         if not options.json:
             _show_tried(tried)
@@ -87,10 +79,26 @@ def main(arguments: list[str]) -> int:
     return status
 
 
-def _foreign(options: argparse.Namespace) -> int:
-    """Judge a server that somebody else runs, by its counters alone. Raises EnvironmentLacksError or UsageError."""
-    if options.apply:
-        raise UsageError("--apply restarts a server, and this one is not ours.", "Start it anew with what is advised.")
+def _read_ours(options: argparse.Namespace) -> tuple[Reading, ServerRequest]:
+    """Observe a server of ours, and return what is known of it, and its request. Raises EnvironmentLacksError."""
+    folder = Folder(options.name)
+    state = current_state(folder)
+    if not state.is_ready:
+        raise EnvironmentLacksError(f"No server named {options.name!r} is ready.", "`mai-server up` starts one.")
+    request = read_request(folder.request_file)
+    request = replace(request, goal=absorbed(request.goal))  # settings given as vLLM's own flags are one's own, too
+
+    def say(text: str) -> None:
+        if not options.json:
+            remark(f"mai-server: {text}")
+
+    server = control.endpoint_of(state)
+    window, shapes = observe(server, options.load, options.seconds, say, request.goal.screen, state)
+    return read(state, request, window, shapes), request
+
+
+def _read_foreign(options: argparse.Namespace) -> Reading:
+    """Observe a server that somebody else runs, by its counters alone. Raises EnvironmentLacksError or UsageError."""
     named = foreign_endpoint(options)
     endpoint = asyncio.run(find_endpoint(named.base_url, named.api_key, None))
     window, _ = observe(endpoint, options.load, options.seconds)
@@ -102,13 +110,7 @@ def _foreign(options: argparse.Namespace) -> int:
     settings: dict[str, Any] = {}
     if told.get("enable_prefix_caching") in ("True", "False"):
         settings["enable_prefix_caching"] = told["enable_prefix_caching"] == "True"
-    reading = Reading(find_bottleneck(window, None, metrics.kv_tokens), window, metrics, settings)
-    found = advise(reading)
-    if options.json:
-        put_json(document(reading, found, []), indent=1)
-    else:
-        show(reading, found, [])
-    return ExitStatus.DONE
+    return Reading(find_bottleneck(window, None, metrics.kv_tokens), window, metrics, settings)
 
 
 def _parser() -> Parser:

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from serverctl.load.metrics import ServerMetrics
-from serverctl.load.tune.bottleneck import Bottleneck, Kind, Limits, tables
+from serverctl.load.tune.bottleneck import Bottleneck, Kind, kv_slots, tables
 from serverctl.load.tune.seen import Shape
 from serverctl.load.window import Window
 from serverctl.plan.settings import KNOBS
@@ -47,10 +47,14 @@ class Reading:
     shapes: Sequence[Shape] = ()  # of the load's requests, if they were noted
 
     @property
-    def limits(self) -> Limits:
-        """The limits of how many requests are served at a time."""
-        request = None if self.window is None else self.window.request_tokens
-        return Limits(self.settings.get("max_num_seqs"), self.metrics.kv_tokens, request)
+    def request_tokens(self) -> int | None:
+        """Prompt and output tokens of a mean request, as seen."""
+        return None if self.window is None else self.window.request_tokens
+
+    @property
+    def kv_slots(self) -> int | None:
+        """Requests that the KV cache holds at a time."""
+        return kv_slots(self.metrics.kv_tokens, self.request_tokens)
 
     @property
     def clients(self) -> int:
@@ -89,18 +93,18 @@ def _to_know(because: str) -> Advice:
 
 
 def _more_slots(reading: Reading) -> Iterator[Advice]:
-    holds, now = reading.limits.kv_slots, reading.settings.get("max_num_seqs")
+    holds, now = reading.kv_slots, reading.settings.get("max_num_seqs")
     if now is None:
         return
     wanted = min(reading.clients, holds or reading.clients, changing()["most_sequences"])
     if wanted > now:
-        room = "" if holds is None else f"; the KV cache holds {holds} of {reading.limits.request_tokens:,} tokens"
+        room = "" if holds is None else f"; the KV cache holds {holds} of {reading.request_tokens:,} tokens"
         yield reading.change("max_num_seqs", wanted, f"up to {reading.clients} requests came at once{room}")
 
 
 def _larger_cache(reading: Reading) -> Iterator[Advice]:
     """A larger KV cache: in bytes if it was given in bytes, else a larger share of the card."""
-    settings, request, held = reading.settings, reading.limits.request_tokens, reading.limits.kv_tokens
+    settings, request, held = reading.settings, reading.request_tokens, reading.metrics.kv_tokens
     size = settings.get("kv_cache_memory_bytes")
     if size and request and held:
         # Room for one request more: for prefills of the next one, and for blocks that are half full.
@@ -122,7 +126,7 @@ def _larger_cache(reading: Reading) -> Iterator[Advice]:
 
 def _fewer_at_a_time(reading: Reading) -> Iterator[Advice]:
     """As many at a time as the cache holds, because preemption costs more than waiting."""
-    holds, now = reading.limits.kv_slots, reading.settings.get("max_num_seqs")
+    holds, now = reading.kv_slots, reading.settings.get("max_num_seqs")
     preempted = reading.window is not None and (reading.window.grown("preemptions") or 0) > 0
     if preempted and holds is not None and (now is None or holds < now):
         yield reading.change("max_num_seqs", holds, f"the KV cache holds {holds} requests; more are thrown out again")

@@ -227,7 +227,7 @@ class Owner:
         command = render(prepared.plan, prepared.capabilities, self._engine_port, self._request.served_name)
         lines = tuple(line for line in command.lines if line.flag not in self._dropped)
         env = {**command.env, **({"HF_HUB_OFFLINE": "1"} if prepared.offline else {})}
-        return gate.with_own_gate(replace(command, lines=lines, env=env), prepared.capabilities)
+        return gate.with_gate(replace(command, lines=lines, env=env), prepared.capabilities)
 
     async def _life(self, prepared: Prepared, command: Command) -> Failure | None:
         """Run one start until its end. Return None if it was stopped, the failure otherwise."""
