@@ -19,7 +19,7 @@ from serverctl.load.metrics import ServerMetrics
 from serverctl.paths import servers_root
 from serverctl.process import probe
 from serverctl.process.cleanup import end_left_behind
-from serverctl.process.request import Change, ServerRequest, read_request
+from serverctl.process.request import Change, ServerRequest, is_one_of, read_request
 from serverctl.process.state import LIVE, Folder, State, cannot_write, current_state, full_disk, has_room
 
 #: Interval at which a waiting client reads the state, seconds.
@@ -231,7 +231,7 @@ def model_names(state: State) -> set[str]:
 
 def serves(state: State, model: str) -> bool:
     """Return whether a server serves a model, given by name, repository or folder."""
-    return not model_names(state).isdisjoint((model.casefold(), str(Path(model).expanduser().resolve()).casefold()))
+    return is_one_of(model, model_names(state))
 
 
 def live_servers(model: str | None = None) -> list[State]:

@@ -1,6 +1,6 @@
 """The request for a server, stored on disk by `up`. The supervisor and other commands read it."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -52,11 +52,8 @@ class ServerRequest:
 
     def for_model(self, model: str) -> "ServerRequest | None":
         """Return the request with one of its models in, given by name, repository or folder; None if it has none so."""
-        if not model:
-            return None
-        said = (model.casefold(), str(Path(model).expanduser().resolve()).casefold())
         for each in self.models:
-            if each.name.casefold() in said or (each.goal.model or "").casefold() in said:
+            if model and is_one_of(model, {each.name, each.goal.model or ""}):
                 return replace(self, goal=each.goal, served_name=each.name)
         return None
 
@@ -78,6 +75,12 @@ class ServerRequest:
                 "`nvidia-smi` must list it; then `mai-server up` starts the server again.",
             )
         return replace(found, gpus=chosen)
+
+
+def is_one_of(model: str, names: Set[str]) -> bool:
+    """Return whether a model, given by name, repository or folder, has one of some names."""
+    said = {model.casefold(), str(Path(model).expanduser().resolve()).casefold()}
+    return not said.isdisjoint(name.casefold() for name in names)
 
 
 def server_request(

@@ -5,6 +5,7 @@ import math
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 
 import psutil
@@ -53,29 +54,20 @@ def timeouts() -> Timeouts:
     """Return the timeouts, with overrides from the environment. Only positive finite numbers count."""
     found: dict[str, float] = {}
     for field in fields(Timeouts):
-        try:
-            value = float(os.environ[f"MAI_SERVER_{field.name.upper()}_SECONDS"])
-        except (KeyError, ValueError):
-            continue
-        if math.isfinite(value) and value > 0:
-            found[field.name] = value
-    return Timeouts(**found)
+        with suppress(KeyError, ValueError):
+            found[field.name] = float(os.environ[f"MAI_SERVER_{field.name.upper()}_SECONDS"])
+    return Timeouts(**{name: value for name, value in found.items() if 0 < value < math.inf})
 
 
 def processor_seconds(pid: int | None) -> float:
     """Return the CPU seconds of a process and its descendants; 0 if it is gone."""
-    try:
-        process = psutil.Process(pid)
-        processes = [process, *process.children(recursive=True)]
-    except psutil.Error:
-        return 0.0
     total = 0.0
-    for process in processes:
-        try:
-            times = process.cpu_times()
-        except psutil.Error:
-            continue
-        total += times.user + times.system
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for each in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                times = each.cpu_times()
+                total += times.user + times.system
     return total
 
 

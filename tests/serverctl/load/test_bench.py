@@ -597,6 +597,10 @@ def test_a_dying_server_prints_what_was_measured(capsys: pytest.CaptureFixture[s
     [
         ("--compare", "latency"),
         ("--compare", "latency,no-such-preset"),
+        ("--compare", "latency", "max_num_seqs=no"),
+        ("--compare", "latency", "latency+no_such_setting=1"),
+        ("--compare", "latency", "balanced", "--rounds", "0"),
+        ("--replay", "/no/such/run"),
         ("--compare", "latency,balanced", "--endpoint", "127.0.0.1:1"),
         ("--size", "big"),
         ("--concurrency", "many"),

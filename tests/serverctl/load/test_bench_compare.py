@@ -50,21 +50,6 @@ def test_sides_of_a_comparison_are_presets_settings_and_addresses() -> None:
     assert str(sides[2].url).startswith("http://127.0.0.1:8001")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        ("--compare", "latency", "max_num_seqs=no"),
-        ("--compare", "latency", "latency+no_such_setting=1"),
-        ("--compare", "latency", "balanced", "--rounds", "0"),
-        ("--replay", "/no/such/run"),
-    ],
-)
-def test_a_wrong_side_starts_nothing(wrong: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "started", lambda *_: pytest.fail("a server was started"))
-    with pytest.raises(UsageError):
-        command.main(list(wrong))
-
-
 def report(name: str, small: float, large: float) -> Report:
     measured = tuple(
         Measurement(

@@ -124,12 +124,8 @@ def test_one_slot_under_eight_clients_is_named_though_vllm_calls_it_capacity() -
     assert found.kind == "slots"
     assert "1 slots" in found.because
     assert window.clients == 8
-
-
-def test_the_same_is_seen_right_after_the_load_in_what_was_counted_since_the_start() -> None:
-    window, document = recorded("one-slot-8-clients")
-    found = find_bottleneck(since_start(window.snapshots[-1]), document["max_num_seqs"], document["kv_tokens"])
-    assert found.kind == "slots"
+    counted = since_start(window.snapshots[-1])  # right after the load
+    assert find_bottleneck(counted, document["max_num_seqs"], document["kv_tokens"]).kind == "slots"
 
 
 def test_large_screenshots_are_named_by_what_comes_before_the_engine_and_the_vision_towers_part_of_prefill() -> None:
@@ -468,22 +464,24 @@ def report(times: list[float | None], failure: str = "server_error") -> Report:
 SLOW = [100.0, 140, 90, 300, 120, 110, 95, 130]
 
 
-def test_a_change_is_kept_when_the_same_requests_get_shorter_by_more_than_noise() -> None:
-    assert judge(report(SLOW), report([0.6 * time for time in SLOW])).better
-    assert not judge(report(SLOW), report(SLOW)).better
-    assert not judge(report(SLOW), report([1.5 * time for time in SLOW])).better
-    assert not judge(report(SLOW), report([0.99 * time for time in SLOW])).better, "surely, but by too little"
-    assert not judge(report(SLOW), report([60.0, 200, 60, 500, 40, 250, 60, 60])).better, "noise"
-
-
-def test_a_change_that_makes_requests_fail_is_not_better_however_quick_the_others_are() -> None:
-    verdict = judge(report(SLOW), report([None, *(10.0 for _ in SLOW[1:])]))
-    assert not verdict.better
-    assert "1 of 8" in verdict.because
-
-
-def test_a_few_requests_prove_nothing() -> None:
-    assert not judge(report([100.0, 100, 100]), report([10.0, 10, 10])).better
+@pytest.mark.parametrize(
+    ("after", "better"),
+    [
+        ([0.6 * time for time in SLOW], True),
+        (SLOW, False),
+        ([1.5 * time for time in SLOW], False),
+        ([0.99 * time for time in SLOW], False),  # surely, but by too little
+        ([60.0, 200, 60, 500, 40, 250, 60, 60], False),  # noise
+        ([10.0, 10, 10], False),  # a few requests prove nothing
+        ([None, *(10.0 for _ in SLOW[1:])], False),  # requests fail, however quick the others are
+    ],
+)
+def test_a_change_is_kept_when_the_same_requests_get_shorter_by_more_than_noise(
+    after: list[float | None], better: bool
+) -> None:
+    verdict = judge(report(list(SLOW)), report(after))
+    assert verdict.better is better
+    assert ("1 of 8 requests failed" in verdict.because) is (None in after)
 
 
 def test_what_makes_one_request_longer_than_another_is_no_noise_between_pairs() -> None:
@@ -577,9 +575,12 @@ class Restarts:
         return tuning.try_changes(change, ground, changes(advise(ground), frozenset()))
 
 
-def test_a_change_that_is_better_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("own", [False, True])
+def test_a_change_that_is_better_stays_and_an_own_setting_an_own_one(
+    monkeypatch: pytest.MonkeyPatch, own: bool
+) -> None:
     restarts = Restarts(monkeypatch, {1: SLOW, 8: [0.5 * time for time in SLOW]})
-    tried = restarts.try_slots()
+    tried = restarts.try_slots(own)
     assert [one.verdict.better for one in tried] == [True]
     assert restarts.started == [{"max_num_seqs": 8}]
     assert json.dumps(tried[0].to_json())
@@ -606,12 +607,6 @@ def test_a_change_that_is_not_better_is_taken_back_and_does_not_come_back_by_its
     assert restarts.started == [{"max_num_seqs": 8}, {}]
     assert "forgotten" in restarts.said
     assert not Folder("default").is_restarting
-
-
-def test_an_own_setting_that_may_be_changed_stays_an_own_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    restarts = Restarts(monkeypatch, {1: SLOW, 8: [0.5 * time for time in SLOW]})
-    assert restarts.try_slots(own=True)[-1].verdict.better
-    assert restarts.started == [{"max_num_seqs": 8}]
 
 
 def test_a_trial_begins_when_the_last_request_has_gone_and_nothing_is_changed_where_it_does_not(
