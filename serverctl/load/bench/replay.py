@@ -91,11 +91,9 @@ def _step(folder: Path, entry: dict[str, Any], following: dict[str, Any] | None)
 def _number(holder: Any, name: str) -> float:
     """A number of an entry; 0 if it is missing, not a number, or infinite."""
     value = holder.get(name) if isinstance(holder, dict) else None
-    try:
-        number = float(value) if isinstance(value, int | float) else 0.0
-    except OverflowError:
-        return 0.0
-    return number if math.isfinite(number) else 0.0
+    with suppress(OverflowError):
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+    return 0.0
 
 
 @dataclass(frozen=True)
