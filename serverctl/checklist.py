@@ -3,24 +3,23 @@
 Any OpenAI-compatible server can be asked; vLLM's counters and our own state answer more points.
 """
 
-import json
 import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 
-from foundation.endpoints import is_loopback
 from serverctl.diagnose.classify import classify_log
 from serverctl.diagnose.failures import Kind
 from serverctl.hardware.facts import GIB
 from serverctl.hardware.nvml import gpu_use
+from serverctl.load.client import Endpoint
 from serverctl.load.health import targets
-from serverctl.load.metrics import parse_window, quantile, read_samples
+from serverctl.load.metrics import histogram, parse_window, quantile, read_samples
 from serverctl.process import probe
 from serverctl.process.state import Folder, State
 
@@ -29,6 +28,7 @@ _TOKENS = 33
 #: Share of the context that the longest usual prompt should reach. A longer context costs slots and cache.
 _LEAST_USED = 0.25
 _ASK_SECONDS = 120.0
+_FEWER_BITS = "`mai-server plan` says what fewer bits would give"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,66 +41,51 @@ class Point:
     advice: str = ""  # what to do if it is not ok
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The server to check: ours has a state, a foreign one only an address."""
+def points(server: Endpoint, state: State | None) -> Iterator[Point]:
+    """Yield all points, those that the others depend on first. Asks the model one question.
 
-    url: str
-    key: str
-    model: str
-    state: State | None = None
-
-    def ask(self, path: str, payload: object | None = None, key: str | None = None) -> probe.Answer:
-        """Send one request."""
-        root = self.url.rstrip("/").removesuffix("/v1")
-        return probe.ask_at(root, path, self.key if key is None else key, payload, _ASK_SECONDS)
-
-    def page(self) -> str:
-        """Return the /metrics page; "" if there is none."""
-        answer = self.ask("/metrics")
-        return answer.body if answer.ok else ""
-
-
-def points(server: Checked) -> Iterator[Point]:
-    """Yield all points, those that the others depend on first. Asks the model one question."""
-    health = server.ask("/health")
+    Ours has a `state`, a foreign server has not.
+    """
+    health = server.ask("/health", seconds=_ASK_SECONDS)
     said = "answers 200" if health.ok else f"HTTP {health.status}" if health.status else health.body
     yield Point("health", health.ok, said, "its health check must answer 200: `mai-server logs`, or its own log")
-    before = server.page()
+    before = server.metrics_page(_ASK_SECONDS)
     answered, seconds = _question(server)
-    after = server.page()
+    after = server.metrics_page(_ASK_SECONDS)
     yield answered
     yield _speed(before, after, seconds if answered.ok else None)
     yield _closed(server)
-    page = read_samples(after)
+    page = read_samples(after or "")
     info = page["cache_config_info"][0][0] if page["cache_config_info"] else {}
     yield from _configured(info)
     yield _context(server, page)
-    yield _weights(server.state)
-    yield _attention(server.state)
+    precision = state.plan.get("precision") if state else None
+    weights = "the server does not tell" if precision is None else f"{precision}: {_FEWER_BITS}"
+    yield Point("weights", None if precision is None else True, weights)
+    backend = state.report.get("attention") if state else None
+    yield Point("attention", None if backend is None else True, str(backend or "only its log tells"))
     yield from _cards(server)
-    yield _supervised(server)
-    yield _trouble(server, page)
+    yield _supervised(server, state)
+    yield _trouble(state, page)
 
 
-def _question(server: Checked) -> tuple[Point, float]:
+def _question(server: Endpoint) -> tuple[Point, float]:
     """Ask for some tokens about a picture, and return how long they took."""
     messages = probe.question(True, True)
-    asked = {"model": server.model, "messages": messages, "max_tokens": _TOKENS, "temperature": 0, "ignore_eos": True}
-    began = time.monotonic()
-    answer = server.ask("/v1/chat/completions", asked)
-    if answer.status == 400:  # not vLLM: it knows no ignore_eos
-        asked.pop("ignore_eos")
+    asked = {"model": server.model, "messages": messages, "max_tokens": _TOKENS, "temperature": 0}
+    for extra in ({"ignore_eos": True}, {}):  # the second for servers that are not vLLM
         began = time.monotonic()
-        answer = server.ask("/v1/chat/completions", asked)
-    took = time.monotonic() - began
-    if answer.ok:
-        return Point("picture", True, f"a question about a picture is answered in {took:.2f} s"), took
+        answer = server.ask("/v1/chat/completions", asked | extra, _ASK_SECONDS)
+        took = time.monotonic() - began
+        if answer.ok:
+            return Point("picture", True, f"a question about a picture is answered in {took:.2f} s"), took
+        if answer.status != 400:
+            break
     said = f"HTTP {answer.status}: {answer.body[:200]}" if answer.status else answer.body
     return Point("picture", False, said, "the model must take pictures, and the key be right"), took
 
 
-def _speed(before: str, after: str, seconds: float | None) -> Point:
+def _speed(before: str | None, after: str | None, seconds: float | None) -> Point:
     wanted = targets().tokens_per_s
     each = parse_window(before, after).per_token if before and after else None
     if each is not None and each.p50 > 0:
@@ -113,13 +98,12 @@ def _speed(before: str, after: str, seconds: float | None) -> Point:
     return Point("speed", speed >= wanted, f"{speed:.1f} tokens/s of one request (wanted: {wanted:g})", advice)
 
 
-def _closed(server: Checked) -> Point:
-    answer = server.ask("/v1/models", key="")
+def _closed(server: Endpoint) -> Point:
+    answer = replace(server, api_key="").ask("/v1/models", seconds=_ASK_SECONDS)
     advice = "start it with a key (VLLM_API_KEY), or keep its port to this machine"
     closed = answer.status in (401, 403)
-    alone = is_loopback(server.url)
     found = "refuses requests without the key" if closed else "answers anybody who reaches it"
-    return Point("key", closed or (None if alone else False), found, "" if closed else advice)
+    return Point("key", closed or (None if server.is_local else False), found, "" if closed else advice)
 
 
 def _configured(info: Any) -> Iterator[Point]:
@@ -138,20 +122,13 @@ def _configured(info: Any) -> Iterator[Point]:
     yield Point("memory share", good, f"{share:.2f}", advice)
 
 
-def _context(server: Checked, page: Any) -> Point:
-    context: int | None = None
-    with suppress(ValueError, LookupError, TypeError):
-        listed = json.loads(server.ask("/v1/models").body)["data"]
-        context = next(int(one["max_model_len"]) for one in listed if one["id"] == server.model)
+def _context(server: Endpoint, page: Any) -> Point:
+    context = probe.served_context(server)
     if context is None:
         return Point("context", None, "the server does not tell")
     if (grid := os.environ.get("GRID_MAX_CONTEXT_LENGTH")) and grid != str(context):
         return Point("context", False, f"{context:,}, and GRID_MAX_CONTEXT_LENGTH is {grid}", "make them the same")
-    buckets: dict[float, float] = {}
-    for labels, count in page["request_prompt_tokens_bucket"]:
-        bound = float(labels["le"])
-        buckets[bound] = buckets.get(bound, 0.0) + count
-    seen = sorted(buckets.items())
+    seen = histogram(page, "request_prompt_tokens")
     if not seen or seen[-1][1] < 20:
         return Point("context", None, f"{context:,} tokens; too few requests to say whether that suits them")
     longest = quantile(seen, 0.99)
@@ -160,21 +137,9 @@ def _context(server: Checked, page: Any) -> Point:
     return Point("context", longest >= _LEAST_USED * context, found, advice)
 
 
-def _weights(state: State | None) -> Point:
-    precision = state.plan.get("precision") if state else None
-    if precision is None:
-        return Point("weights", None, "the server does not tell")
-    return Point("weights", True, f"{precision}: `mai-server plan` says what fewer bits would give")
-
-
-def _attention(state: State | None) -> Point:
-    backend = state.report.get("attention") if state else None
-    return Point("attention", None if backend is None else True, str(backend or "only its log tells"))
-
-
-def _cards(server: Checked) -> Iterator[Point]:
+def _cards(server: Endpoint) -> Iterator[Point]:
     """Yield the memory and the work of this machine's cards, if the server is here."""
-    cards = gpu_use(()) if is_loopback(server.url) else ()
+    cards = gpu_use(()) if server.is_local else ()
     for card in cards:
         if card.used_bytes is not None and card.total_bytes:
             found = f"{card.used_bytes / GIB:.1f} of {card.total_bytes / GIB:.1f} GiB"
@@ -186,12 +151,12 @@ def _cards(server: Checked) -> Iterator[Point]:
         yield Point("GPU", None, "no card can be looked at from here")
 
 
-def _supervised(server: Checked) -> Point:
+def _supervised(server: Endpoint, state: State | None) -> Point:
     """Who starts the server again after a crash."""
-    if server.state is not None:
+    if state is not None:
         return Point("supervisor", True, "mai-server watches it and starts it again")
-    port = urlsplit(server.url).port
-    unit = _unit(port) if is_loopback(server.url) and port else None
+    port = urlsplit(server.base_url).port
+    unit = _unit(port) if server.is_local and port else None
     if unit is None:
         return Point("supervisor", None, "who starts it again after a crash cannot be seen from here")
     advice = "`mai-server export systemd` or compose makes a service of it"
@@ -216,13 +181,12 @@ def _unit(port: int) -> str | None:
     return None
 
 
-def _trouble(server: Checked, page: Any) -> Point:
+def _trouble(state: State | None, page: Any) -> Point:
     """What went wrong since the start: in the log of ours, else in the counters."""
     preempted = round(sum(value for _, value in page["num_preemptions_total"]))
-    if server.state is not None:
+    if state is not None:
         with suppress(OSError):
-            file = Folder(server.state.name).log_file
-            with file.open(encoding="utf-8", errors="replace") as lines:
+            with Folder(state.name).log_file.open(encoding="utf-8", errors="replace") as lines:
                 failure = classify_log(lines)
             if failure.kind is not Kind.NONE:
                 found = f"{failure.words.title}: {failure.evidence[:120]}"
@@ -230,6 +194,6 @@ def _trouble(server: Checked, page: Any) -> Point:
     if not page:
         return Point("errors", None, "only its log tells")
     found = f"{preempted} requests were thrown out of the KV cache" if preempted else "none in its log and counters"
-    if server.state is None and not preempted:
+    if state is None and not preempted:
         found = "no request was thrown out of the KV cache; its log tells the rest (`mai-server diagnose LOG`)"
     return Point("errors", not preempted, found, "fewer slots or a larger cache: `mai-server tune`")

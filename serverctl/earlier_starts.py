@@ -24,14 +24,11 @@ _AGAIN = "worked at an earlier start: "
 
 def read_measurements() -> dict[str, Measured]:
     """Return every measurement by its `measurement_key`; they replace the planner's estimates."""
-    entries = {key: entry for key, entry in read_json_object(calibration_file()).items() if isinstance(entry, dict)}
-    found = {key: _measured(entry) for key, entry in entries.items()}
+    found = {}
+    for key, entry in read_json_object(calibration_file()).items():
+        sizes = {field.name: entry.get(field.name) for field in fields(Measured)} if isinstance(entry, dict) else {}
+        found[key] = Measured(**{name: size for name, size in sizes.items() if type(size) is int and size >= 0})
     return {key: measured for key, measured in found.items() if measured != Measured()}
-
-
-def _measured(entry: dict[str, Any]) -> Measured:
-    sizes = {field.name: entry.get(field.name) for field in fields(Measured)}
-    return Measured(**{name: size for name, size in sizes.items() if type(size) is int and size >= 0})
 
 
 def keep_measurement(

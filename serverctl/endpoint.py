@@ -49,15 +49,13 @@ def why_no_accelerator() -> str:
 def running_server(model: str | None = None) -> str | None:
     """Return the name of a running or starting server, the least busy one with the model if given; None without one."""
     found = control.live_servers(model)
-    if len(found) < 2:
-        return found[0].name if found else None
-    return min(found, key=lambda state: (state.phase != "ready", _load(state), state.name)).name
 
+    def burden(state: State) -> tuple[bool, int, str]:
+        metrics = control.metrics_of(state)
+        requests = 0 if metrics is None else (metrics.running or 0) + (metrics.waiting or 0)
+        return state.phase != "ready", requests, state.name
 
-def _load(state: State) -> int:
-    """Return a server's current number of requests, to choose between replicas."""
-    metrics = control.metrics_of(state)
-    return 0 if metrics is None else (metrics.running or 0) + (metrics.waiting or 0)
+    return (found[0] if len(found) == 1 else min(found, key=burden)).name if found else None
 
 
 def ready_server(
@@ -94,11 +92,9 @@ def ready_server(
                 tell(f"Waiting for the server {other.name!r}, which is not ready yet.")
                 control.wait_ready(other.name, lambda _: check_stop())
         name = running_server(model)
-    name, started = (
-        (name, False)
-        if name
-        else _swap(model, tell) or _wake(model, preset, tell) or _launch(model, preset, tell, check_stop, ask, beside)
-    )
+    started = False
+    if name is None and (name := _swapped(model, tell) or _woken(model, preset, tell)) is None:
+        name, started = _launch(model, preset, tell, check_stop, ask, beside)
     try:
         state = _wait(name, tell, check_stop)
     except BaseException:
@@ -106,30 +102,34 @@ def ready_server(
             tell("Stopping the server that was starting.")
             control.stop(name)
         raise
+    return _ready(state, started)
+
+
+def _ready(state: State, started: bool) -> ReadyServer:
     server = control.as_ready(state, started)
     if server is None:
         raise control.failure_of(state)
     return server
 
 
-def _swap(model: str | None, tell: Tell) -> tuple[str, bool] | None:
-    """Swap a model in at a server that has it beside others. Return what `_launch` returns; None without one."""
+def _swapped(model: str | None, tell: Tell) -> str | None:
+    """Swap a model in at a server that has it beside others, and return the server's name; None without one."""
     for state in control.live_servers():
         request = read_request(Folder(state.name).request_file).for_model(model or "")
         if request is not None:
             tell(f"The server {state.name!r} swaps {state.model} for {request.served_name}.")
             control.change(state.name, request, wait=_SWAP_S)
-            return state.name, False
+            return state.name
     return None
 
 
-def _wake(model: str | None, preset: str | None, tell: Tell) -> tuple[str, bool] | None:
-    """Wake a server that sleeps for want of requests. Return what `_launch` returns; None without one."""
+def _woken(model: str | None, preset: str | None, tell: Tell) -> str | None:
+    """Wake a server that sleeps for want of requests, and return its name; None without one."""
     for state in control.sleeping(model):
         if preset is None or control.as_before(state.name).goal.preset == preset:
             tell(f"Waking the server {state.name!r} ({state.model}) as it was.")
             control.wake(state.name)
-            return state.name, False
+            return state.name
     return None
 
 
@@ -169,7 +169,8 @@ def _launch(
         request = swapping(request, resolved, resolved.config.swap)
     if request.port in [state.port for state in others]:
         request = replace(request, port=None)
-    for name in _names_for(plan.model.name):
+    own = control.name_of_model(plan.model.name)
+    for name in (control.DEFAULT_NAME, own, *(f"{own}-{number}" for number in range(2, 100))):
         if control.launch(name, request):
             return name, True
         if control.serves(current_state(Folder(name)), model or plan.model.name):
@@ -185,12 +186,6 @@ def _not_used_by(others: Sequence[State], hardware: Hardware) -> Hardware:
             used.update(read_request(Folder(state.name).request_file).cards)
     unused = tuple(gpu for gpu in hardware.gpus if not used & {gpu.uuid, str(gpu.index)})
     return replace(hardware, gpus=unused) if unused else hardware
-
-
-def _names_for(model: str) -> Iterator[str]:
-    """Yield names for a server: the default one, the model's, then the model's with a number."""
-    own = control.name_of_model(model)
-    yield from (control.DEFAULT_NAME, own, *(f"{own}-{number}" for number in range(2, 100)))
 
 
 def _told_once(tell: Tell, check_stop: CheckStop) -> Report:
@@ -244,22 +239,17 @@ def server_load(name: str) -> str:
     """Return a server's stage and load as short text. A number that misses its target comes first."""
     look = _watch(name).look()
     state, metrics = look.state, look.metrics
-    if state.phase != "ready" or state.port is None:
+    if state.phase != "ready":
         return f"server {state.stage or state.phase}"
     if metrics is None:
         return "server ready"
-    words = [
-        f"{value}{unit} {what}"
-        for value, unit, what in (
-            (metrics.running, "", "running"),
-            (metrics.waiting or None, "", "waiting"),
-            (_percent(metrics.kv_usage), "%", "KV"),
-            (_percent(metrics.prefix_hit_rate), "%", "prefix hits"),
-            (_percent(metrics.image_hit_rate), "%", "image hits"),
-            *((_percent(gpu.busy), "%", f"GPU {gpu.index}") for gpu in look.gpus),
-        )
-        if value is not None
-    ]
+    shares = [
+        (metrics.kv_usage, "KV"), (metrics.prefix_hit_rate, "prefix hits"), (metrics.image_hit_rate, "image hits"),
+        *((gpu.busy, f"GPU {gpu.index}") for gpu in look.gpus),
+    ]  # fmt: skip
+    words = [] if metrics.running is None else [f"{metrics.running} running"]
+    words += [f"{metrics.waiting} waiting"] if metrics.waiting else []
+    words += [f"{round(100 * share)}% {what}" for share, what in shares if share is not None]
     spoken = {"first token", "each request", "all requests"}
     words += [f"{each.name} {each.value}" for each in look.judged if each.name in spoken and each.value != "?"]
     missed = worst(look.judged)
@@ -272,10 +262,6 @@ def server_load(name: str) -> str:
 def _watch(name: str) -> Watch:
     """Return the cached watch of a server, which keeps metrics between calls."""
     return Watch(name)
-
-
-def _percent(share: float | None) -> int | None:
-    return None if share is None else round(100 * share)
 
 
 @contextmanager
@@ -315,10 +301,6 @@ def served(
         raise EnvironmentLacksError("vLLM is not installed.", "`mai-server install` installs it.")
     try:
         control.launch(name, replace(server_request(resolved, plan, idle_seconds=idle_seconds), passing=True))
-        state = _wait(name, tell, lambda: None)
-        server = control.as_ready(state, started=True)
-        if server is None:
-            raise control.failure_of(state)
-        yield server
+        yield _ready(_wait(name, tell, lambda: None), started=True)
     finally:
         control.stop(name)

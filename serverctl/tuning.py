@@ -6,22 +6,21 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from foundation.errors import MaiError
-from foundation.printing import remark
 from serverctl.earlier_starts import keep_adjustments
 from serverctl.load.bench.measure import measure
 from serverctl.load.bench.report import Report
 from serverctl.load.bench.workload import Load, Workload
-from serverctl.load.client import Endpoint
+from serverctl.load.client import OURS, Endpoint
 from serverctl.load.tune.advice import Advice, Reading
 from serverctl.load.tune.bottleneck import enough
 from serverctl.load.tune.seen import SeenLoad, Shape, noting
 from serverctl.load.tune.trial import Verdict, bounds, judge, workload_like
-from serverctl.load.window import Snapshot, Window, last_load, since_start, take_snapshot
+from serverctl.load.window import Snapshot, Window, last_load, since_start, snapshot_of
 from serverctl.process import control, probe
 from serverctl.process.load_record import read_record
 from serverctl.process.request import ServerRequest, prepare
@@ -38,51 +37,37 @@ _MOST_TRIES = 2
 
 
 def observe(
-    state: State, folder: Folder, request: ServerRequest, load: int | None, seconds: float, quiet: bool
+    server: Endpoint,
+    load: int | None,
+    seconds: float,
+    say: Callable[[str], None] = lambda _: None,
+    screen: tuple[int, int] = (1920, 1080),
+    state: State | None = None,
 ) -> tuple[Window | None, Sequence[Shape]]:
     """Return the load to judge: `load` generated requests at once, the current load, the last recorded one, or all
-    since the start. None if the server does not answer. With a current load, also return its requests' shapes."""
-    assert state.port is not None
-    root, key = _root(state.port), folder.key()
-    if load is not None:
-        if not quiet:
-            remark(f"mai-server: making a load of {load} requests at once ...")
-        with _looking(root, key) as seen:
-            _bench(state, folder, _own_load(request.goal.screen, load))
-        return last_load(seen), ()
-    now = _snapshot(root, key)
+    since the start. None if the server tells no numbers. With a current load of a server of ours, which has a `state`,
+    also return its requests' shapes. Raises MaiError if the load cannot be made."""
+    now = snapshot_of(server)
     if now is None:
         return None, ()
-    seen = [now]
-    if now.busy:
-        if not quiet:
-            remark(f"mai-server: watching the load for {seconds:.0f} s ...")
-        with _looking(root, key) as live, noting(folder.look_file, folder.seen_file) as shapes:
-            _watch(live, seconds)
-        seen += live
-        if enough(own := last_load(seen)):
-            return own, shapes  # an earlier load may be of another kind
-    # Skip later records: they overlap with `seen`, so that counters would seem to fall.
-    recorded = [one for one in read_record(folder) if (state.ready_at or 0) <= one.at < seen[0].at]
-    return last_load([*recorded, *seen]) or since_start(seen[-1]), ()
-
-
-def observe_foreign(endpoint: Endpoint, load: int | None, seconds: float) -> Window | None:
-    """Return the load of a server that somebody else runs: a generated one, that of now, or all since its start.
-
-    None if it has no /metrics. Raises MaiError if the load cannot be made.
-    """
-    root, key = endpoint.root_url, endpoint.api_key
-    now = _snapshot(root, key)
-    if now is None:
-        return None
-    with _looking(root, key) as seen:
+    shapes: Sequence[Shape] = ()
+    with ExitStack() as stack:
+        seen = stack.enter_context(_looking(server))
         if load is not None:
-            work = _own_load((1920, 1080), load)
-            asyncio.run(measure({"server": endpoint}, work, max_seconds=bounds()["most_seconds"]))
+            say(f"making a load of {load} requests at once ...")
+            _bench(server, _own_load(screen, load))
         elif now.busy:
+            say(f"watching the load for {seconds:.0f} s ...")
+            if state is not None:
+                shapes = stack.enter_context(noting(Folder(state.name).look_file, Folder(state.name).seen_file))
             _watch(seen, seconds)
-    return last_load([now, *seen]) or since_start(seen[-1])
+    seen = [now, *seen]
+    own = last_load(seen)
+    if state is None or load is not None or enough(own):
+        return own or since_start(seen[-1]), shapes  # an earlier load may be of another kind
+    # Skip later records: they overlap with `seen`, so that counters would seem to fall.
+    recorded = [one for one in read_record(Folder(state.name)) if (state.ready_at or 0) <= one.at < now.at]
+    return last_load([*recorded, *seen]) or since_start(seen[-1]), ()
 
 
 def _watch(live: Sequence[Snapshot], seconds: float) -> None:
@@ -103,17 +88,8 @@ def _own_load(screen: tuple[int, int], clients: int) -> Workload:
     )  # fmt: skip
 
 
-def _root(port: int) -> str:
-    return f"http://127.0.0.1:{port}"
-
-
-def _snapshot(root: str, key: str) -> Snapshot | None:
-    page = probe.ask_at(root, "/metrics", key, seconds=3.0)
-    return take_snapshot(page.body, time.time()) if page.ok else None
-
-
 @contextmanager
-def _looking(root: str, key: str) -> Iterator[list[Snapshot]]:
+def _looking(server: Endpoint) -> Iterator[list[Snapshot]]:
     """Take snapshots of a server during a block; the list is complete afterwards."""
     seen: list[Snapshot] = []
     over = threading.Event()
@@ -121,7 +97,7 @@ def _looking(root: str, key: str) -> Iterator[list[Snapshot]]:
     def look() -> None:
         while True:
             last = over.is_set()
-            if (one := _snapshot(root, key)) is not None:
+            if (one := snapshot_of(server)) is not None:
                 seen.append(one)
             if last:
                 return
@@ -136,10 +112,10 @@ def _looking(root: str, key: str) -> Iterator[list[Snapshot]]:
         thread.join()
 
 
-def _bench(state: State, folder: Folder, workload: Load) -> Report:
-    assert state.url is not None
-    endpoint = Endpoint(state.url, folder.key(), state.model, {probe.OURS: "1"})
-    return asyncio.run(measure({"server": endpoint}, workload, max_seconds=bounds()["most_seconds"]))[0]
+def _bench(server: Endpoint, workload: Load) -> Report:
+    """Send a load, which a door of ours lets in while it holds other requests."""
+    servers = {"server": replace(server, headers={OURS: "1"})}
+    return asyncio.run(measure(servers, workload, max_seconds=bounds()["most_seconds"]))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +170,7 @@ def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> l
     with ending_by_interrupt(), folder.restarting():
         _wait_empty(change, state)
         change.say(f"Measuring as it is: {workload.requests} requests, {workload.concurrency[0]} at once.")
-        before = _bench(state, folder, workload)
+        before = _bench(control.endpoint_of(state), workload)
         for advice in wanted[:_MOST_TRIES]:
             tried.append(_try(change, advice, before, workload))
             if tried[-1].verdict.better:
@@ -208,28 +184,19 @@ def _wait_empty(change: Change, state: State) -> None:
         return
     change.say("New requests wait from now on. Waiting for those that run.")
     end = time.monotonic() + change.wait
-    while (left := _requests(change, state)) > 0:
+    while (left := probe.inside(control.endpoint_of(state))) != 0:  # also those that the engine does not have yet
         if time.monotonic() >= end:
             raise MaiError(
-                f"Requests went on for {change.wait:.0f} s ({left} run now), so nothing was changed.",
+                f"Requests went on for {change.wait:.0f} s ({'?' if left is None else left} run now), "
+                "so nothing was changed.",
                 "Pause the clients, wait longer with --wait, or break requests off with --force.",
             )
         time.sleep(_LOOK_EVERY)
 
 
-def _requests(change: Change, state: State) -> int:
-    """Count a server's requests, preferably by its door, which also counts requests before they reach the engine."""
-    assert state.port is not None
-    key = Folder(change.name).key()
-    if (found := probe.inside(state.port, key)) is not None:
-        return found
-    now = _snapshot(_root(state.port), key)
-    return 0 if now is None else round(sum(now.loads.get(load, 0) for load in ("running", "waiting")))
-
-
 def _try(change: Change, advice: Advice, before: Report, workload: Load) -> Tried:
     """Restart with one change and measure. Revert it if it is not better or anything fails."""
-    folder, kept, is_back = Folder(change.name), False, False
+    kept = is_back = False
     try:
         change.say(f"Restarting with {advice.setting} = {advice.value}.")
         state = _restart(change, _changed(change.request, advice))
@@ -239,7 +206,7 @@ def _try(change: Change, advice: Advice, before: Report, workload: Load) -> Trie
             return Tried(advice, Verdict(False, f"it did not start: {failure.what}", None), before)
         change.say("Measuring again.")
         try:
-            after = _bench(state, folder, workload)
+            after = _bench(control.endpoint_of(state), workload)
         except MaiError as error:
             return Tried(advice, Verdict(False, f"it could not be measured: {error.what}", None), before)
         verdict = judge(before, after)

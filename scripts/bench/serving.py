@@ -17,6 +17,7 @@ import time
 
 from common import ROOT, Times, arguments
 
+from serverctl.load.client import on_loopback
 from serverctl.process import probe
 
 SERVER = (sys.executable, "-m", "serverctl")
@@ -71,12 +72,13 @@ def by_hand(argv: list[str], environ: dict[str, str], times: Times) -> None:
         argv, env={**environ, "VLLM_NO_USAGE_STATS": "1", "VLLM_ENABLE_STARTUP_PLAN": "1"},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
+    server = on_loopback(int(port), model=name)
     try:
-        while not probe.is_healthy(int(port)):
+        while not probe.is_healthy(server):
             if process.poll() is not None:
                 sys.exit(f"vLLM started by hand ended with status {process.returncode}: {' '.join(argv)}")
             time.sleep(0.02)
-        answer = probe.ask_model(int(port), "", name)
+        answer = probe.ask_model(server)
         assert answer.ok, answer.body
         times.since(began, "vLLM alone")
     finally:

@@ -20,10 +20,11 @@ def add_foreign(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def foreign_address(options: argparse.Namespace) -> tuple[str, str]:
-    """Return the base URL and the key of `add_foreign`. Raises UsageError."""
+def foreign_endpoint(options: argparse.Namespace) -> Endpoint:
+    """Return the server of `--endpoint`, whatever it serves. Raises UsageError."""
     url = normalize_url(options.endpoint)
-    return url, options.api_key or os.environ.get(KEY_VARIABLE) or _key_of_ours(url)
+    key = options.api_key if options.api_key is not None else os.environ.get(KEY_VARIABLE) or _key_of_ours(url)
+    return Endpoint(url, key)
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -37,9 +38,8 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 def chosen_target(options: argparse.Namespace) -> Endpoint:
     """The server that a command line means, which answers. Raises EnvironmentLacksError or UsageError."""
     if options.endpoint is not None:
-        url = normalize_url(options.endpoint)
-        key = options.api_key if options.api_key is not None else os.environ.get(KEY_VARIABLE) or _key_of_ours(url)
-        return asyncio.run(find_endpoint(url, key, options.model))
+        named = foreign_endpoint(options)
+        return asyncio.run(find_endpoint(named.base_url, named.api_key, options.model))
     if options.api_key is not None:
         raise UsageError("--api-key is for a named endpoint.", "Name it with --endpoint URL.")
     from serverctl.process.control import find_ready

@@ -1,9 +1,12 @@
-"""The client of an OpenAI-compatible server for `bench` and `batch`. Nothing here retries: `batch` does."""
+"""How a server is asked: one question at a time, or many by the client of `bench` and `batch`. Nothing here retries."""
 
 import asyncio
+import http.client
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from foundation.endpoints import is_loopback, list_models
 from foundation.errors import EnvironmentLacksError, UsageError
@@ -14,6 +17,11 @@ if TYPE_CHECKING:
 
 #: Maximum number of concurrent requests; each needs a connection and a file descriptor.
 MOST_CONNECTIONS = 900
+
+#: The controller sends this header with its own requests, which a server's door lets in even while it holds others.
+OURS = "x-mai-server"
+#: Limit for the size of answers, bytes: another program on the port might send endless data.
+_MOST_ANSWER = 16 * 1024**2
 
 #: Transient failures. A timeout is not one of them: the request would time out again.
 TRANSIENT: frozenset[RefusalKind] = frozenset({"unreachable", "overloaded", "server_error", "broken"})
@@ -37,12 +45,25 @@ _SENTENCES: dict[RefusalKind, str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """A server's answer to one question."""
+
+    status: int | None  # HTTP status; None without an answer
+    body: str  # or the reason why there is no answer
+
+    @property
+    def ok(self) -> bool:
+        """True for HTTP status 200."""
+        return self.status == 200
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """The address of a server and how to call it."""
 
     base_url: str  # with the API's path, for example http://127.0.0.1:8000/v1
-    api_key: str = field(repr=False)  # sent as a bearer token; "" for servers without one
-    model: str  # the served model's name
+    api_key: str = field(default="", repr=False)  # sent as a bearer token; "" for servers without one
+    model: str = ""  # the served model's name
     headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request
 
     @property
@@ -54,6 +75,33 @@ class Endpoint:
     def root_url(self) -> str:
         """The server's own address, without the API's path: where /health and /metrics are."""
         return self.base_url.rstrip("/").removesuffix("/v1")
+
+    def ask(self, path: str, payload: object | None = None, seconds: float = 5.0) -> Answer:
+        """Send one request below `root_url`, without proxies and redirections. Never raises."""
+        parts = urlsplit(self.root_url)
+        made = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = made(parts.hostname or "", parts.port, timeout=seconds)
+        key = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+        method, body = ("GET", None) if payload is None else ("POST", json.dumps(payload))
+        try:
+            headers = {"Content-Type": "application/json", OURS: "1", **key}
+            connection.request(method, f"{parts.path}{path}", body, headers)
+            response = connection.getresponse()
+            return Answer(response.status, response.read(_MOST_ANSWER).decode("utf-8", "replace"))
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            return Answer(None, f"{type(error).__name__}: {error}")
+        finally:
+            connection.close()
+
+    def metrics_page(self, seconds: float = 3.0) -> str | None:
+        """Return the /metrics page in Prometheus' text format; None if there is none."""
+        answer = self.ask("/metrics", seconds=seconds)
+        return answer.body if answer.ok else None
+
+
+def on_loopback(port: int, key: str = "", model: str = "") -> Endpoint:
+    """Return the server on a port of this machine."""
+    return Endpoint(f"http://127.0.0.1:{port}/v1", key, model)
 
 
 @dataclass(frozen=True, slots=True)

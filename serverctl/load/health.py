@@ -9,7 +9,7 @@ from foundation.configs import load_config
 from serverctl.hardware.facts import GIB
 from serverctl.hardware.nvml import GpuUse
 from serverctl.load.metrics import ServerMetrics
-from serverctl.plan.memory import KvUse, KvVerdict, judge_kv
+from serverctl.plan.memory import KvUse, judge_kv
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def judge(metrics: ServerMetrics, gpus: Sequence[GpuUse] = (), per_second: float
     if per_second is not None:
         found.append(Judged("all requests", f"{per_second:.1f} tokens/s", None))
     images = "?" if metrics.image_hit_rate is None else f"{metrics.image_hit_rate:.0%} of images"
-    found += [_queue(metrics), *_caches(metrics), Judged("image cache", images, None)]
+    found += [*_slots_and_caches(metrics), Judged("image cache", images, None)]
     return (*found, *(_gpu(gpu, metrics) for gpu in gpus))
 
 
@@ -102,34 +102,27 @@ def _each_request(metrics: ServerMetrics) -> Judged:
     return _judged("each request", value, f"over {wanted:g} tokens/s", (speed or 0) >= wanted, advice)
 
 
-def _queue(metrics: ServerMetrics) -> Judged:
-    value, advice = None, "more slots (`mai-server tune`), or another server (--preset throughput)"
-    if metrics.waiting is not None:
-        value = f"{metrics.waiting} waiting, {'?' if metrics.running is None else metrics.running} running"
-    if (verdict := _verdict(metrics)) is not None:
-        advice = f"{verdict.what} {verdict.remedy}"
-    return _judged("queue", value, "nobody waits", not metrics.waiting, advice)
-
-
-def _verdict(metrics: ServerMetrics) -> KvVerdict | None:
-    """What requests and the KV cache say about the slots now."""
-    if metrics.running is None or metrics.waiting is None or metrics.kv_usage is None:
-        return None
-    return judge_kv(KvUse(round(metrics.running), round(metrics.waiting), metrics.kv_usage))
-
-
-def _caches(metrics: ServerMetrics) -> list[Judged]:
-    wanted, used, hits = targets(), metrics.kv_usage, metrics.prefix_hit_rate
+def _slots_and_caches(metrics: ServerMetrics) -> list[Judged]:
+    wanted, used, hits, waiting, running = (
+        targets(), metrics.kv_usage, metrics.prefix_hit_rate, metrics.waiting, metrics.running,
+    )  # fmt: skip
+    said = ""  # by requests and KV cache together
+    if running is not None and waiting is not None and used is not None:
+        verdict = judge_kv(KvUse(round(running), round(waiting), used))
+        said = f"{verdict.what} {verdict.remedy}" if verdict is not None else ""
     tokens = "" if metrics.kv_tokens is None else f" of {metrics.kv_tokens:,} tokens"
-    verdict = _verdict(metrics)
-    hardly = f"{verdict.what} {verdict.remedy}" if verdict is not None and not metrics.waiting else ""
     cache = _judged(
         "KV cache", None if used is None else f"{used:.0%}{tokens}",
         f"under {wanted.kv_usage:.0%}", (used or 0) <= wanted.kv_usage,
         "no danger, but the next request waits: fewer slots, shorter histories or 8-bit weights",
     )  # fmt: skip
     return [
-        replace(cache, advice=hardly) if hardly else cache,
+        _judged(
+            "queue", None if waiting is None else f"{waiting} waiting, {'?' if running is None else running} running",
+            "nobody waits", not waiting,
+            said or "more slots (`mai-server tune`), or another server (--preset throughput)",
+        ),
+        replace(cache, advice=said) if said and not waiting else cache,
         _judged(
             "prefix cache", None if hits is None else f"{hits:.0%} of prompt tokens",
             f"over {wanted.prefix_hit_rate:.0%}", (hits or 0) >= wanted.prefix_hit_rate,

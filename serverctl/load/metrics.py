@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ _LATENCIES = {
 #: Suffixes of samples that never decrease.
 _GROWING = ("_total", "_bucket", "_sum", "_count")
 #: Samples by the name of their metric, without "vllm:": labels and value.
-Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]
+Samples: TypeAlias = dict[str, list[tuple[Mapping[str, str], float]]]
 
 
 def parse_metrics(text: str) -> ServerMetrics:
@@ -119,7 +119,7 @@ def parse_window(before: str, after: str) -> ServerMetrics:
         for name, all_of in read_samples(before).items()
         for labels, value in all_of
     }
-    window: dict[str, list[tuple[Mapping[str, str], float]]] = defaultdict(list)
+    window: Samples = defaultdict(list)
     for name, all_of in read_samples(after).items():
         grows = name.endswith(_GROWING)
         for labels, value in all_of:
@@ -128,7 +128,7 @@ def parse_window(before: str, after: str) -> ServerMetrics:
     return _read(window)
 
 
-def _read(samples: "Samples") -> ServerMetrics:
+def _read(samples: Samples) -> ServerMetrics:
     def values(name: str, **labels: str) -> list[float]:
         return [value for found, value in samples[name] if labels.items() <= found.items()]
 
@@ -169,24 +169,19 @@ def read_samples(text: str) -> Samples:
         for line in kept:
             with suppress(ValueError, IndexError, KeyError):
                 families += text_string_to_metric_families(line + "\n")
-    found: dict[str, list[tuple[Mapping[str, str], float]]] = defaultdict(list)
+    found: Samples = defaultdict(list)
     for sample in (sample for family in families for sample in family.samples):
-        value = _number(str(sample.value))
-        if value is not None:
-            found[sample.name.removeprefix("vllm:")].append((sample.labels, value))
+        if math.isfinite(sample.value):
+            found[sample.name.removeprefix("vllm:")].append((sample.labels, float(sample.value)))
     return found
 
 
-def _number(text: str | None) -> float | None:
-    try:
-        found = float(text) if text else None
-    except ValueError:
-        return None
-    return found if found is not None and math.isfinite(found) else None
-
-
 def _numbers(info: list[Mapping[str, str]], label: str) -> list[float]:
-    return [number for labels in info if (number := _number(labels.get(label))) is not None]
+    found = []
+    for labels in info:
+        with suppress(ValueError):
+            found.append(float(labels.get(label, "")))
+    return [number for number in found if math.isfinite(number)]
 
 
 def _sum(values: list[float]) -> float | None:
@@ -205,21 +200,26 @@ def _kv_tokens(info: list[Mapping[str, str]]) -> int | None:
     said = _whole(_numbers(info, "kv_cache_size_tokens"))
     if said is not None:
         return said
-    blocks = [(_number(labels.get("num_gpu_blocks")), _number(labels.get("block_size"))) for labels in info]
+    blocks = zip(_numbers(info, "num_gpu_blocks"), _numbers(info, "block_size"), strict=False)
     return _whole([count * size for count, size in blocks if count and size])
 
 
-def _latency(samples: Samples, name: str) -> Latency | None:
+def histogram(samples: Samples, name: str) -> list[tuple[float, float]]:
+    """Return a histogram's cumulative buckets (bound, count) over all engines; empty if it holds nothing."""
     buckets: dict[float, float] = defaultdict(float)
     for labels, count in samples[f"{name}_bucket"]:
-        bound = math.inf if labels.get("le") == "+Inf" else _number(labels.get("le"))
-        if bound is not None:
-            buckets[bound] += count
+        with suppress(ValueError):
+            buckets[float(labels.get("le", ""))] += count
     ordered = sorted(buckets.items())
-    if not ordered or ordered[-1][1] <= 0 or not all(math.isfinite(count) for _, count in ordered):
+    usable = ordered and ordered[-1][1] > 0 and all(math.isfinite(count) for count in buckets.values())
+    return ordered if usable and not any(map(math.isnan, buckets)) else []
+
+
+def _latency(samples: Samples, name: str) -> Latency | None:
+    if not (buckets := histogram(samples, name)):
         return None
-    p50, p95, p99 = (quantile(ordered, share) for share in (0.5, 0.95, 0.99))
-    return Latency(p50, p95, p99, round(ordered[-1][1]))
+    p50, p95, p99 = (quantile(buckets, share) for share in (0.5, 0.95, 0.99))
+    return Latency(p50, p95, p99, round(buckets[-1][1]))
 
 
 def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:

@@ -4,12 +4,14 @@ Metrics since the start say little about the current load: they include the read
 idle time. Snapshots are small enough to keep many, and any two of them define a window.
 """
 
-import math
+import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from serverctl.load.client import Endpoint
 from serverctl.load.metrics import quantile, rate, read_samples
 
 #: Our names of counters, and the metrics of vLLM 0.32 and 0.33, summed over engines and labels. Seconds and counts.
@@ -77,14 +79,19 @@ def take_snapshot(text: str, at: float) -> Snapshot:
     def added(names: Mapping[str, str]) -> dict[str, float]:
         return {ours: sum(value for _, value in samples[name]) for ours, name in names.items() if name in samples}
 
-    queue: dict[str, float] = {}
+    queue: dict[str, float] = defaultdict(float)
     for labels, value in samples.get(_QUEUE_BUCKET, ()):
-        bound = labels.get("le", "")
-        queue[bound] = queue.get(bound, 0.0) + value
+        queue[labels.get("le", "+Inf")] += value
     loads = added(_GAUGES)
     if _KV_USE in samples:
         loads["kv_use"] = max(value for _, value in samples[_KV_USE])
-    return Snapshot(at, added(_COUNTERS), loads, queue)
+    return Snapshot(at, added(_COUNTERS), loads, dict(queue))
+
+
+def snapshot_of(server: Endpoint) -> Snapshot | None:
+    """Make a snapshot of a server now; None if it has no /metrics."""
+    page = server.metrics_page()
+    return None if page is None else take_snapshot(page, time.time())
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +180,11 @@ class Window:
         seen = [sum(one.loads.get(load, 0.0) for load in loads) for one in self.snapshots if one.busy]
         return max(seen, default=None)
 
-    def most_while_waiting(self, load: str) -> float | None:
-        """Return the highest load of a snapshot in which a request waited; None if none waited."""
-        seen = [one.loads[load] for one in self.snapshots if one.loads.get("waiting", 0) > 0 and load in one.loads]
-        return max(seen, default=None)
+    @property
+    def kv_use_while_waiting(self) -> float | None:
+        """The highest use of the KV cache while a request waited, 0 to 1; None if none waited."""
+        loads = [one.loads for one in self.snapshots if one.loads.get("waiting", 0) > 0]
+        return max((load["kv_use"] for load in loads if "kv_use" in load), default=None)
 
     @property
     def clients(self) -> int:
@@ -223,7 +231,7 @@ class Window:
     def queue_quantile(self, share: float) -> float | None:
         """The longest wait in seconds of this share (0 to 1) of the requests, linear within a bucket."""
         last, first = self.snapshots[-1].queue, self.snapshots[0].queue
-        grown = sorted((_bound(name), count - first.get(name, 0.0)) for name, count in last.items())
+        grown = sorted((float(bound), count - first.get(bound, 0.0)) for bound, count in last.items())
         return quantile(grown, share) if grown and grown[-1][1] > 0 else None
 
     def to_json(self) -> dict[str, Any]:
@@ -240,21 +248,15 @@ class Window:
             "queue_p95_s": self.queue_quantile(0.95),
             "most_running": self.most("running"),
             "most_waiting": self.most("waiting"),
-            "kv_use_while_waiting": self.most_while_waiting("kv_use"),
             "preemptions": self.grown("preemptions"),
             **{name: getattr(self, name) for name in _SHOWN},
         }
 
 
 #: Properties of a window that its JSON has under their own names.
-_SHOWN = ("clients", "prompt_tokens", "answer_tokens", "images", "prefix_hits", "image_hits")
-
-
-def _bound(name: str) -> float:
-    try:
-        return float(name)
-    except ValueError:
-        return math.inf
+_SHOWN = (
+    "kv_use_while_waiting", "clients", "prompt_tokens", "answer_tokens", "images", "prefix_hits", "image_hits",
+)  # fmt: skip
 
 
 def last_load(snapshots: Sequence[Snapshot]) -> Window | None:

@@ -11,11 +11,12 @@ from serverctl.process.in_vllm import mai_gate
 from serverctl.vllm.capabilities import Capabilities
 
 _FLAG = "--middleware"
+_OURS = str(Path(in_vllm.__file__).parent)
 _WHY = Reason("every path needs the key", "docs/serving.md")
 
 
-def with_gate(command: Command, capabilities: Capabilities, place: str) -> Command:
-    """Add the gate to a command. Its module is in the folder `place`.
+def with_gate(command: Command, capabilities: Capabilities, place: str = _OURS) -> Command:
+    """Add the gate to a command. Its module is in the folder `place`, by default that of this machine.
 
     Raises:
         EnvironmentLacksError: this vLLM has no --middleware, so some paths would answer without the key.
@@ -27,11 +28,6 @@ def with_gate(command: Command, capabilities: Capabilities, place: str) -> Comma
         )
     lines = (*command.lines, Line(_FLAG, "mai_gate.Gate", _WHY))
     return replace(command, lines=lines, env={**command.env, "PYTHONPATH": place})
-
-
-def with_own_gate(command: Command, capabilities: Capabilities) -> Command:
-    """Add the gate to the command of a local server."""
-    return with_gate(command, capabilities, str(Path(in_vllm.__file__).parent))
 
 
 def source() -> str:

@@ -9,19 +9,18 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import write_atomically
 from foundation.processes import is_alive, send_signal, wait_gone
+from serverctl.load.client import Endpoint
 from serverctl.load.metrics import ServerMetrics
 from serverctl.paths import servers_root
 from serverctl.process import probe
 from serverctl.process.cleanup import end_left_behind
+from serverctl.process.request import Change, ServerRequest, is_one_of, read_request
 from serverctl.process.state import LIVE, Folder, State, cannot_write, current_state, full_disk, has_room
-
-if TYPE_CHECKING:
-    from serverctl.process.request import ServerRequest
 
 #: Interval at which a waiting client reads the state, seconds.
 _POLL = 0.05
@@ -60,7 +59,7 @@ class ReadyServer:
     started: bool = False  # whether it was started for this caller
 
 
-def launch(name: str, request: "ServerRequest") -> bool:
+def launch(name: str, request: ServerRequest) -> bool:
     """Start a server's supervisor in the background unless one runs. Return whether it was started.
 
     Raises MaiError.
@@ -69,36 +68,29 @@ def launch(name: str, request: "ServerRequest") -> bool:
     try:
         folder.make()
         with folder.launching():
-            return _launch(folder, request)
+            if current_state(folder).phase in LIVE:
+                return False
+            ending = folder.owner()  # it has written its final state and is about to exit
+            if ending is not None and not wait_gone(ending, _DOWN_SECONDS):
+                return False
+            write_atomically(folder.request_file, request.to_json())
+            _clean_up(folder)
+            with folder.supervisor_log.open("ab") as log:
+                process = subprocess.Popen(
+                    [sys.executable, "-c", _SUPERVISOR, folder.name],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=folder.path,
+                )  # fmt: skip
+            return _has_begun(folder, process)
     except OSError as error:
         raise cannot_write(folder.path, error) from error
 
 
-def _launch(folder: Folder, request: "ServerRequest") -> bool:
-    """Launch as `launch` does, inside its lock. Raises OSError if the files cannot be written."""
-    if current_state(folder).phase in LIVE:
-        return False
-    ending = folder.owner()  # it has written its final state and is about to exit
-    if ending is not None and not wait_gone(ending, _DOWN_SECONDS):
-        return False
-    write_atomically(folder.request_file, request.to_json())
-    _clean_up(folder)
-    with folder.supervisor_log.open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _SUPERVISOR, folder.name],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=folder.path,
-        )  # fmt: skip
-    return _has_begun(folder, process)
-
-
-def change(name: str, request: "ServerRequest", wait: float = 5.0) -> bool:
+def change(name: str, request: ServerRequest, wait: float = 5.0) -> bool:
     """Replace a server's settings while its clients wait at its door. Return once `wait_ready` tells how it goes.
 
     If no start with them succeeds, the server goes back to what it was, and its state says why in `refused`. A server
     that does not run is started with the request. Requests that run get `wait` seconds. Return whether it ran.
     """
-    from serverctl.process.request import Change
-
     folder = Folder(name)
     owner = folder.owner()
     if is_alive(owner) and current_state(folder).phase in LIVE:
@@ -152,37 +144,29 @@ def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
     raise MaiError(f"{what} did not start within {_BEGIN_SECONDS:.0f} s.", remedy)
 
 
-def as_before(name: str) -> "ServerRequest":
+def as_before(name: str) -> ServerRequest:
     """Return the request that starts a server as it last was, with the same key. Raises MaiError."""
-    from serverctl.process.request import read_request
-
     return replace(read_request(Folder(name).request_file), keep_key=True)
 
 
 def last_started() -> str | None:
     """Return the name of the server that was started last, without those of a bench or batch; None without any."""
-    from serverctl.process.request import read_request
-
     found: list[tuple[float, str]] = []
-    for name in ordered_names():
+    for state in _states():
         with contextlib.suppress(MaiError):
-            if not read_request(Folder(name).request_file).passing:
-                found.append((current_state(Folder(name)).started or 0.0, name))
+            if not read_request(Folder(state.name).request_file).passing:
+                found.append((state.started or 0.0, state.name))
     return max(found)[1] if found else None
 
 
 def sleeping(model: str | None = None) -> list[State]:
     """Return the servers whose engine ended because nobody asked anything, the last started first."""
-    states = [current_state(Folder(name)) for name in ordered_names()]
-    asleep = [state for state in states if state.phase == "asleep"]
-    chosen = [state for state in asleep if model is None or serves(state, model)]
-    return sorted(chosen, key=lambda state: -(state.started or 0.0))
+    asleep = [state for state in _states(model) if state.phase == "asleep"]
+    return sorted(asleep, key=lambda state: -(state.started or 0.0))
 
 
 def wake(name: str) -> None:
     """Start the engine of a server that sleeps, as a client's request does."""
-    from serverctl.process.request import read_request
-
     change(name, read_request(Folder(name).request_file))
 
 
@@ -239,8 +223,6 @@ def as_ready(state: State, started: bool = False) -> ReadyServer | None:
 
 def model_names(state: State) -> set[str]:
     """Return the names of a server's model in lower case; empty while the server has not chosen one."""
-    from serverctl.process.request import read_request
-
     names = {state.model, state.source}
     with contextlib.suppress(MaiError):
         names.add(read_request(Folder(state.name).request_file).goal.model or "")
@@ -249,21 +231,29 @@ def model_names(state: State) -> set[str]:
 
 def serves(state: State, model: str) -> bool:
     """Return whether a server serves a model, given by name, repository or folder."""
-    return not model_names(state).isdisjoint((model.casefold(), str(Path(model).expanduser().resolve()).casefold()))
+    return is_one_of(model, model_names(state))
 
 
 def live_servers(model: str | None = None) -> list[State]:
     """Return the servers that hold or want memory, the default one first; only those with `model` if given."""
+    return [state for state in _states(model) if state.phase in LIVE and state.phase not in ("asleep", "stopping")]
+
+
+def _states(model: str | None = None) -> list[State]:
+    """Return the state of every server, or of those with a model, the default one first."""
     states = [current_state(Folder(name)) for name in ordered_names()]
-    live = [state for state in states if state.phase in LIVE and state.phase not in ("asleep", "stopping")]
-    return [state for state in live if model is None or serves(state, model)]
+    return [state for state in states if model is None or serves(state, model)]
 
 
 def metrics_of(state: State) -> ServerMetrics | None:
     """Return a ready server's metrics; None if it does not answer."""
-    if not state.is_ready or state.port is None:
-        return None
-    return probe.read_metrics(state.port, Folder(state.name).key(), 1.0)
+    return probe.read_metrics(endpoint_of(state), 1.0) if state.is_ready else None
+
+
+def endpoint_of(state: State) -> Endpoint:
+    """Return how to ask a server that has a port."""
+    assert state.url is not None
+    return Endpoint(state.url, Folder(state.name).key(), state.model)
 
 
 def find_ready(model: str | None = None) -> ReadyServer | None:
@@ -321,20 +311,16 @@ def refusal_of(state: State) -> MaiError | None:
 
 
 def _error(found: Mapping[str, Any]) -> MaiError:
+    """Return a failure as an error, its evidence shortened and without pydantic's additions."""
     title = str(found.get("title") or "The server did not start").rstrip(".")
     evidence = str(found.get("evidence") or "").strip()
     because = str(found.get("stopped_because") or "").strip()
     remedy = str(found.get("remedy") or "`mai-server logs` shows its output.")
-    said = f' It said: "{_quoted(evidence)}".' if evidence else ""
+    text = _PYDANTIC.sub("", evidence)
+    if len(text) > _MOST_QUOTED:  # cut between words; a parser's list has no spaces
+        cut = max(text.rfind(end, 0, _MOST_QUOTED) for end in (" ", ","))
+        text = f"{text[: max(cut, _MOST_QUOTED // 2)]} ..."
+    said = f' It said: "{text}".' if evidence else ""
     told = f" {because}" if because and because != remedy else ""
     error = EnvironmentLacksError if found.get("kind") in _OF_THE_MACHINE else MaiError
     return error(f"{title}.{said}{told}", remedy)
-
-
-def _quoted(evidence: str) -> str:
-    """Shorten an error message: without pydantic's additions, and cut between words."""
-    text = _PYDANTIC.sub("", evidence)
-    if len(text) <= _MOST_QUOTED:
-        return text
-    cut = max(text.rfind(end, 0, _MOST_QUOTED) for end in (" ", ","))  # a parser's list has no spaces
-    return f"{text[: max(cut, _MOST_QUOTED // 2)]} ..."

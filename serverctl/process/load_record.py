@@ -26,19 +26,11 @@ def read_record(folder: Folder) -> list[Snapshot]:
         lines = record_file(folder).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
-    found = [snapshot for line in lines if (snapshot := _parsed(line)) is not None]
-    return sorted(found, key=lambda one: one.at)
-
-
-def _parsed(line: str) -> Snapshot | None:
-    try:
-        return Snapshot.from_json(json.loads(line))
-    except ValueError:
-        return None
-
-
-def _finished(snapshot: Snapshot) -> float:
-    return snapshot.counters.get("finished", 0.0)
+    found = []
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            found.append(Snapshot.from_json(json.loads(line)))
+    return sorted(filter(None, found), key=lambda one: one.at)
 
 
 class LoadRecord:
@@ -62,9 +54,10 @@ class LoadRecord:
         now, before = take_snapshot(page, time.time()), self._last
         own, self._beats = beats - self._beats, beats
         self._last = now
-        only_ours = before is not None and own > 0 and _finished(now) - _finished(before) == own
-        if before is not None and not now.busy and (only_ours or before.counters == now.counters):
-            return False
+        if before is not None and not now.busy:
+            done = now.counters.get("finished", 0.0) - before.counters.get("finished", 0.0)
+            if before.counters == now.counters or (own > 0 and done == own):
+                return False
         if before is not None and (not self._kept or self._kept[-1].at < before.at):
             self._kept.append(before)
         self._kept = [*self._kept, now][-_KEPT:]

@@ -4,11 +4,10 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 #: Size at which the log is rotated, and the number of old files to keep.
 MOST_BYTES = 16 * 1024**2
@@ -87,16 +86,8 @@ def _parts(path: Path) -> Iterator[dict[int, BinaryIO]]:
         yield dict(reversed(found.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A position between two lines of a log: the inode of a log file, and an offset in bytes."""
-
-    inode: int
-    offset: int
-
-
-#: The position before all lines: no file has inode 0.
-NOWHERE = Place(0, 0)
+#: A position between two lines of a log: the inode of a log file (0 before all files), and an offset in bytes.
+Place: TypeAlias = tuple[int, int]
 
 
 def _whole_lines(file: BinaryIO, offset: int) -> tuple[list[bytes], int]:
@@ -109,11 +100,11 @@ def _whole_lines(file: BinaryIO, offset: int) -> tuple[list[bytes], int]:
 def tail(path: Path, count: int) -> tuple[list[str], Place]:
     """Return the last complete lines over all log files, and the position after them, for `follow`."""
     found: list[bytes] = []
-    place = NOWHERE
+    place: Place = (0, 0)
     with _parts(path) as parts:
         for inode, file in reversed(parts.items()):
             lines, end = _whole_lines(file, 0)
-            place = Place(inode, end) if place is NOWHERE else place
+            place = place if place[0] else (inode, end)
             found = lines + found
             if len(found) >= count:
                 break
@@ -127,14 +118,14 @@ def all_lines(path: Path) -> Iterator[str]:
             yield from map(_text, file)
 
 
-def follow(path: Path, place: Place = NOWHERE) -> Iterator[str]:
+def follow(path: Path, place: Place = (0, 0)) -> Iterator[str]:
     """Yield new lines after a position forever, across rotations. Yields "" after each check for new lines."""
     while True:
         with _parts(path) as parts:
-            begin = list(parts).index(place.inode) if place.inode in parts else 0
+            begin = list(parts).index(place[0]) if place[0] in parts else 0
             for inode, file in list(parts.items())[begin:]:
-                lines, end = _whole_lines(file, place.offset if inode == place.inode else 0)
-                place = Place(inode, end)
+                lines, end = _whole_lines(file, place[1] if inode == place[0] else 0)
+                place = (inode, end)
                 yield from map(_text, lines)
         yield ""
         time.sleep(_POLL)

@@ -1,10 +1,10 @@
 """The request for a server, stored on disk by `up`. The supervisor and other commands read it."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.hardware.detect import detect, detect_cpu
@@ -48,15 +48,12 @@ class ServerRequest:
 
     def to_json(self) -> str:
         """Return the request as JSON text."""
-        return _adapter().dump_json(self, indent=1).decode()
+        return _adapter(ServerRequest).dump_json(self, indent=1).decode()
 
     def for_model(self, model: str) -> "ServerRequest | None":
         """Return the request with one of its models in, given by name, repository or folder; None if it has none so."""
-        if not model:
-            return None
-        said = (model.casefold(), str(Path(model).expanduser().resolve()).casefold())
         for each in self.models:
-            if each.name.casefold() in said or (each.goal.model or "").casefold() in said:
+            if model and is_one_of(model, {each.name, each.goal.model or ""}):
                 return replace(self, goal=each.goal, served_name=each.name)
         return None
 
@@ -78,6 +75,12 @@ class ServerRequest:
                 "`nvidia-smi` must list it; then `mai-server up` starts the server again.",
             )
         return replace(found, gpus=chosen)
+
+
+def is_one_of(model: str, names: Set[str]) -> bool:
+    """Return whether a model, given by name, repository or folder, has one of some names."""
+    said = {model.casefold(), str(Path(model).expanduser().resolve()).casefold()}
+    return not said.isdisjoint(name.casefold() for name in names)
 
 
 def server_request(
@@ -129,18 +132,14 @@ def swapping(request: ServerRequest, first: Resolved, models: Sequence[str]) -> 
 
 def read_request(path: Path) -> ServerRequest:
     """Read a request from its file. Raises MaiError if that fails."""
-    try:
-        request = _adapter().validate_json(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise MaiError(f"{path} cannot be read: {error}.", "Start the server again with `mai-server up`.") from error
-    models = tuple(replace(each, goal=_checked(each.goal, path)) for each in request.models)
-    return replace(request, goal=_checked(request.goal, path), models=models)
+    request: ServerRequest = _read(ServerRequest, path, "Start the server again with `mai-server up`.")
 
+    def checked(goal: Goal) -> Goal:  # with its settings as they are written in commands
+        overrides = {name: check_value(name, value, str(path)) for name, value in goal.overrides.items()}
+        return replace(goal, overrides=overrides)
 
-def _checked(goal: Goal, path: Path) -> Goal:
-    """Return a goal from a file with its settings as they are written in commands."""
-    overrides = {name: check_value(name, value, str(path)) for name, value in goal.overrides.items()}
-    return replace(goal, overrides=overrides)
+    models = tuple(replace(each, goal=checked(each.goal)) for each in request.models)
+    return replace(request, goal=checked(request.goal), models=models)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,29 +151,27 @@ class Change:
 
     def to_json(self) -> str:
         """Return the change as JSON text."""
-        return _changes().dump_json(self).decode()
+        return _adapter(Change).dump_json(self).decode()
 
 
 def read_change(path: Path) -> Change:
     """Read a change from its file. Raises MaiError if that fails."""
+    change: Change = _read(Change, path, "Ask for the change again.")
+    return change
+
+
+def _read(kind: object, path: Path, remedy: str) -> Any:
     try:
-        return _changes().validate_json(path.read_bytes())
+        return _adapter(kind).validate_json(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise MaiError(f"{path} cannot be read: {error}.", "Ask for the change again.") from error
+        raise MaiError(f"{path} cannot be read: {error}.", remedy) from error
 
 
 @cache
-def _adapter() -> "TypeAdapter[ServerRequest]":
+def _adapter(kind: Any) -> "TypeAdapter[Any]":
     from pydantic import TypeAdapter
 
-    return TypeAdapter(ServerRequest)
-
-
-@cache
-def _changes() -> "TypeAdapter[Change]":
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Change)
+    return TypeAdapter(kind)
 
 
 @dataclass(frozen=True, slots=True)

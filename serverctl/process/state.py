@@ -265,11 +265,6 @@ class Folder:
         except (OSError, ValueError):
             return ""
 
-    def shut_gate(self) -> None:
-        """Close the gate: clients' new requests are held. Never raises; on a full disk the gate stays open."""
-        with contextlib.suppress(OSError):
-            self.gate_file.touch(mode=0o600)
-
     def open_gate(self) -> None:
         """Open the gate, unless a running process is restarting the server."""
         if self.gate_file.exists() and not self.is_restarting:
@@ -287,7 +282,8 @@ class Folder:
         except OSError as error:
             raise cannot_write(self.path, error) from error
         try:
-            self.shut_gate()
+            with contextlib.suppress(OSError):  # on a full disk the gate stays open
+                self.gate_file.touch(mode=0o600)
             yield
         finally:
             self.restart_file.unlink(missing_ok=True)

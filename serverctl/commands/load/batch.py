@@ -155,10 +155,9 @@ def _answer_all(
     options: argparse.Namespace, index: "Index", answers: "AnswersFile", progress: AnswerProgress
 ) -> "Outcome":
     """Ask the server that the options mean: a running one, or with --offline one for this batch alone."""
-    from serverctl.load.batch.prepare import Defaults
     from serverctl.load.batch.run import Batch
 
-    defaults = Defaults(options.system, options.max_tokens, options.temperature)
+    defaults = {name: getattr(options, name) for name in ("system", "max_tokens", "temperature")}
     batch = Batch(options.requests, index, answers, defaults, progress.update)
     if not batch.todo:  # nobody is needed
         batch.begin()
@@ -200,28 +199,28 @@ async def _run(
     timeout: float,
 ) -> "Outcome":
     """Run the batch; the first Ctrl-C lets running requests finish, the second one gives them up."""
-    from serverctl.load.batch.run import HttpAsker, Stop
+    from serverctl.load.batch.run import Asker
 
-    stop = Stop()
+    soon, now = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
-        if stop.soon.is_set():
-            stop.now.set()
+        if soon.is_set():
+            now.set()
             return
-        stop.soon.set()
-        loop.call_later(_FINISH_S, stop.now.set)
+        soon.set()
+        loop.call_later(_FINISH_S, now.set)
         shown.say("Stopping: what is under way is finished; Ctrl-C again gives it up.")
 
     loop.add_signal_handler(signal.SIGINT, interrupt)
-    loop.add_signal_handler(signal.SIGTERM, stop.now.set)
+    loop.add_signal_handler(signal.SIGTERM, now.set)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is, and stays so
-        loop.add_signal_handler(signal.SIGHUP, stop.now.set)
+        loop.add_signal_handler(signal.SIGHUP, now.set)
     try:
         async with connect(target, timeout) as client:
             batch.begin()
-            asker = HttpAsker(client, target, options.retries, shown.say)
-            return await batch.run(asker.ask, concurrency, stop)
+            asker = Asker(client, target, options.retries, shown.say)
+            return await batch.run(asker, concurrency, soon, now)
     except MaiError:
         done = batch.outcome
         shown.say(f"{done.before + done.answered} of {done.total} have an answer.")

@@ -80,14 +80,16 @@ def main(arguments: list[str]) -> int:
         raise UsageError(f"There is no folder {options.out.parent} for --out.", "Make it first.")
     workload = _workload(options)
     if options.compare is None:
-        return _show(_in_turn({"server": chosen_target(options)}, workload, options), options)
+        targets = {"server": chosen_target(options)}
+        return _show((_measured(targets, workload, options) for _ in range(1)), options)
     sides = parse_contenders(options.compare)
     if options.endpoint is not None:
         raise UsageError("--compare names its own servers, so there is no --endpoint.", "Name it with --compare, too.")
     if options.rounds < 1 or options.rounds > 20:
         raise UsageError(f"{options.rounds} rounds make no sense.", "Use --rounds 1 to 20.")
     if all(side.runs for side in sides):
-        return _show(_in_turn({side.name: _running(side, options) for side in sides}, workload, options), options)
+        targets = {side.name: _running(side, options) for side in sides}
+        return _show((_measured(targets, workload, options) for _ in range(1)), options)
     if options.api_key is not None and not any(side.url for side in sides):
         raise UsageError("--api-key is for a named endpoint.", "Leave it out.")
     return _show(_in_blocks(sides, workload, options), options)
@@ -184,13 +186,6 @@ def started(contender: Contender, model: str | None) -> Iterator[Endpoint]:
         yield Endpoint(target.base_url, target.api_key, target.model)
 
 
-def _in_turn(
-    targets: Mapping[str, Endpoint], workload: "Load", options: argparse.Namespace
-) -> "Iterator[list[Report]]":
-    """Measure running servers with the same requests in turn."""
-    yield _measured(targets, workload, options, (0, 1), secrets.token_hex(8))
-
-
 def _in_blocks(sides: Sequence[Contender], workload: "Load", options: argparse.Namespace) -> "Iterator[list[Report]]":
     """Measure servers in blocks: A B, then B A, and so on; a server that comes twice in a row keeps running."""
     run_name = secrets.token_hex(8)
@@ -210,7 +205,7 @@ def _in_blocks(sides: Sequence[Contender], workload: "Load", options: argparse.N
 
 def _show(measured: "Iterator[list[Report]]", options: argparse.Namespace) -> int:
     """Measure everything and print the results, also those of a run that ends early."""
-    from serverctl.load.bench.compare import Comparison
+    from serverctl.load.bench.compare import comparison_json
     from serverctl.load.bench.report import ServerDiedError, merged
 
     blocks: dict[str, list[Report]] = {}
@@ -238,10 +233,13 @@ def _show(measured: "Iterator[list[Report]]", options: argparse.Namespace) -> in
     reports = [merged(some) for some in blocks.values()]
     if status == ExitStatus.DONE and any(report.failed for report in reports):
         status = ExitStatus.NOT_DONE
-    comparison = Comparison(tuple(reports)) if options.compare is not None else None
-    document = reports[0].to_json() if comparison is None else comparison.to_json()
-    if options.out is not None and (lost := _write(options.out, json.dumps(document, indent=1) + "\n")):
-        status = lost
+    document = reports[0].to_json() if options.compare is None else comparison_json(reports)
+    if options.out is not None:
+        try:
+            options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        except OSError as error:  # the results are still printed
+            remark(f"mai-server: {options.out} cannot be written: {error.strerror or error}.")
+            status = ExitStatus.ENVIRONMENT
     if options.json:
         put_json(document, indent=1)
         return status
@@ -251,29 +249,19 @@ def _show(measured: "Iterator[list[Report]]", options: argparse.Namespace) -> in
     console = GatedConsole(highlight=False, markup=False, width=None if is_terminal("output") else 120)
     for report in reports:
         print_report(report, console)
-    if comparison is not None and len(reports) > 1:
-        print_comparison(comparison, console)
+    if len(reports) > 1:
+        print_comparison(reports, console)
     return status
-
-
-def _write(path: Path, text: str) -> ExitStatus | None:
-    """Write the results. On failure they are still printed, and the returned status says so."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        remark(f"mai-server: {path} cannot be written: {error.strerror or error}.")
-        return ExitStatus.ENVIRONMENT
-    return None
 
 
 def _measured(
     targets: Mapping[str, Endpoint],
     workload: "Load",
     options: argparse.Namespace,
-    part: tuple[int, int],
-    run_name: str,
+    part: tuple[int, int] = (0, 1),
+    run_name: str | None = None,
 ) -> "list[Report]":
-    """Measure servers in turn; Ctrl-C ends the run, a second Ctrl-C ends it without a report."""
+    """Measure servers with the same requests in turn; Ctrl-C ends the run, a second Ctrl-C ends it without a report."""
     from serverctl.load.bench.measure import measure
 
     async def run(progress: "OnProgress") -> "list[Report]":
@@ -295,8 +283,7 @@ def _measured(
 
         def show(now: "Progress") -> None:
             name = " and ".join(targets)
-            done = f"{now.done} of {now.total} done"
-            line = f"{name}: {now.setting} ({done})"
+            line = f"{name}: {now.setting} ({now.done} of {now.total} done)"
             bar.show(str(now.setting), f"{name}: {now.phase} {now.setting}", now.done, now.total, line)
 
         return asyncio.run(run(show))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from foundation.command_line import Parser, positive_seconds
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from foundation.printing import put, put_json
-from serverctl.commands.endpoint_options import add_foreign, foreign_address
+from foundation.printing import put, put_json, remark
+from serverctl.commands.endpoint_options import add_foreign, foreign_endpoint
 from serverctl.commands.progress import StartProgress
 from serverctl.load.client import find_endpoint
 from serverctl.load.metrics import parse_metrics, read_samples
@@ -23,7 +23,7 @@ from serverctl.plan.user_flags import absorbed
 from serverctl.process import control, probe
 from serverctl.process.request import ServerRequest, prepare, read_request
 from serverctl.process.state import Folder, State, current_state
-from serverctl.tuning import Change, Tried, observe, observe_foreign, try_changes
+from serverctl.tuning import Change, Tried, observe, try_changes
 
 if TYPE_CHECKING:
     from serverctl.load.bench.report import Measurement
@@ -48,29 +48,27 @@ def main(arguments: list[str]) -> int:
     if options.load is not None and not 1 <= options.load <= 64:
         raise UsageError(f"--load cannot be {options.load}.", "It takes 1 to 64 requests at once.")
     if options.endpoint is not None:
-        return _foreign(options)
-    folder = Folder(options.name)
-    state = current_state(folder)
-    if not state.is_ready or state.port is None:
-        raise EnvironmentLacksError(f"No server named {options.name!r} is ready.", "`mai-server up` starts one.")
-    request = read_request(folder.request_file)
-    request = replace(request, goal=absorbed(request.goal))  # settings given as vLLM's own flags are one's own, too
-    window, shapes = observe(state, folder, request, options.load, options.seconds, quiet=options.json)
-    reading = read(state, folder, request, window, shapes)
+        if options.apply:
+            raise UsageError(
+                "--apply restarts a server, and this one is not ours.", "Start it anew with what is advised."
+            )
+        reading, request = _read_foreign(options), None
+    else:
+        reading, request = _read_ours(options)
     found = advise(reading)
     fixed = frozenset[str]() if options.also_own else reading.fixed
-    wanted = changes(found, fixed)
+    wanted = [] if request is None else changes(found, fixed)
     result: dict[str, Any] = document(reading, found, wanted)
     if not options.json:
         show(reading, found, wanted)
     status = ExitStatus.DONE
-    if options.apply and wanted and window is not None:
+    if options.apply and wanted and request is not None and reading.window is not None:
         with StartProgress(quiet=options.json) as progress:
             change = Change(options.name, request, options.wait, options.force, progress.say, progress.update)
             tried = try_changes(change, reading, wanted)
         applied = tried[-1].verdict.better
         result |= {"applied": applied, "tried": [one.to_json() for one in tried]}
-        result["endpoint"] = current_state(folder).url
+        result["endpoint"] = current_state(Folder(options.name)).url
         status = ExitStatus.DONE if applied else ExitStatus.NOT_DONE
         if not options.json:
             _show_tried(tried)
@@ -81,28 +79,38 @@ def main(arguments: list[str]) -> int:
     return status
 
 
-def _foreign(options: argparse.Namespace) -> int:
-    """Judge a server that somebody else runs, by its counters alone. Raises EnvironmentLacksError or UsageError."""
-    if options.apply:
-        raise UsageError("--apply restarts a server, and this one is not ours.", "Start it anew with what is advised.")
-    url, key = foreign_address(options)
-    endpoint = asyncio.run(find_endpoint(url, key, None))
-    window = observe_foreign(endpoint, options.load, options.seconds)
-    page = probe.ask_at(endpoint.root_url, "/metrics", key)
-    if window is None or not page.ok:
-        raise EnvironmentLacksError(f"{url} tells no numbers (/metrics).", "Only vLLM's own are read.")
-    metrics, info = parse_metrics(page.body), read_samples(page.body)["cache_config_info"]
+def _read_ours(options: argparse.Namespace) -> tuple[Reading, ServerRequest]:
+    """Observe a server of ours, and return what is known of it, and its request. Raises EnvironmentLacksError."""
+    folder = Folder(options.name)
+    state = current_state(folder)
+    if not state.is_ready:
+        raise EnvironmentLacksError(f"No server named {options.name!r} is ready.", "`mai-server up` starts one.")
+    request = read_request(folder.request_file)
+    request = replace(request, goal=absorbed(request.goal))  # settings given as vLLM's own flags are one's own, too
+
+    def say(text: str) -> None:
+        if not options.json:
+            remark(f"mai-server: {text}")
+
+    server = control.endpoint_of(state)
+    window, shapes = observe(server, options.load, options.seconds, say, request.goal.screen, state)
+    return read(state, request, window, shapes), request
+
+
+def _read_foreign(options: argparse.Namespace) -> Reading:
+    """Observe a server that somebody else runs, by its counters alone. Raises EnvironmentLacksError or UsageError."""
+    named = foreign_endpoint(options)
+    endpoint = asyncio.run(find_endpoint(named.base_url, named.api_key, None))
+    window, _ = observe(endpoint, options.load, options.seconds)
+    page = endpoint.metrics_page()
+    if window is None or page is None:
+        raise EnvironmentLacksError(f"{named.base_url} tells no numbers (/metrics).", "Only vLLM's own are read.")
+    metrics, info = parse_metrics(page), read_samples(page)["cache_config_info"]
     told = info[0][0] if info else {}
     settings: dict[str, Any] = {}
     if told.get("enable_prefix_caching") in ("True", "False"):
         settings["enable_prefix_caching"] = told["enable_prefix_caching"] == "True"
-    reading = Reading(find_bottleneck(window, None, metrics.kv_tokens), window, metrics, settings)
-    found = advise(reading)
-    if options.json:
-        put_json(document(reading, found, []), indent=1)
-    else:
-        show(reading, found, [])
-    return ExitStatus.DONE
+    return Reading(find_bottleneck(window, None, metrics.kv_tokens), window, metrics, settings)
 
 
 def _parser() -> Parser:
@@ -121,12 +129,10 @@ def _parser() -> Parser:
     return parser
 
 
-def read(
-    state: State, folder: Folder, request: ServerRequest, window: Window | None, shapes: Sequence[Shape] = ()
-) -> Reading:
+def read(state: State, request: ServerRequest, window: Window | None, shapes: Sequence[Shape] = ()) -> Reading:
     """Read the input of a judgement. Raises EnvironmentLacksError if the server does not answer /metrics."""
-    assert state.port is not None
-    metrics = probe.read_metrics(state.port, folder.key())
+    server = control.endpoint_of(state)
+    metrics = probe.read_metrics(server)
     if metrics is None:
         raise EnvironmentLacksError("The server does not answer /metrics.", "`mai-server status` says how it is.")
     settings = state.plan.get("settings", {})
@@ -143,7 +149,7 @@ def read(
         window=window,
         metrics=metrics,
         settings=settings,
-        context=probe.served_context(state.port, folder.key(), state.model) or state.limits.get("context"),
+        context=probe.served_context(server) or state.limits.get("context"),
         fixed=frozenset(request.goal.overrides),
         processor=request.processor,
         cores=len(os.sched_getaffinity(0)),

@@ -59,7 +59,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
     name = options.name or control.last_started() or control.DEFAULT_NAME
-    unit = _units() / f"mai-server-{Folder(name).name}.service"
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    unit = settings / "systemd" / "user" / f"mai-server-{Folder(name).name}.service"
+    if shutil.which("systemctl") is None:
+        raise EnvironmentLacksError(
+            "This machine has no systemd.", "Let its own way of starting programs run `mai-server up --again`."
+        )
     if options.off:
         _switch_off(unit)
     else:
@@ -82,29 +87,24 @@ def _switch_on(name: str, unit: Path) -> None:
     request = read_request(Folder(name).request_file)
     for goal in (request.goal, *(each.goal for each in request.models)):
         _refuse_temporary(goal.model)
-    program = _systemctl_path()
-    environment = [
-        f"Environment={quote(f'{each}={os.environ[each]}', variables=False)}"
-        for each in _CARRIED
-        if os.environ.get(each)
-    ]
+    carried = [f"{each}={os.environ[each]}" for each in _CARRIED if os.environ.get(each)]
+    environment = [f"Environment={quote(each, variables=False)}" for each in carried]
     start = command_line([[sys.executable, "-c", _PROGRAM], ["up", "--again", "--name", name, "--foreground"]])
     try:
         unit.parent.mkdir(parents=True, exist_ok=True)
         unit.write_text(_UNIT.format(name=name, environment="\n".join(environment), start=start), encoding="utf-8")
     except OSError as error:
         raise cannot_write(unit, error) from error
-    _systemctl(program, "daemon-reload")
-    _systemctl(program, "enable", unit.name)
+    _systemctl("daemon-reload")
+    _systemctl("enable", unit.name)
 
 
 def _switch_off(unit: Path) -> None:
     if not unit.is_file():
         raise MaiError(f"There is no {unit}.", "Nothing starts it with the machine.")
-    program = _systemctl_path()
-    _systemctl(program, "disable", unit.name)
+    _systemctl("disable", unit.name)
     unit.unlink(missing_ok=True)
-    _systemctl(program, "daemon-reload")
+    _systemctl("daemon-reload")
 
 
 def _refuse_temporary(model: str | None) -> None:
@@ -118,24 +118,9 @@ def _refuse_temporary(model: str | None) -> None:
             )
 
 
-def _units() -> Path:
-    """Return the folder of the user's own units."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd" / "user"
-
-
-def _systemctl_path() -> str:
-    """Return the program that asks systemd. Raises EnvironmentLacksError if there is none."""
-    program = shutil.which("systemctl")
-    if program is None:
-        raise EnvironmentLacksError(
-            "This machine has no systemd.", "Let its own way of starting programs run `mai-server up --again`."
-        )
-    return program
-
-
-def _systemctl(program: str, *words: str) -> None:
+def _systemctl(*words: str) -> None:
     """Ask the user's systemd. Raises EnvironmentLacksError if it refuses."""
-    done = subprocess.run([program, "--user", *words], check=False, capture_output=True, text=True)
+    done = subprocess.run(["systemctl", "--user", *words], check=False, capture_output=True, text=True)
     if done.returncode != 0:
         said = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
         raise EnvironmentLacksError(
@@ -145,8 +130,7 @@ def _systemctl(program: str, *words: str) -> None:
 
 def _lingers() -> bool:
     """Return whether the user's systemd runs without a login."""
-    program = shutil.which("loginctl")
-    if program is None:
+    if shutil.which("loginctl") is None:
         return False
-    words = [program, "show-user", str(os.getuid()), "--property=Linger", "--value"]
+    words = ["loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value"]
     return subprocess.run(words, check=False, capture_output=True, text=True).stdout.strip() == "yes"

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from foundation.command_line import Parser
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
-from serverctl.checklist import Checked, points
+from serverctl.checklist import points
 from serverctl.commands.endpoint_options import add_target, chosen_target
 from serverctl.process import control
 
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     endpoint = chosen_target(options)
     ours = (state for state in control.live_servers() if state.is_ready and state.url == endpoint.base_url)
-    found = points(Checked(endpoint.base_url, endpoint.api_key, endpoint.model, next(ours, None)))
+    found = points(endpoint, next(ours, None))
     wrong = False
     kept = []
     for point in found:

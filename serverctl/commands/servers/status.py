@@ -4,16 +4,17 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 from foundation.command_line import Parser
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
-from serverctl.commands.endpoint_options import add_foreign, foreign_address
+from serverctl.commands.endpoint_options import add_foreign, foreign_endpoint
 from serverctl.load.metrics import Latency, ServerMetrics
 from serverctl.process import control
 from serverctl.process.state import LIVE, Folder, State
-from serverctl.watch import ForeignWatch, Look, Watch
+from serverctl.watch import Look, Watch
 
 
 def main(arguments: list[str]) -> int:
@@ -66,18 +67,15 @@ def show(options: argparse.Namespace) -> int:
 
 
 def _looking(options: argparse.Namespace) -> Callable[[], list[Look]]:
-    """Return what looks at the servers that a command line means, each time that it is called."""
+    """Return what looks at the servers that a command line means; without any, at a stopped default."""
     if options.endpoint is not None:
-        watch = ForeignWatch(*foreign_address(options))
+        watch = Watch(foreign_endpoint(options))
         return lambda: [watch.look()]
-    watches: dict[str, Watch] = {}
-    return lambda: look_at_all(options.name, watches)
-
-
-def look_at_all(name: str | None, watches: dict[str, Watch]) -> list[Look]:
-    """Look at one server or all; without any, at a stopped default. `watches` keeps state between looks."""
-    names = [name] if name else control.ordered_names() or [control.DEFAULT_NAME]
-    return [watches.setdefault(each, Watch(each)).look() for each in names]
+    watch_of = cache(Watch)
+    return lambda: [
+        watch_of(name).look()
+        for name in ([options.name] if options.name else control.ordered_names() or [control.DEFAULT_NAME])
+    ]
 
 
 def _look_json(look: Look) -> dict[str, Any]:
@@ -117,7 +115,9 @@ def to_json(state: State, metrics: ServerMetrics | None) -> dict[str, Any]:
 def lines_of(look: Look) -> list[str]:
     """One server's status for a person."""
     state, metrics = look.state, look.metrics
-    lines = [f"{state.name}: {_phase(state)}"]
+    since = state.ready_at if state.phase == "ready" else state.since or state.started
+    span = "" if since is None or state.phase not in LIVE else f" for {_span(time.time() - since)}"
+    lines = [f"{state.name}: {state.phase}{span}"]
     if state.phase in LIVE:
         what = state.model
         if state.source and not state.source.endswith(state.model):
@@ -157,13 +157,6 @@ def lines_of(look: Look) -> list[str]:
         lines += [f"  {state.message}"] if state.message else []
         lines.append(f"  `mai-server up` starts it{again}.")
     return lines
-
-
-def _phase(state: State) -> str:
-    since = state.ready_at if state.phase == "ready" else state.since or state.started
-    if since is None or state.phase not in LIVE:
-        return state.phase
-    return f"{state.phase} for {_span(time.time() - since)}"
 
 
 def _span(seconds: float) -> str:

@@ -14,7 +14,6 @@ from serverctl.commands.options import add_beside, add_goal, cards_here, process
 from serverctl.commands.progress import InstallProgress, StartProgress
 from serverctl.commands.servers.found import found, report, server_json
 from serverctl.commands.servers.restart import restart
-from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control
 from serverctl.process.key_file import read_key
@@ -145,19 +144,18 @@ def _servers(options: argparse.Namespace, request: Resolved) -> tuple[list[tuple
             )
         render(plan, each.capabilities, 1, name_as)  # a person's flag that does not exist is refused here
         started = server_request(each, plan, port, name_as, options.idle, options.key, options.keep_key)
-        servers += spread(name, started, plan)
+        for replica, cards in enumerate(plan.replicas):
+            pins = tuple(gpu.uuid or str(gpu.index) for gpu in cards)
+            own_port = None if started.port is None else started.port + replica
+            own_name = name if replica == 0 else f"{name}-{replica + 1}"
+            servers.append((own_name, replace(started, cards=pins, port=own_port)))
         warnings += [text for text in plan.warnings if text not in warnings]
-    return _together(servers), warnings
-
-
-def _together(servers: list[tuple[str, ServerRequest]]) -> list[tuple[str, ServerRequest]]:
-    """Give the servers of one `up` one key, so that a router can stand before them, and note which belong together."""
-    if len(servers) == 1:
-        return servers
-    name, first = servers[0]
-    key = first.key or (first.keep_key and Folder(name).key()) or made_key()
-    names = tuple(name for name, _ in servers)
-    return [(name, replace(request, key=key, together=names)) for name, request in servers]
+    if len(servers) > 1:  # one key, so that a router can stand before them
+        name, first = servers[0]
+        key = first.key or (first.keep_key and Folder(name).key()) or made_key()
+        names = tuple(name for name, _ in servers)
+        servers = [(name, replace(request, key=key, together=names)) for name, request in servers]
+    return servers, warnings
 
 
 def _start(servers: Sequence[tuple[str, ServerRequest]], show: StartProgress, wait: bool) -> list[State] | None:
@@ -185,16 +183,6 @@ def _start(servers: Sequence[tuple[str, ServerRequest]], show: StartProgress, wa
         for name in begun:
             control.stop(name)
         raise StoppedError("Stopped: Ctrl-C.") from None
-
-
-def spread(name: str, base: ServerRequest, plan: Plan) -> list[tuple[str, ServerRequest]]:
-    """One request a replica: the first has the name itself, the others a number; each has its own cards."""
-    servers = []
-    for number, cards in enumerate(plan.replicas):
-        pins = tuple(gpu.uuid or str(gpu.index) for gpu in cards)
-        port = None if base.port is None else base.port + number
-        servers.append((name if number == 0 else f"{name}-{number + 1}", replace(base, cards=pins, port=port)))
-    return servers
 
 
 def _ask(question: str) -> bool:
@@ -226,7 +214,11 @@ def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Name
                 shown = True
                 put_json(server_json(state))
 
-    status = supervise(folder, request, None if options.json else _print_line, changed)
+    def echo(line: str) -> None:
+        with contextlib.suppress(OSError):  # after the reader of a pipe has gone, output goes to the log alone
+            put(line)
+
+    status = supervise(folder, request, None if options.json else echo, changed)
     if status == control.ALREADY_RUNNING:
         raise MaiError(f"The server {name!r} already runs.", "`mai-server down` stops it.")
     if status == ExitStatus.STOPPED:
@@ -235,9 +227,3 @@ def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Name
     if state.phase == "failed":
         raise control.failure_of(state)
     return status
-
-
-def _print_line(line: str) -> None:
-    """Print vLLM's output. After the reader of a pipe has gone, it goes to the log alone."""
-    with contextlib.suppress(OSError):
-        put(line)

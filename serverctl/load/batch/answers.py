@@ -88,26 +88,19 @@ class AnswersFile:
         good_until, raw = 0, b"\n"
         with self._path.open("rb") as lines:
             for number, raw in enumerate(lines, 1):
-                outcome = _outcome(raw)
-                if outcome is not None:
-                    self._remember(*outcome)
+                if (outcome := _outcome(raw)) is not None:
+                    (self.answered if outcome[1] else self.failed).add(outcome[0])
                 elif not raw.endswith(b"\n"):
-                    self._cut_off(raw, good_until)
+                    cut = raw.rstrip(b"\0")  # a power cut can leave zeros at the end
+                    if not (cut.startswith(_BEGINNING) or _BEGINNING.startswith(cut)):
+                        raise self._foreign("its last line")
+                    self._file.truncate(good_until)
                     return
                 elif raw.strip():
                     raise self._foreign(f"line {number}")
                 good_until += len(raw)
         if not raw.endswith(b"\n"):  # complete except for the line end
             self._append(b"\n")
-
-    def _cut_off(self, last: bytes, good_until: int) -> None:
-        cut = last.rstrip(b"\0")  # a power cut can leave zeros at the end
-        if not (cut.startswith(_BEGINNING) or _BEGINNING.startswith(cut)):
-            raise self._foreign("its last line")
-        self._file.truncate(good_until)
-
-    def _remember(self, name: str, ok: bool) -> None:
-        (self.answered if ok else self.failed).add(name)
 
     def _foreign(self, where: str) -> UsageError:
         return UsageError(
@@ -145,7 +138,7 @@ class AnswersFile:
     def write(self, answer: Answer) -> None:
         """Write an answer immediately. Raises MaiError on failure (a full disk)."""
         self._append(answer.line())
-        self._remember(answer.id, answer.ok)
+        (self.answered if answer.ok else self.failed).add(answer.id)
 
     def _append(self, data: bytes) -> None:
         try:

@@ -80,28 +80,11 @@ _FIELDS = {field.alias or name: field for name, field in Request.model_fields.it
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """The place of a good line in the file."""
-
-    id: str
-    line: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """A line that is no request."""
-
-    name: str  # "line 7": its own id may be missing, unreadable or another line's
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class Index:
     """Every line of a request file, without its content."""
 
-    entries: tuple[Entry, ...]
-    broken: tuple[Broken, ...]
+    ids: dict[int, str]  # of good lines, by their numbers
+    broken: dict[str, str]  # why a line is no request, by "line 7": its id may be missing or another line's
 
 
 def is_fetched(url: str) -> bool:
@@ -126,47 +109,41 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
         UsageError: the file cannot be read or holds no requests; or lines are broken, ids twice or images missing,
             and `keep_going` is not set: the message names the lines.
     """
-    entries: list[Entry] = []
-    broken: list[Broken] = []
+    ids: dict[int, str] = {}
+    broken: dict[str, str] = {}
     lines_of: dict[str, int] = {}
     images: dict[str, bool] = {}
     try:
         with path.open("rb") as file:
-            offset = 0
             for number, raw in enumerate(file, 1):
-                begin, offset = offset, offset + len(raw)
                 if not raw.strip(b"\xef\xbb\xbf \t\r\n"):
                     continue
                 try:
                     request = parse_request(raw, number)
-                    _check_images(request, path.parent, images)
+                    for written in request.paths():
+                        if written not in images:
+                            images[written] = resolve(written, path.parent).is_file()
+                        if not images[written]:
+                            raise LineError(f"there is no image {written!r}")
                     if request.id in lines_of:
                         raise LineError(f"the id {request.id!r} is that of line {lines_of[request.id]} already")
                 except LineError as error:
-                    broken.append(Broken(f"line {number}", str(error)))
+                    broken[f"line {number}"] = str(error)
                 else:
                     lines_of[request.id] = number
-                    entries.append(Entry(request.id, number, begin))
+                    ids[number] = request.id
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}.", "Name a file of JSON lines.") from error
     if broken and not keep_going:
-        named = "; ".join(f"{one.name}: {one.message}" for one in broken[:_NAMED])
+        named = "; ".join(f"{name}: {message}" for name, message in list(broken.items())[:_NAMED])
         more = f"; and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
         raise UsageError(
             f"{path}: {named}{more}. Nothing was sent.",
             "Mend them, or go on with --keep-going: then they are recorded as errors.",
         )
-    if not entries and not broken:
+    if not ids and not broken:
         raise UsageError(f"{path} holds no requests.", "One JSON object a line is a request; see --help.")
-    return Index(tuple(entries), tuple(broken))
-
-
-def _check_images(request: Request, base: Path, known: dict[str, bool]) -> None:
-    for written in request.paths():
-        if written not in known:
-            known[written] = resolve(written, base).is_file()
-        if not known[written]:
-            raise LineError(f"there is no image {written!r}")
+    return Index(ids, broken)
 
 
 def resolve(written: str, base: Path) -> Path:

@@ -3,8 +3,7 @@
 import base64
 import binascii
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,35 +15,15 @@ from serverctl.load.images import data_url, fitted
 Fit: TypeAlias = Callable[[int, int], tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
-    """The defaults of lines."""
-
-    system: str | None  # the system text; None for none
-    max_tokens: int  # limit of an answer
-    temperature: float
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """One request as it is sent; every image is a data: URL (or one that the server fetches)."""
-
-    id: str
-    messages: list[dict[str, Any]]
-    max_tokens: int
-    temperature: float
-    schema: dict[str, Any] | None = None
-    regex: str | None = None
-
-
 class ImageError(Exception):
     """An image cannot be sent. The message is one sentence."""
 
 
-def prepare(request: Request, base: Path, defaults: Defaults, fit: Fit | None = None) -> Prepared:
-    """Read the images of a request from the folder `base`, and build the chat.
+def prepare(request: Request, base: Path, defaults: Mapping[str, Any], fit: Fit | None = None) -> dict[str, Any]:
+    """Return the arguments of the chat API for a request, whose images are read from the folder `base`.
 
-    The instruction comes before the images, as in MAI-UI's prompts. Without `fit`, images are sent as they are.
+    The defaults are "system", "max_tokens" and "temperature". The instruction comes before the images, as in MAI-UI's
+    prompts. Without `fit`, images are sent as they are.
 
     Raises:
         ImageError: an image cannot be read or is none.
@@ -52,20 +31,21 @@ def prepare(request: Request, base: Path, defaults: Defaults, fit: Fit | None = 
     messages = copy.deepcopy(request.messages)
     if messages is None:
         pictures = ({"type": "image_url", "image_url": {"url": written}} for written in request.images)
-        system = request.system if request.system is not None else defaults.system
+        system = request.system if request.system is not None else defaults["system"]
         messages = [{"role": "system", "content": system}] if system else []
         messages.append({"role": "user", "content": [{"type": "text", "text": request.instruction}, *pictures]})
     for image in image_parts(messages):
         if not is_fetched(image["url"]):
             image["url"] = _image(image["url"], base, fit)
-    return Prepared(
-        id=request.id,
-        messages=messages,
-        max_tokens=defaults.max_tokens if request.max_tokens is None else request.max_tokens,
-        temperature=defaults.temperature if request.temperature is None else request.temperature,
-        schema=request.json_schema,
-        regex=request.regex,
-    )
+    sent: dict[str, Any] = {"messages": messages}
+    for name in ("max_tokens", "temperature"):
+        sent[name] = defaults[name] if getattr(request, name) is None else getattr(request, name)
+    if request.json_schema is not None:
+        schema = {"name": "answer", "schema": request.json_schema}
+        sent["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if request.regex is not None:
+        sent["extra_body"] = {"structured_outputs": {"regex": request.regex}}
+    return sent
 
 
 def _image(written: str, base: Path, fit: Fit | None) -> str:

@@ -4,21 +4,22 @@ This is the only place of a batch where a request is retried.
 """
 
 import asyncio
+import itertools
 import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from foundation.chat_stream import AnswerReader
 from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.load.batch.answers import Answer, AnswersFile
-from serverctl.load.batch.lines import Entry, Index, LineError, Request, parse_request
-from serverctl.load.batch.prepare import Defaults, Fit, ImageError, Prepared, prepare
+from serverctl.load.batch.lines import Index, LineError, Request, parse_request
+from serverctl.load.batch.prepare import Fit, ImageError, prepare
 from serverctl.load.client import TRANSIENT, Endpoint, Failure, ServerGoneError, explain, is_alive
 from serverctl.load.tasks import EndedEarlyError, together, unless_stopped
 
@@ -29,12 +30,9 @@ if TYPE_CHECKING:
 _BACKOFF_S = 0.5
 _MOST_BACKOFF_S = 30.0
 
-#: Answers a request; a failure is an answer, too. Raises EnvironmentLacksError if every other request would fail alike.
-Ask: TypeAlias = Callable[[Prepared], Awaitable[Answer]]
-
 
 @dataclass(slots=True)
-class HttpAsker:
+class Asker:
     """Asks an OpenAI-compatible server, many requests at once."""
 
     client: "AsyncOpenAI"
@@ -43,13 +41,13 @@ class HttpAsker:
     say: Callable[[str], None]  # told when the server is waited for
     waiting: bool = False
 
-    async def ask(self, prepared: Prepared) -> Answer:
-        """The answer or the failure. Raises EnvironmentLacksError if every request would fail alike."""
+    async def ask(self, name: str, request: Mapping[str, Any]) -> Answer:
+        """The answer or the failure of a request. Raises EnvironmentLacksError if every request would fail alike."""
         for attempt in range(self.retries + 1):
             began = time.monotonic()
             try:
-                completion = await self.client.chat.completions.create(**_request(prepared, self.endpoint.model))
-                answer = _answer(prepared.id, completion, time.monotonic() - began)
+                completion = await self.client.chat.completions.create(model=self.endpoint.model, **request)
+                answer = _answer(name, completion, time.monotonic() - began)
                 self.waiting = False
                 return answer
             except Exception as error:  # whatever the transport or the JSON reader raises
@@ -62,7 +60,7 @@ class HttpAsker:
             pause = min(_BACKOFF_S * 2**attempt, _MOST_BACKOFF_S)
             await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311  # so that not all come back at once
         await self._check_server(failure)
-        return Answer(prepared.id, kind=failure.kind, message=failure.message)
+        return Answer(name, kind=failure.kind, message=failure.message)
 
     async def _check_server(self, failure: Failure) -> None:
         """Raise if the failure is every request's."""
@@ -75,17 +73,6 @@ class HttpAsker:
             )
 
 
-def _request(prepared: Prepared, model: str) -> dict[str, Any]:
-    request: dict[str, Any] = {"model": model, "messages": prepared.messages}
-    request |= {"max_tokens": prepared.max_tokens, "temperature": prepared.temperature}
-    if prepared.schema is not None:
-        schema = {"name": "answer", "schema": prepared.schema}
-        request["response_format"] = {"type": "json_schema", "json_schema": schema}
-    if prepared.regex is not None:
-        request["extra_body"] = {"structured_outputs": {"regex": prepared.regex}}
-    return request
-
-
 def _answer(name: str, completion: Any, seconds: float) -> Answer:
     """Read an answer out of a completion. Raises ValueError if it holds none."""
     reader = AnswerReader(max_chars=sys.maxsize)  # all of it is here already
@@ -96,14 +83,6 @@ def _answer(name: str, completion: Any, seconds: float) -> Answer:
     counted = said.usage
     usage = {"prompt_tokens": counted.prompt, "completion_tokens": counted.completion, "cached_tokens": counted.cached}
     return Answer(name, said.content, said.reasoning or None, said.finish_reason, usage, seconds)
-
-
-@dataclass(slots=True)
-class Stop:
-    """How a batch is ended from outside."""
-
-    soon: asyncio.Event = field(default_factory=asyncio.Event)  # nothing new is begun, what is under way is finished
-    now: asyncio.Event = field(default_factory=asyncio.Event)  # what is under way is given up, and asked another time
 
 
 @dataclass(slots=True)
@@ -130,63 +109,65 @@ class Batch:
     requests: Path  # the request file
     index: Index  # its lines
     answers: AnswersFile
-    defaults: Defaults
+    defaults: Mapping[str, Any]  # of lines that do not say
     told: Callable[["Outcome"], None]  # called at the beginning, and after each answer
     fit: Fit | None = None  # the size at which images are sent; None leaves them as they are
-    todo: list[Entry] = field(init=False)
+    todo: dict[int, str] = field(init=False)  # ids of the requests without an answer, by their lines
     outcome: Outcome = field(init=False)
 
     def __post_init__(self) -> None:
-        self.todo = [entry for entry in self.index.entries if entry.id not in self.answers.answered]
-        total = len(self.index.entries) + len(self.index.broken)
-        self.outcome = Outcome(total, before=len(self.index.entries) - len(self.todo))
+        ids = self.index.ids
+        self.todo = {line: name for line, name in ids.items() if name not in self.answers.answered}
+        self.outcome = Outcome(len(ids) + len(self.index.broken), before=len(ids) - len(self.todo))
 
     def begin(self) -> None:
         """Forget failures that are tried again, and record the broken lines. Raises MaiError (a full disk)."""
-        self.answers.forget_failures(entry.id for entry in self.todo)
+        self.answers.forget_failures(self.todo.values())
         self.told(self.outcome)
-        for broken in self.index.broken:
-            self._keep(Answer(broken.name, kind="line", message=f"{broken.name}: {broken.message}."))
+        for name, message in self.index.broken.items():
+            self._keep(Answer(name, kind="line", message=f"{name}: {message}."))
 
-    async def run(self, ask: Ask, concurrency: int, stop: Stop) -> Outcome:
+    async def run(self, asker: Asker, concurrency: int, soon: asyncio.Event, now: asyncio.Event) -> Outcome:
         """Send what is not answered yet, `concurrency` requests at once; as many images are in memory.
+
+        If `soon` is set, nothing new is begun; if `now` is set, what is under way is given up, and asked another time.
 
         Raises:
             MaiError: the server is gone, the disk is full, or the request file was changed meanwhile; what was
                 answered until then is on disk.
         """
         with self.requests.open("rb") as file:
-            left = iter(self.todo)
-            workers = [self._work(left, file, ask, stop) for _ in range(min(concurrency, len(self.todo)))]
+            left = self._read(file)
+            workers = [self._work(left, asker, soon) for _ in range(min(concurrency, len(self.todo)))]
             with suppress(EndedEarlyError):
-                await unless_stopped(stop.now, together(workers))
+                await unless_stopped(now, together(workers))
         done_now = self.outcome.answered + self.outcome.failed - len(self.index.broken)
         self.outcome.stopped = done_now < len(self.todo)
         return self.outcome
 
-    async def _work(self, left: Iterator[Entry], file: BinaryIO, ask: Ask, stop: Stop) -> None:
-        for entry in left:  # shared: every worker takes the next one
-            if stop.soon.is_set() or stop.now.is_set():
-                return
-            request = self._read(entry, file)
+    async def _work(self, left: Iterator[Request], asker: Asker, soon: asyncio.Event) -> None:
+        while not soon.is_set() and (request := next(left, None)) is not None:
             try:
-                prepared = await asyncio.to_thread(prepare, request, self.requests.parent, self.defaults, self.fit)
+                sent = await asyncio.to_thread(prepare, request, self.requests.parent, self.defaults, self.fit)
             except ImageError as error:
-                self._keep(Answer(entry.id, kind="image", message=f"{error}."))
+                self._keep(Answer(request.id, kind="image", message=f"{error}."))
             else:
-                self._keep(await ask(prepared))
+                self._keep(await asker.ask(request.id, sent))
 
-    def _read(self, entry: Entry, file: BinaryIO) -> Request:
-        """The request at an entry. Raises UsageError if the file is no longer what was checked."""
-        file.seek(entry.offset)
-        with suppress(LineError):
-            request = parse_request(file.readline(), entry.line)
-            if request.id == entry.id:
-                return request
-        raise UsageError(
-            f"{self.requests} was changed while it was worked on (line {entry.line}).",
-            "Run the same command again: what is answered stays answered.",
-        )
+    def _read(self, file: BinaryIO) -> Iterator[Request]:
+        """Yield the requests without an answer. Raises UsageError if the file is no longer what was checked."""
+        last = 0
+        for line, name in self.todo.items():
+            raw = next(itertools.islice(file, line - last - 1, None), b"")
+            last, request = line, None
+            with suppress(LineError):
+                request = parse_request(raw, line)
+            if request is None or request.id != name:
+                raise UsageError(
+                    f"{self.requests} was changed while it was worked on (line {line}).",
+                    "Run the same command again: what is answered stays answered.",
+                )
+            yield request
 
     def _keep(self, answer: Answer) -> None:
         self.answers.write(answer)

@@ -20,6 +20,10 @@ CAVEAT = (
 Judgement: TypeAlias = Literal["better", "worse", "cannot tell", "it depends"]
 
 
+#: The quantity that verdicts are made by: the time a person waits for.
+_JUDGED = "total_ms"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One number of one setting for every server."""
@@ -28,7 +32,6 @@ class Row:
     quantity: str  # a key of LATENCIES (mean, in milliseconds) or RATES
     values: tuple[float | None, ...]  # one for each report, None is unknown
     differences: tuple[Difference | None, ...]  # to the first; None for itself and where nothing can be said
-    ratios: tuple[float | None, ...]  # to the first, likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,65 +43,55 @@ class Verdict:
     because: str  # one sentence
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Reports of the same workload; the others are compared with the first."""
-
-    reports: tuple[Report, ...]
-
-    def rows(self) -> list[Row]:
-        """Every number of every setting that was measured on the first server."""
-        return [row for base in self.reports[0].measurements for row in self._rows_of(base)] if self.reports else []
-
-    def _rows_of(self, base: Measurement) -> Iterator[Row]:
-        settings = [{one.setting: one for one in report.measurements} for report in self.reports]
+def compared(reports: Sequence[Report]) -> Iterator[Row]:
+    """Yield every number of every setting that was measured on the first server, whose workload the others had, too."""
+    settings = [{one.setting: one for one in report.measurements} for report in reports]
+    for base in reports[0].measurements:
         measured = [measurements.get(base.setting) for measurements in settings]
-        together = base.setting.concurrency
         for latency in LATENCIES:
             first, *others = ([] if one is None else one.by_number(latency) for one in measured)
-            pairs = zip(measured[1:], others, strict=True)
-            differences = [_judged(base, one, compare_pairs(first, values, together), latency) for one, values in pairs]
+            differences = [
+                _judged(base, one, compare_pairs(first, values, base.setting.concurrency), latency)
+                for one, values in zip(measured[1:], others, strict=True)
+            ]
             means = tuple(None if one is None else _mean(one.values(latency)) for one in measured)
-            ratios = (None if one is None else one.ratio for one in differences)
-            yield Row(base.setting, latency, means, (None, *differences), (None, *ratios))
+            yield Row(base.setting, latency, means, (None, *differences))
         for rate in RATES:
             rates = tuple(None if one is None else one.rates[rate] for one in measured)
-            shares = (other / rates[0] if other is not None and rates[0] else None for other in rates[1:])
-            yield Row(base.setting, rate, rates, (None,) * len(rates), (None, *shares))
-
-    def verdicts(self) -> list[Verdict]:
-        """Whether each of the other servers is better than the first."""
-        rows = [row for row in self.rows() if row.quantity == _JUDGED]
-        return [
-            _verdict(report.name, self.reports[0].name, [(row.setting, row.differences[place]) for row in rows])
-            for place, report in enumerate(self.reports[1:], start=1)
-        ]
-
-    def to_json(self) -> dict[str, Any]:
-        """The verdicts, the rows and the whole reports as a JSON object."""
-        names = [report.name for report in self.reports]
-        return {
-            "names": names,
-            "method": CAVEAT,
-            "verdicts": {one.name: {"judgement": one.judgement, "because": one.because} for one in self.verdicts()},
-            "rows": [
-                {
-                    "setting": asdict(row.setting),
-                    "quantity": row.quantity,
-                    "values": dict(zip(names, row.values, strict=True)),
-                    "against_first": {
-                        name: {"ratio": ratio, **({} if difference is None else asdict(difference))}
-                        for name, ratio, difference in zip(names[1:], row.ratios[1:], row.differences[1:], strict=True)
-                    },
-                }
-                for row in self.rows()
-            ],
-            "reports": [report.to_json() for report in self.reports],
-        }
+            shares = (Difference(other / rates[0]) if other is not None and rates[0] else None for other in rates[1:])
+            yield Row(base.setting, rate, rates, (None, *shares))
 
 
-#: The quantity that verdicts are made by: the time a person waits for.
-_JUDGED = "total_ms"
+def verdicts(reports: Sequence[Report]) -> list[Verdict]:
+    """Return whether each of the other servers is better than the first."""
+    rows = [row for row in compared(reports) if row.quantity == _JUDGED]
+    return [
+        _verdict(report.name, reports[0].name, [(row.setting, row.differences[place]) for row in rows])
+        for place, report in enumerate(reports[1:], start=1)
+    ]
+
+
+def comparison_json(reports: Sequence[Report]) -> dict[str, Any]:
+    """Return the verdicts, the rows and the whole reports as a JSON object."""
+    names = [report.name for report in reports]
+    return {
+        "names": names,
+        "method": CAVEAT,
+        "verdicts": {one.name: {"judgement": one.judgement, "because": one.because} for one in verdicts(reports)},
+        "rows": [
+            {
+                "setting": asdict(row.setting),
+                "quantity": row.quantity,
+                "values": dict(zip(names, row.values, strict=True)),
+                "against_first": {
+                    name: {"ratio": None} if one is None else asdict(one) if one.verdict else {"ratio": one.ratio}
+                    for name, one in zip(names[1:], row.differences[1:], strict=True)
+                },
+            }
+            for row in compared(reports)
+        ],
+        "reports": [report.to_json() for report in reports],
+    }
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -113,11 +106,7 @@ def _verdict(name: str, first: str, differences: Sequence[tuple[Setting, Differe
         judgement = "it depends"
     elif "lower" in said or "higher" in said:
         judgement = "better" if "lower" in said else "worse"
-    numbers = "; ".join(
-        f"x{one.ratio:.2f}{'' if one.low is None else f' ({one.low:.2f} to {one.high:.2f})'} with {setting}"
-        for setting, one in differences
-        if one is not None
-    )
+    numbers = "; ".join(f"{one.told(' to ')} with {setting}" for setting, one in differences if one is not None)
     whole = f"requests take {numbers}" if numbers else "they have no answered request in common"
     if name.removesuffix(AGAIN) == first.removesuffix(AGAIN) and judgement != "cannot tell":
         because = f"{name} is {first} itself, and yet {whole}: this machine is too busy now to compare anything."

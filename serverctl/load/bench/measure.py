@@ -8,11 +8,9 @@ import gc
 import itertools
 import secrets
 import time
-import urllib.request
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from foundation.chat_stream import AnswerReader
@@ -21,7 +19,7 @@ from serverctl.load.bench.report import Cut, Measurement, Report, Sample, Server
 from serverctl.load.bench.workload import Load, Setting
 from serverctl.load.client import TRANSIENT, Endpoint, Failure, connect, explain, is_alive
 from serverctl.load.tasks import EndedEarlyError, together, unless_stopped
-from serverctl.load.window import Snapshot, take_snapshot
+from serverctl.load.window import Snapshot, snapshot_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -32,7 +30,8 @@ T = TypeVar("T")
 _SILENCE_S = 300.0
 #: The server counts a request a moment after its last token was sent.
 _SETTLE_S = 0.3
-_METRICS_S = 5.0
+#: Interval at which the delay of our own event loop is measured, seconds.
+_BEAT_S = 0.01
 
 _USAGE: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
 #: Parts of a request that not every server knows, fewer and fewer for a server that refuses. The first asks for answers
@@ -78,15 +77,8 @@ async def measure(
     Other work of the machine then disturbs all of them alike. Only one server has requests at a time. If `stop` is set
     or the time is up, the reports say that they were cut.
 
-    Args:
-        endpoints: the servers by their names.
-        workload: what is sent.
-        progress: is told.
-        stop: ends it.
-        max_seconds: ends it, too.
-        allow_remote: whether the servers may be on another machine.
-        part: which block of how many: (1, 3) sends the second third of the requests.
-        run_name: makes the requests new to the server; the same name makes the same requests. None for a new one.
+    The `part` (1, 3) sends the second third of the requests. The same `run_name` makes the same requests, which are new
+    to a server that has not seen them; None makes a new one.
 
     Raises:
         UsageError: a server is not on this machine, and that was not allowed.
@@ -104,16 +96,15 @@ async def measure(
     async with AsyncExitStack() as stack:
         benches: list[_Bench] = []
         for name, endpoint in endpoints.items():
-            asker = _Asker(await stack.enter_async_context(connect(endpoint, _SILENCE_S)), endpoint, workload)
-            benches.append(_Bench(name, asker, workload, progress, stop, max_seconds, part, run_name))
+            client = await stack.enter_async_context(connect(endpoint, _SILENCE_S))
+            benches.append(_Bench(name, client, endpoint, workload, progress, stop, max_seconds, part, run_name))
         try:
             await _run(benches, workload)
         except _CutError as error:
             cut = Cut(*error.args)
     reports = [bench.report(cut) for bench in benches]
-    for bench, report in zip(benches, reports, strict=True):
-        if bench.died:
-            raise ServerDiedError(report, reports)
+    if cut is not None and cut.kind == "server":
+        raise ServerDiedError(cut.message, reports)
     return reports
 
 
@@ -123,14 +114,13 @@ async def _run(benches: "Sequence[_Bench]", workload: Load) -> None:
         chats: dict[int, list[dict[str, Any]]] = {}
         ready: list[_Bench] = []
         for bench in benches:
-            refusal = await bench.begin(setting, chats)
-            if refusal is None:
+            if await bench.begin(setting, chats):
                 ready.append(bench)
-            else:
-                bench.refusals.append(refusal)
-                bench.notes.append(f"{setting}: not measured. {refusal}")
+        groups = benches[0].groups
+        size = len(groups) if len(ready) == 1 else setting.concurrency  # of one server's turn
+        blocks = [groups[begin : begin + size] for begin in range(0, len(groups), max(1, size))]
         try:
-            for turn, block in enumerate(_blocks(ready, setting)):
+            for turn, block in enumerate(blocks if ready else ()):
                 shift = turn % len(ready)
                 for bench in (*ready[shift:], *ready[:shift]):
                     await bench.block(block)
@@ -145,37 +135,128 @@ async def _run(benches: "Sequence[_Bench]", workload: Load) -> None:
             )
 
 
-def _blocks(benches: "Sequence[_Bench]", setting: Setting) -> list[list[tuple[int, ...]]]:
-    """Groups of requests for one turn of a server: all of them if there is only one server."""
-    if not benches:
-        return []
-    groups = benches[0].groups
-    size = len(groups) if len(benches) == 1 else setting.concurrency
-    return [groups[begin : begin + size] for begin in range(0, len(groups), max(1, size))]
-
-
 @dataclass(slots=True)
-class _Asker:
+class _Bench:
     """Sends timed requests to one server, as a person feels them."""
 
+    name: str
     client: "AsyncOpenAI"
     endpoint: Endpoint
     workload: Load
+    progress: OnProgress
+    stop: asyncio.Event
+    max_seconds: float
+    part: tuple[int, int]
+    run_name: str
     left_out: int = 0  # place in _EXTRAS of what the server accepts
+    measurements: list[Measurement] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    done: int = 0  # requests measured in the settings before this one
+    answered: bool = False  # whether the server has answered at all
+    died: bool = False
+    setting: Setting = field(init=False)  # that is being measured
+    chats: Mapping[int, list[dict[str, Any]]] = field(default_factory=dict)  # its requests, by number
+    samples: list[Sample] = field(default_factory=list)
+    seconds: float = 0.0  # in which this server had requests
+    lag_ms: float = 0.0  # the longest time that our event loop was held up: time that the server did not take
+    before: Snapshot | None = None  # its counters
+
+    @property
+    def groups(self) -> list[tuple[int, ...]]:
+        """The numbers of the requests of this part: each group is one client's, in order."""
+        index, count = self.part
+        groups = list(self.workload.groups)
+        return groups[len(groups) * index // count : len(groups) * (index + 1) // count]
+
+    def report(self, cut: Cut | None) -> Report:
+        measured, notes, server = tuple(self.measurements), tuple(self.notes), self.endpoint
+        return Report(self.name, server.model, server.base_url, self.workload, self.run_name, measured, notes, cut)
+
+    def _tell(self, phase: str) -> None:
+        total = self.workload.total // self.part[1]
+        self.progress(Progress(self.setting, self.done + len(self.samples), total, phase))
+
+    async def begin(self, setting: Setting, chats: dict[int, list[dict[str, Any]]]) -> bool:
+        """Prepare a setting: its chats (unless another server's turn has made them), and one unmeasured request.
+
+        Return whether the server takes it. Raises _CutError.
+        """
+        self.setting, self.samples, self.seconds, self.lag_ms, self.chats = setting, [], 0.0, 0.0, chats
+        self._tell("preparing")
+        for number in (-1, *(number for group in self.groups for number in group)):
+            if number in chats:
+                continue
+            if setting.cache == "warm" and number >= 0:  # all requests of a warm setting are the same
+                chats[number] = chats[-1]
+            else:
+                drawing = asyncio.to_thread(self.workload.messages, setting, number, self.run_name)
+                chats[number] = await self._until_cut(drawing)
+        if (failure := await self._until_cut(self._warm_up(chats[-1]))) is not None:
+            self.refusals.append(failure.message)
+            self.notes.append(f"{setting}: not measured. {failure.message}")
+            return False
+        self.before = await asyncio.to_thread(snapshot_of, self.endpoint)
+        self._tell("measuring")
+        return True
+
+    async def block(self, groups: Sequence[tuple[int, ...]]) -> None:
+        """Send some groups of requests, as many groups at once as the setting says. Raises _CutError."""
+        origin = time.perf_counter()
+        left = iter(groups)
+        first = len(self.samples)
+
+        async def work() -> None:
+            for group in left:
+                for number in group:
+                    sample = await self.ask(self.chats[number], origin, number)
+                    self.samples.append(sample)
+                    self._tell("measuring")
+                    await self._check_alive(sample)
+                    await asyncio.sleep(self.workload.pause_after(number))
+
+        watch = asyncio.ensure_future(self._watch_lag())
+        gc.collect()
+        gc.freeze()  # a collection of everything takes 20 ms, which would be taken for the server's
+        try:
+            await self._until_cut(together([work() for _ in range(self.setting.concurrency)]))
+        finally:
+            gc.unfreeze()
+            watch.cancel()
+            ends = [sample.sent_ms + sample.total_ms for sample in self.samples[first:]]
+            self.seconds += max(ends, default=0.0) / 1000
+
+    async def _watch_lag(self) -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(_BEAT_S)
+            self.lag_ms = max(self.lag_ms, (time.perf_counter() - began - _BEAT_S) * 1000)
+
+    async def end(self) -> None:
+        server = ServerSide()
+        if not self.died:
+            await asyncio.sleep(_SETTLE_S)
+            server = server_side(self.before, await asyncio.to_thread(snapshot_of, self.endpoint))
+        planned = sum(map(len, self.groups))
+        if self.samples:
+            whole = len(self.samples) == planned
+            asked = self.workload.max_tokens if self.setting.cache != "replayed" else 0
+            self.measurements.append(
+                Measurement(self.setting, tuple(self.samples), self.seconds, server, asked, self.lag_ms, whole)
+            )
+        self.done += planned
 
     async def negotiate(self, messages: Sequence[dict[str, Any]]) -> Sample:
         """Ask once without measuring, and from then on leave out what the server refuses to know."""
-        known, first = self.left_out, None
-        for self.left_out in range(known, len(_EXTRAS)):
-            sample = await self.ask(messages, time.perf_counter())
-            if sample.failure is None:
-                return sample
-            first = first or sample
-            if sample.failure.status not in (400, 422):
-                break
-        self.left_out = known  # it was not the options
-        assert first is not None
-        return first
+        known = self.left_out
+        first = sample = await self.ask(messages, 0.0)
+        while sample.failure and sample.failure.status in (400, 422) and self.left_out + 1 < len(_EXTRAS):
+            self.left_out += 1
+            sample = await self.ask(messages, 0.0)
+        if sample.failure is not None:
+            self.left_out, sample = known, first  # it was not the options
+        return sample
 
     async def ask(self, messages: Sequence[dict[str, Any]], origin: float, number: int | None = None) -> Sample:
         """Send one timed request; failures are in the sample. Its setting began at `origin` (perf_counter)."""
@@ -213,137 +294,26 @@ class _Asker:
             number=number or 0,
         )
 
-
-@dataclass(slots=True)
-class _Bench:
-    name: str
-    asker: _Asker
-    workload: Load
-    progress: OnProgress
-    stop: asyncio.Event
-    max_seconds: float
-    part: tuple[int, int]
-    run_name: str
-    measurements: list[Measurement] = field(default_factory=list)
-    refusals: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    began: float = field(default_factory=time.monotonic)
-    done: int = 0  # requests measured in the settings before this one
-    answered: bool = False  # whether the server has answered at all
-    died: bool = False
-    setting: Setting = field(init=False)  # that is being measured
-    chats: Mapping[int, list[dict[str, Any]]] = field(default_factory=dict)  # its requests, by number
-    samples: list[Sample] = field(default_factory=list)
-    seconds: float = 0.0  # in which this server had requests
-    lag_ms: float = 0.0
-    before: Snapshot | None = None  # its counters
-
-    @property
-    def groups(self) -> list[tuple[int, ...]]:
-        """The numbers of the requests of this part: each group is one client's, in order."""
-        index, count = self.part
-        groups = list(self.workload.groups)
-        return groups[len(groups) * index // count : len(groups) * (index + 1) // count]
-
-    def report(self, cut: Cut | None) -> Report:
-        endpoint = self.asker.endpoint
-        measurements, notes = tuple(self.measurements), tuple(self.notes)
-        return Report(
-            self.name, endpoint.model, endpoint.base_url, self.workload, self.run_name, measurements, notes, cut
-        )
-
-    def _tell(self, phase: str) -> None:
-        total = self.workload.total // self.part[1]
-        self.progress(Progress(self.setting, self.done + len(self.samples), total, phase))
-
-    async def begin(self, setting: Setting, chats: dict[int, list[dict[str, Any]]]) -> str | None:
-        """Prepare a setting: its chats (unless another server's turn has made them), and one unmeasured request.
-
-        Returns the server's refusal in one sentence, None for an answer. Raises _CutError.
-        """
-        self.setting, self.samples, self.seconds, self.lag_ms, self.chats = setting, [], 0.0, 0.0, chats
-        self._tell("preparing")
-        for number in (-1, *(number for group in self.groups for number in group)):
-            if number in chats:
-                continue
-            if setting.cache == "warm" and number >= 0:  # all requests of a warm setting are the same
-                chats[number] = chats[-1]
-            else:
-                drawing = asyncio.to_thread(self.workload.messages, setting, number, self.run_name)
-                chats[number] = await self._until_cut(drawing)
-        refusal = await self._until_cut(self._warm_up(chats[-1]))
-        if refusal is None:
-            self.before = await asyncio.to_thread(_counters, self.asker.endpoint)
-            self._tell("measuring")
-        return refusal
-
-    async def block(self, groups: Sequence[tuple[int, ...]]) -> None:
-        """Send some groups of requests, as many groups at once as the setting says. Raises _CutError."""
-        origin = time.perf_counter()
-        left = iter(groups)
-        first = len(self.samples)
-
-        async def work() -> None:
-            for group in left:
-                for number in group:
-                    sample = await self.asker.ask(self.chats[number], origin, number)
-                    self.samples.append(sample)
-                    self._tell("measuring")
-                    await self._check_alive(sample)
-                    await asyncio.sleep(self.workload.pause_after(number))
-
-        lag = _Lag()
-        gc.collect()
-        gc.freeze()  # a collection of everything takes 20 ms, which would be taken for the server's
-        try:
-            async with lag:
-                await self._until_cut(together([work() for _ in range(self.setting.concurrency)]))
-        finally:
-            gc.unfreeze()
-            ends = [sample.sent_ms + sample.total_ms for sample in self.samples[first:]]
-            self.seconds += max(ends, default=0.0) / 1000
-            self.lag_ms = max(self.lag_ms, lag.most_ms)
-
-    async def end(self) -> None:
-        server = ServerSide()
-        if not self.died:
-            await asyncio.sleep(_SETTLE_S)
-            server = server_side(self.before, await asyncio.to_thread(_counters, self.asker.endpoint))
-        planned = sum(map(len, self.groups))
-        if self.samples:
-            whole = len(self.samples) == planned
-            asked = self.workload.max_tokens if self.setting.cache != "replayed" else 0
-            self.measurements.append(
-                Measurement(self.setting, tuple(self.samples), self.seconds, server, asked, self.lag_ms, whole)
-            )
-        self.done += planned
-
-    async def _warm_up(self, chat: list[dict[str, Any]]) -> str | None:
-        """Send one request that is not measured: it fills the caches of a warm setting, and loads what loads late.
-
-        Returns the server's refusal in one sentence, None for an answer.
-        """
-        sample = await (self.asker.ask(chat, 0.0) if self.answered else self.asker.negotiate(chat))
+    async def _warm_up(self, chat: list[dict[str, Any]]) -> Failure | None:
+        """Send one request that is not measured: it fills the caches of a warm setting, and loads what loads late."""
+        sample = await (self.ask(chat, 0.0) if self.answered else self.negotiate(chat))
         if await self._check_alive(sample):
-            sample = await self.asker.negotiate(chat)  # a hiccup while nothing is measured is worth a second try
-        if sample.failure is not None:
-            return sample.failure.message
-        if not self.answered:
+            sample = await self.negotiate(chat)  # a hiccup while nothing is measured is worth a second try
+        if sample.failure is None and not self.answered:
             self.answered = True
-            if self.asker.left_out:
+            if self.left_out:
                 self.notes.append("the server cannot be told to ignore the end of text: answers differ in length.")
             if sample.completion_tokens is None:
                 self.notes.append("the server tells no token counts: times per token and token rates are unknown.")
-        return None
+        return sample.failure
 
     async def _check_alive(self, sample: Sample) -> bool:
         """Whether a request failed by something that may be over in a moment. Raises _CutError for a dead server."""
         if sample.failure is None or sample.failure.kind not in TRANSIENT:
             return False
-        endpoint = self.asker.endpoint
-        if not await is_alive(self.asker.client, endpoint):
+        if not await is_alive(self.client, self.endpoint):
             self.died = True
-            raise _CutError("server", f"The server at {endpoint.base_url} died during the measurement.")
+            raise _CutError("server", f"The server at {self.endpoint.base_url} died during the measurement.")
         return True
 
     async def _until_cut(self, work: Coroutine[Any, Any, T]) -> T:
@@ -355,40 +325,3 @@ class _Bench:
             raise _CutError("stopped", "The bench was stopped.") from None
         except TimeoutError:
             raise _CutError("time", f"The bench was cut off after its {self.max_seconds:.0f} seconds.") from None
-
-
-def _counters(endpoint: Endpoint) -> Snapshot | None:
-    """The counters of the server's /metrics; None without that page."""
-    # Like the requests themselves, this uses no proxy of the environment and follows no redirection.
-    opener = urllib.request.OpenerDirector()
-    opener.add_handler(urllib.request.HTTPHandler())
-    opener.add_handler(urllib.request.HTTPSHandler())
-    try:
-        with opener.open(f"{endpoint.root_url}/metrics", timeout=_METRICS_S) as response:
-            if response is None or response.status != 200:
-                return None
-            return take_snapshot(response.read().decode("utf-8", "replace"), time.time())
-    except (OSError, ValueError, HTTPException):
-        return None
-
-
-class _Lag:
-    """The longest time that the event loop was held up during a context: time that the server did not take."""
-
-    _BEAT_S = 0.01
-
-    def __init__(self) -> None:
-        self.most_ms = 0.0
-
-    async def __aenter__(self) -> None:
-        self._task = asyncio.ensure_future(self._watch())
-
-    async def __aexit__(self, *_: object) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _watch(self) -> None:
-        while True:
-            began = time.perf_counter()
-            await asyncio.sleep(self._BEAT_S)
-            self.most_ms = max(self.most_ms, (time.perf_counter() - began - self._BEAT_S) * 1000)

@@ -1,11 +1,12 @@
 """Reports and comparisons as tables for a terminal of 80 columns and more."""
 
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from serverctl.load.bench.compare import CAVEAT, Comparison
+from serverctl.load.bench.compare import CAVEAT, compared, verdicts
 from serverctl.load.bench.report import LATENCIES, RATES, Measurement, Report
-from serverctl.load.bench.stats import PERCENTILES, Difference, Summary
+from serverctl.load.bench.stats import PERCENTILES, Summary
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,21 +34,19 @@ def print_report(report: Report, console: "Console") -> None:
         _say(console, f"CUT OFF after {report.measured} of {planned} requests: {report.cut.message}")
 
 
-def print_comparison(comparison: Comparison, console: "Console") -> None:
+def print_comparison(reports: Sequence[Report], console: "Console") -> None:
     """Every number of every server, its ratio to the first's, and whether that is more than noise."""
-    names = [report.name for report in comparison.reports]
+    names = [report.name for report in reports]
     table = _table(f"Against {names[0]} (means)", *names)
     labels = {**{key: f"{label}, ms" for key, label in LATENCIES.items()}, **RATES}
-    for setting, rows in groupby(comparison.rows(), key=lambda row: row.setting):
+    for setting, rows in groupby(compared(reports), key=lambda row: row.setting):
         _heading(table, str(setting))
         for row in rows:
-            cells = [
-                f"{_number(value, 1)}  {_against(ratio, difference)}".rstrip()
-                for value, ratio, difference in zip(row.values, row.ratios, row.differences, strict=True)
-            ]
+            told = ("" if one is None else f"{one.told()} {one.verdict or ''}" for one in row.differences)
+            cells = (f"{_number(value, 1)}  {text}".rstrip() for value, text in zip(row.values, told, strict=True))
             table.add_row(f"  {labels[row.quantity]}", *cells)
     console.print(table)
-    for verdict in comparison.verdicts():
+    for verdict in verdicts(reports):
         _say(console, verdict.because)
     _say(console, CAVEAT)
 
@@ -78,7 +77,7 @@ def _latency_table(report: Report) -> "Table":
         _heading(table, _name(one))
         for latency, label in LATENCIES.items():
             table.add_row(f"  {label}", *_summary(one.summary(latency)))
-        table.add_row("  between pieces of text", *_summary(one.gaps()))
+        table.add_row("  between pieces of text", *_summary(one.summary("inter_token_ms")))
         if one.server.queue_ms is not None:
             table.add_row("  of these, queued in the server", _number(one.server.queue_ms, 1))
     return table
@@ -114,12 +113,3 @@ def _number(value: float | None, digits: int) -> str:
 
 def _percent(value: float | None) -> str:
     return _UNKNOWN if value is None else f"{value:.0%}"
-
-
-def _against(ratio: float | None, difference: Difference | None) -> str:
-    if ratio is None:
-        return ""
-    if difference is None:
-        return f"x{ratio:.2f}"
-    interval = "" if difference.low is None else f" ({difference.low:.2f}-{difference.high:.2f})"
-    return f"x{ratio:.2f}{interval} {difference.verdict}"

@@ -7,11 +7,14 @@ screenshot. Servers are compared by the work that a run makes, not by what a mod
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from foundation.errors import UsageError
 from foundation.files import read_json_object
@@ -54,24 +57,20 @@ def read_run(folder: Path) -> Run:
         raise UsageError(
             f"{folder} is no recorded run ({error.strerror}).", "`mai-agent runs` lists them with their folders."
         ) from None
-    entries = [entry for line in lines if (entry := _entry(line)) is not None]
-    steps = [step for place in range(len(entries)) if (step := _step(folder, entries[place : place + 2])) is not None]
+    entries: list[dict[str, Any]] = []
+    for line in lines:
+        with suppress(ValueError):  # cut off by a crash
+            entry = json.loads(line)
+            entries += [entry] if isinstance(entry, dict) else []
+    pairs = zip(entries, [*entries[1:], None], strict=True)
+    steps = [step for entry, following in pairs if (step := _step(folder, entry, following)) is not None]
     if not steps:
         raise UsageError(f"No step of {folder} has a screenshot.", "Name a run that was made with screenshots.")
     return Run(folder.name, str(document.get("instruction") or "Go on."), tuple(steps))
 
 
-def _entry(line: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except ValueError:  # cut off by a crash
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _step(folder: Path, entries: Sequence[dict[str, Any]]) -> Step | None:
-    """Read the first entry as a step; the second entry tells when the next request came."""
-    entry = entries[0]
+def _step(folder: Path, entry: dict[str, Any], following: dict[str, Any] | None) -> Step | None:
+    """Read an entry as a step; the following entry tells when the next request came."""
     images = entry.get("images") or [entry.get("image")]
     names = [image.get("file") for image in images if isinstance(image, dict)] if isinstance(images, list) else []
     # A bundle may come from elsewhere: its names lead to its own files and nowhere else.
@@ -83,20 +82,18 @@ def _step(folder: Path, entries: Sequence[dict[str, Any]]) -> Step | None:
     last = answers[-1] if isinstance(answers, list) and answers and isinstance(answers[-1], dict) else {}
     tokens = _number(entry.get("tokens"), "completion")
     pause = 0.0
-    if len(entries) > 1:
+    if following is not None:
         took = _number(entry.get("milliseconds"), "model") / 1000
-        pause = max(0.0, _number(entries[1], "at") - _number(entry, "at") - took)
+        pause = max(0.0, _number(following, "at") - _number(entry, "at") - took)
     return Step(tuple(files), str(last.get("raw") or entry.get("thought") or ""), round(tokens) or _USUAL_ANSWER, pause)
 
 
 def _number(holder: Any, name: str) -> float:
     """A number of an entry; 0 if it is missing, not a number, or infinite."""
     value = holder.get(name) if isinstance(holder, dict) else None
-    try:
-        number = float(value) if isinstance(value, int | float) else 0.0
-    except OverflowError:
-        return 0.0
-    return number if math.isfinite(number) else 0.0
+    with suppress(OverflowError):
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -131,23 +128,23 @@ class Replay(Load):
         return found
 
     @property
+    @override
     def max_tokens(self) -> int:  # type: ignore[override]
-        """The longest answer."""
         return max(step.answer_tokens for run in self.runs for step in run.steps)
 
+    @override
     def settings(self) -> Iterator[Setting]:
-        """A setting for each number of runs at once; the size is that of the first screenshot, in pixels."""
         width, height = _opened(self.runs[0].steps[0].screenshots[0]).size
         for concurrency in self.concurrency:
             yield Setting(width, height, self.images, concurrency, "replayed")
 
+    @override
     def answer_tokens(self, number: int) -> int:
-        """The length of the recorded answer to a request."""
         run, place, _ = self._place(number)
         return max(2, run.steps[place].answer_tokens)
 
+    @override
     def pause_after(self, number: int) -> float:
-        """Seconds until the next request of the same run."""
         run, place, _ = self._place(number)
         return min(self.pause_s, run.steps[place].pause_s) if place + 1 < len(run.steps) else 0.0
 
@@ -158,8 +155,8 @@ class Replay(Load):
         count, group = next((count, group) for count, group in enumerate(self.groups) if number in group)
         return self.runs[count % len(self.runs)], group.index(number), count
 
+    @override
     def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
-        """The chat of one request by its number."""
         recorded, place, repetition = self._place(request)
         key = f"{run}/{self.seed}/{setting}/{repetition}"
         first = self._first_shown(place)
@@ -183,8 +180,8 @@ class Replay(Load):
                 first = step - (self.images + 1) // 2 + 1
         return first
 
+    @override
     def to_json(self) -> dict[str, Any]:
-        """What is replayed, as JSON values; screenshots by their names."""
         own = ("concurrency", "images", "text_tokens", "pause_s", "seed")
         runs = [{"name": run.name, "instruction": run.instruction, "steps": len(run.steps)} for run in self.runs]
         return {"runs": runs, "requests": self.groups[-1][-1] + 1, **{name: getattr(self, name) for name in own}}

@@ -126,12 +126,10 @@ class Measurement:
         return dict(Counter(sample.failure.kind for sample in self.samples if sample.failure is not None))
 
     def summary(self, latency: str) -> Summary | None:
-        """One latency in short, in milliseconds."""
+        """One latency in short, or the times between pieces of text ("inter_token_ms"), in milliseconds."""
+        if latency == "inter_token_ms":
+            return summarize([gap for sample in self.good for gap in sample.gaps_ms])
         return summarize(self.values(latency))
-
-    def gaps(self) -> Summary | None:
-        """The times between pieces of text of all answers together, in milliseconds."""
-        return summarize([gap for sample in self.good for gap in sample.gaps_ms])
 
     @property
     def disturbed(self) -> bool:
@@ -182,7 +180,7 @@ class Measurement:
 
     def to_json(self) -> dict[str, Any]:
         """The measurement as a JSON object; milliseconds and tokens, null for what is unknown."""
-        summaries = {**{latency: self.summary(latency) for latency in LATENCIES}, "inter_token_ms": self.gaps()}
+        summaries = {latency: self.summary(latency) for latency in (*LATENCIES, "inter_token_ms")}
         ratios = {**self.rates, "cached_ratio": self.cached_ratio}
         return {
             "setting": asdict(self.setting),
@@ -250,13 +248,11 @@ class Report:
 
 
 class ServerDiedError(EnvironmentLacksError):
-    """The server died while it was measured; `report` holds what was measured until then."""
+    """A server died while it was measured; `reports` hold what was measured until then, of all servers."""
 
-    def __init__(self, report: Report, reports: Sequence[Report]) -> None:
-        assert report.cut is not None, "a report of a server that died says so"
-        super().__init__(report.cut.message, "`mai-server logs` says why; its numbers until then are kept.")
-        self.report = report
-        self.reports = tuple(reports)  # of all servers that were measured in turn, this one included
+    def __init__(self, message: str, reports: Sequence[Report]) -> None:
+        super().__init__(message, "`mai-server logs` says why; its numbers until then are kept.")
+        self.reports = tuple(reports)
 
 
 def merged(reports: Sequence[Report]) -> Report:
@@ -271,11 +267,11 @@ def merged(reports: Sequence[Report]) -> Report:
 
 
 def _joined(blocks: Sequence[Measurement]) -> Measurement:
-    counts = {}
-    for name in (field.name for field in fields(ServerSide)):
-        values = [getattr(block.server, name) for block in blocks]
-        join = sum if name in ("preemptions", "requests") else fmean
-        counts[name] = None if None in values else join(values)
+    counts: dict[str, float | None] = {}
+    for field in fields(ServerSide):
+        values = [getattr(block.server, field.name) for block in blocks]
+        join = sum if field.name in ("preemptions", "requests") else fmean
+        counts[field.name] = None if None in values else join(values)
     return replace(
         blocks[0],
         samples=tuple(sample for block in blocks for sample in block.samples),

@@ -30,13 +30,12 @@ class Summary:
     p50: float
     p95: float
     p99: float
-    least: float
-    most: float
+    min: float
+    max: float
 
     def to_json(self) -> dict[str, float]:
         """The summary as a JSON object."""
-        names = {"least": "min", "most": "max"}
-        return {names.get(name, name): round(value, 3) for name, value in asdict(self).items()}
+        return {name: round(value, 3) for name, value in asdict(self).items()}
 
 
 def summarize(values: Sequence[float]) -> Summary | None:
@@ -54,9 +53,13 @@ class Difference:
     """How one set of values compares with another."""
 
     ratio: float  # its mean over the other's
-    low: float | None  # lower end of the 95 % interval of the ratio; None with too few samples
-    high: float | None  # upper end
-    verdict: Verdict  # "within noise" if the interval holds 1
+    low: float | None = None  # lower end of the 95 % interval of the ratio; None with too few samples
+    high: float | None = None  # upper end
+    verdict: Verdict | None = None  # "within noise" if the interval holds 1; None for numbers that are not judged
+
+    def told(self, between: str = "-") -> str:
+        """Return the ratio and its interval as text."""
+        return f"x{self.ratio:.2f}" + ("" if self.low is None else f" ({self.low:.2f}{between}{self.high:.2f})")
 
 
 def compare_pairs(first: Sequence[float | None], other: Sequence[float | None], together: int = 1) -> Difference | None:
@@ -72,7 +75,7 @@ def compare_pairs(first: Sequence[float | None], other: Sequence[float | None], 
         return None
     ratio = sum(b for _, b in pairs) / whole
     if len(pairs) < LEAST_SAMPLES:
-        return Difference(ratio, None, None, "too few samples")
+        return Difference(ratio, verdict="too few samples")
     count = max(_LEAST_GROUPS, len(pairs) // together)
     cuts = [len(pairs) * number // count for number in range(count + 1)]
     beside = [sum(b - ratio * a for a, b in pairs[begin:end]) for begin, end in pairwise(cuts)]

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, Literal, TypeAlias
 
+from typing_extensions import override
+
 from foundation.errors import UsageError
 from serverctl.load.bench.screens import screenshot
 from serverctl.load.client import MOST_CONNECTIONS
@@ -48,6 +50,7 @@ class Setting:
 class Load(ABC):
     """What a bench sends: made up (`Workload`) or recorded (`replay.Replay`)."""
 
+    requests: int  # measured requests of each setting
     max_tokens: int  # of the longest answer
 
     @abstractmethod
@@ -55,9 +58,9 @@ class Load(ABC):
         """Every setting, in the order in which they are measured."""
 
     @property
-    @abstractmethod
     def groups(self) -> Sequence[tuple[int, ...]]:
         """The numbers of a setting's requests: one client sends those of a group, one after the other."""
+        return [(number,) for number in range(self.requests)]
 
     @abstractmethod
     def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
@@ -124,28 +127,21 @@ class Workload(Load):
             if wrong:
                 raise UsageError(message, remedy)
 
+    @override
     def settings(self) -> Iterator[Setting]:
-        """Every setting, the cold ones first."""
         cold: Cache = "replayed" if self.repeated_text or self.repeated_images else "cold"
         caches: tuple[Cache, ...] = {"both": (cold, "warm"), "cold": (cold,), "warm": ("warm",)}[self.cache]
         for cache, (width, height), concurrency in product(caches, self.sizes, self.concurrency):
             yield Setting(width, height, self.images, concurrency, cache)
 
-    @property
-    def groups(self) -> list[tuple[int, ...]]:
-        """A group for each request."""
-        return [(number,) for number in range(self.requests)]
-
+    @override
     def to_json(self) -> dict[str, Any]:
-        """All fields as JSON values."""
         return asdict(self)
 
+    @override
     def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
-        """The chat of one request by its number; -1 is the one that is not measured.
-
-        The name of the run is in the first words and in every picture, so that the server cannot remember a cold
-        request from an earlier run with the same seed.
-        """
+        # The name of the run is in the first words and in every picture, so that the server cannot remember a cold
+        # request from an earlier run with the same seed.
         number = 0 if setting.cache == "warm" else request
         begin = f"{run}/{self.seed}/{setting}"
         key = f"{begin}/{number}"

@@ -8,24 +8,17 @@ vLLM's waiting reason "capacity" is any scheduling capacity, slots as well as ro
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from typing import Any
 
-from foundation.configs import load_config
 from serverctl.load.metrics import ServerMetrics
-from serverctl.load.tune.bottleneck import Bottleneck, Kind, Limits
+from serverctl.load.tune.bottleneck import Bottleneck, Kind, kv_slots, tables
 from serverctl.load.tune.seen import Shape
 from serverctl.load.window import Window
 from serverctl.plan.settings import KNOBS
 
 #: Hit rates of the prefix cache below this deserve a hint: a growing history reaches 0.7 to 0.85 (docs/serving.md).
 _LOW_PREFIX_RATE = 0.3
-_GIB = 1024**3
-#: Bytes of a processed screenshot in the cache for each of its pixels: 3 colours, 2 frames, 4 bytes (Qwen's).
-_CACHED_BYTES_PER_PIXEL = 24
-#: Pixels of a screenshot for each of its tokens: 32 x 32 (Qwen3-VL), the most of the known families.
-_PIXELS_PER_TOKEN = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +47,14 @@ class Reading:
     shapes: Sequence[Shape] = ()  # of the load's requests, if they were noted
 
     @property
-    def limits(self) -> Limits:
-        """The limits of how many requests are served at a time."""
-        request = None if self.window is None else self.window.request_tokens
-        return Limits(self.settings.get("max_num_seqs"), self.metrics.kv_tokens, request)
+    def request_tokens(self) -> int | None:
+        """Prompt and output tokens of a mean request, as seen."""
+        return None if self.window is None else self.window.request_tokens
+
+    @property
+    def kv_slots(self) -> int | None:
+        """Requests that the KV cache holds at a time."""
+        return kv_slots(self.metrics.kv_tokens, self.request_tokens)
 
     @property
     def clients(self) -> int:
@@ -69,16 +66,16 @@ class Reading:
         return Advice(setting, value, self.settings.get(setting), because)
 
 
-@cache
 def changing() -> Mapping[str, Any]:
-    """The bounds of changes (configs/tuning.toml)."""
-    table: Mapping[str, Any] = load_config("tuning.toml")["changing"]
-    return table
+    """The bounds of changes."""
+    return tables()["changing"]
 
 
 def advise(reading: Reading) -> list[Advice]:
     """All known advice, the most promising first, each knob once."""
     found: list[Advice] = []
+    if reading.bottleneck.kind == "client":
+        found.append(_to_know("the server is not what is waited for; no setting of it would make its clients quicker"))
     for advice in chain.from_iterable(rule(reading) for rule in (*_FOR[reading.bottleneck.kind], _context, _prefix)):
         if not advice.setting or all(one.setting != advice.setting for one in found):
             found.append(advice)
@@ -96,18 +93,18 @@ def _to_know(because: str) -> Advice:
 
 
 def _more_slots(reading: Reading) -> Iterator[Advice]:
-    holds, now = reading.limits.kv_slots, reading.settings.get("max_num_seqs")
+    holds, now = reading.kv_slots, reading.settings.get("max_num_seqs")
     if now is None:
         return
     wanted = min(reading.clients, holds or reading.clients, changing()["most_sequences"])
     if wanted > now:
-        room = "" if holds is None else f"; the KV cache holds {holds} of {reading.limits.request_tokens:,} tokens"
+        room = "" if holds is None else f"; the KV cache holds {holds} of {reading.request_tokens:,} tokens"
         yield reading.change("max_num_seqs", wanted, f"up to {reading.clients} requests came at once{room}")
 
 
 def _larger_cache(reading: Reading) -> Iterator[Advice]:
     """A larger KV cache: in bytes if it was given in bytes, else a larger share of the card."""
-    settings, request, held = reading.settings, reading.limits.request_tokens, reading.limits.kv_tokens
+    settings, request, held = reading.settings, reading.request_tokens, reading.metrics.kv_tokens
     size = settings.get("kv_cache_memory_bytes")
     if size and request and held:
         # Room for one request more: for prefills of the next one, and for blocks that are half full.
@@ -129,7 +126,7 @@ def _larger_cache(reading: Reading) -> Iterator[Advice]:
 
 def _fewer_at_a_time(reading: Reading) -> Iterator[Advice]:
     """As many at a time as the cache holds, because preemption costs more than waiting."""
-    holds, now = reading.limits.kv_slots, reading.settings.get("max_num_seqs")
+    holds, now = reading.kv_slots, reading.settings.get("max_num_seqs")
     preempted = reading.window is not None and (reading.window.grown("preemptions") or 0) > 0
     if preempted and holds is not None and (now is None or holds < now):
         yield reading.change("max_num_seqs", holds, f"the KV cache holds {holds} requests; more are thrown out again")
@@ -165,23 +162,6 @@ def _image_cache_off(reading: Reading) -> Iterator[Advice]:
         yield reading.change("mm_processor_cache_gb", changing()["image_cache_gb"], because)
 
 
-def _image_cache(reading: Reading) -> Iterator[Advice]:
-    """A larger cache of processed images, if it can have lost any: new images are in no cache."""
-    metrics, size = reading.metrics, reading.settings.get("mm_processor_cache_gb")
-    edge, queries, hits = reading.settings.get("longest_edge"), metrics.image_queries, metrics.image_hits
-    if not size or edge is None or queries is None or hits is None or size >= changing()["image_cache_gb"]:
-        return
-    window = reading.window
-    if window is not None and window.images and window.prompt_tokens:  # no larger than the prompts leave room for
-        edge = min(edge, window.prompt_tokens / window.images * _PIXELS_PER_TOKEN)
-    if (queries - hits) * edge * _CACHED_BYTES_PER_PIXEL <= size * _GIB:
-        if queries and hits / queries < _LOW_PREFIX_RATE:
-            yield _to_know("nearly all images are new to the server: a larger cache would not have them either")
-        return
-    because = f"{queries - hits} images were processed, more than {size:g} GiB hold: some may have been processed twice"
-    yield reading.change("mm_processor_cache_gb", changing()["image_cache_gb"], because)
-
-
 def _larger_steps(reading: Reading) -> Iterator[Advice]:
     """A larger step, if a prompt takes several steps of the engine to compute."""
     budget = reading.settings.get("max_num_batched_tokens")
@@ -204,10 +184,6 @@ def _quicker_decode(reading: Reading) -> Iterator[Advice]:
         )
     if not reading.processor and reading.settings.get("quantization") is None:
         yield _to_know("8-bit weights (--set quantization=fp8_per_channel) are read in half the time for every token")
-
-
-def _no_load(_: Reading) -> Iterator[Advice]:
-    yield _to_know("the server is not what is waited for; no setting of it would make its clients quicker")
 
 
 def _context(reading: Reading) -> Iterator[Advice]:
@@ -244,7 +220,7 @@ _FOR: Mapping[Kind, tuple[_Rule, ...]] = {
     "kv": (_larger_cache, _fewer_at_a_time, _smaller_images),
     "prefill": (_prefix_cache, _larger_steps, _smaller_images),
     "decode": (_quicker_decode,),
-    "images": (_image_cache_off, _prefix_cache, _more_renderers, _smaller_images, _image_cache),
-    "client": (_no_load,),
+    "images": (_image_cache_off, _prefix_cache, _more_renderers, _smaller_images),
+    "client": (),
     "unknown": (),
 }

@@ -49,40 +49,20 @@ class Bottleneck:
         return {"kind": self.kind, "name": NAMES[self.kind], "because": self.because}
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of how many requests a server serves at a time."""
-
-    slots: int | None  # max_num_seqs; None if vLLM chose it
-    kv_tokens: int | None  # of all engines' caches
-    request_tokens: int | None  # of a request as measured
-
-    @property
-    def kv_slots(self) -> int | None:
-        """Requests that the KV cache holds at a time."""
-        if self.kv_tokens is None or not self.request_tokens:
-            return None
-        return max(1, self.kv_tokens // self.request_tokens)
-
-    def is_full(self, running: float | None, use: float | None) -> bool:
-        """Whether the KV cache had no room for one more request.
-
-        `use` is the highest use seen while requests waited, 0 to 1. If it is unknown, as many requests as the cache
-        holds must have been `running`.
-        """
-        assert self.kv_slots is not None
-        assert self.kv_tokens is not None
-        assert self.request_tokens is not None
-        if use is not None:  # half a request of tolerance: requests differ, and snapshots are rare
-            return use >= 1 - 1.5 * self.request_tokens / self.kv_tokens
-        return running is None or abs(running - self.kv_slots) <= 1
+def kv_slots(kv_tokens: int | None, request_tokens: int | None) -> int | None:
+    """Return how many requests of this length the KV cache holds at a time; None if either number is unknown."""
+    return None if kv_tokens is None or not request_tokens else max(1, kv_tokens // request_tokens)
 
 
 @cache
+def tables() -> Mapping[str, Mapping[str, Any]]:
+    """The thresholds of verdicts, and the bounds of changes and trials (configs/tuning.toml)."""
+    return load_config("tuning.toml")
+
+
 def judging() -> Mapping[str, Any]:
-    """The thresholds of a verdict (configs/tuning.toml)."""
-    table: Mapping[str, Any] = load_config("tuning.toml")["judging"]
-    return table
+    """The thresholds of a verdict."""
+    return tables()["judging"]
 
 
 def enough(window: Window | None) -> bool:
@@ -109,7 +89,7 @@ def find_bottleneck(window: Window | None, slots: int | None, kv_tokens: int | N
     if preempted > judging()["much_preemption"]:
         return Bottleneck("kv", f"{preempted:.0%} of the requests were thrown out of the KV cache and computed again")
     if parts.share("queue") >= judging()["much_waiting"]:
-        return _of_waiting(window, parts, Limits(slots, kv_tokens, window.request_tokens), vision)
+        return _of_waiting(window, parts, slots, kv_tokens, vision)
     largest = _of_service(window, parts, vision)
     if not _idles(window):
         return largest
@@ -126,13 +106,13 @@ def _idles(window: Window) -> bool:
     return window.at_once is not None and window.at_once < judging()["idle_below"] and (long or enough(window))
 
 
-def _of_waiting(window: Window, parts: Parts, limits: Limits, vision: float) -> Bottleneck:
+def _of_waiting(window: Window, parts: Parts, slots: int | None, kv_tokens: int | None, vision: float) -> Bottleneck:
     """Why requests wait: for one of the slots, for room in the cache, or for the steps of the engine itself."""
     p50 = window.queue_quantile(0.5)
     half = "" if p50 is None else f", half of them {p50:.2f} s and more"
     text = f"requests wait {parts.queue:.2f} s of their {parts.whole:.2f} s{half}"
-    running, use, holds = window.most("running"), window.most_while_waiting("kv_use"), limits.kv_slots
-    slots = limits.slots
+    running, use, request = window.most("running"), window.kv_use_while_waiting, window.request_tokens
+    holds = kv_slots(kv_tokens, request)
     tower = f" (the vision tower {vision:.0%} of that)" if vision else ""
     prompts: Kind = "images" if vision > 0.5 else "prefill"
     taken = running >= slots if slots and running is not None else slots and (holds is None or slots <= holds)
@@ -145,9 +125,13 @@ def _of_waiting(window: Window, parts: Parts, limits: Limits, vision: float) -> 
             return Bottleneck(prompts, f"{text}, and {share}: more slots would only wait inside the engine")
         free = "" if holds is None else f", and the KV cache has room for {holds}"
         return Bottleneck("slots", f"{text} for one of {slots} slots{free}")
-    if holds is not None and (slots is None or holds <= slots) and limits.is_full(running, use):
+    # Is there room for one more request? Half a request of tolerance: requests differ, and snapshots are rare.
+    is_full = running is None or holds is None or abs(running - holds) <= 1
+    if use is not None and kv_tokens and request:
+        is_full = use >= 1 - 1.5 * request / kv_tokens
+    if holds is not None and (slots is None or holds <= slots) and is_full:
         used = "" if use is None else f", {use:.0%} of it in use while they waited"
-        held = f"its {limits.kv_tokens:,} tokens hold {holds} of {limits.request_tokens:,}"
+        held = f"its {kv_tokens:,} tokens hold {holds} of {request:,}"
         return Bottleneck("kv", f"{text} for room in the KV cache: {held}{used}")
     return Bottleneck(prompts, f"{text} although slots and KV cache have room: for the prompts before them{tower}")
 

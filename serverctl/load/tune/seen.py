@@ -6,9 +6,12 @@ Texts and pictures are made up; their sizes, and which of them are alike, are th
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
+
+from typing_extensions import override
 
 from serverctl.load.bench.screens import screenshot
 from serverctl.load.bench.workload import Load, Setting, filler
@@ -41,14 +44,13 @@ def noting(look: Path, seen: Path) -> Iterator[list[Shape]]:
 
 def picture_tokens(shapes: Sequence[Shape], model: Model, longest_edge: int | None) -> float | None:
     """Return the mean tokens of a picture; None without pictures."""
-    tokens = [
-        model.image_tokens(piece[1], piece[2], longest_edge)
-        for shape in shapes
-        for _, pieces in shape
-        for piece in pieces
-        if len(piece) == 3
-    ]
-    return sum(tokens) / len(tokens) if tokens else None
+    tokens = [model.image_tokens(*size, longest_edge) for size in _pictures(shapes)]
+    return fmean(tokens) if tokens else None
+
+
+def _pictures(shapes: Sequence[Shape]) -> list[tuple[int, int]]:
+    """Return the sizes of all pictures."""
+    return [(piece[1], piece[2]) for shape in shapes for _, pieces in shape for piece in pieces if len(piece) == 3]
 
 
 @dataclass(frozen=True)
@@ -60,22 +62,17 @@ class SeenLoad(Load):
     concurrency: tuple[int, ...]
     max_tokens: int = 64
 
+    @override
     def settings(self) -> Iterator[Setting]:
-        """One setting; its size is that of the largest picture."""
-        pictures = [piece[1:] for shape in self.shapes for _, pieces in shape for piece in pieces if len(piece) == 3]
+        pictures = _pictures(self.shapes)
         width, height = max(pictures, key=lambda size: size[0] * size[1], default=(0, 0))
         each = round(len(pictures) / len(self.shapes))
         yield Setting(width, height, each, self.concurrency[0], "replayed")
 
-    @property
-    def groups(self) -> list[tuple[int, ...]]:
-        """A group for each request, in the order in which they came."""
-        return [(number,) for number in range(self.requests)]
-
-    def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:  # noqa: ARG002
-        """The chat of one request by its number. A repetition of the whole is new to the server."""
+    @override
+    def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
         repetition, place = divmod(request, len(self.shapes))
-        key = f"{run}/{repetition}"
+        key = f"{run}/{repetition}"  # a repetition of the whole is new to the server
         chat = []
         for role, pieces in self.shapes[place]:
             content = [_part(piece, key) for piece in pieces]
@@ -84,12 +81,9 @@ class SeenLoad(Load):
             chat.append({"role": role, "content": text if alone else content})
         return chat
 
+    @override
     def to_json(self) -> dict[str, Any]:
-        """The load as JSON values."""
-        return {
-            "shapes": len(self.shapes), "requests": self.requests, "concurrency": self.concurrency,
-            "max_tokens": self.max_tokens,
-        }  # fmt: skip
+        return {**asdict(self), "shapes": len(self.shapes)}
 
 
 def _part(piece: Sequence[Any], key: str) -> dict[str, Any]:

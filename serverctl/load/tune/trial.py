@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from foundation.configs import load_config
 from serverctl.load.bench.stats import Difference, compare_pairs
 from serverctl.load.bench.workload import Workload
+from serverctl.load.tune.bottleneck import tables
 from serverctl.load.window import Window
 from serverctl.models.model import Model
 
@@ -20,11 +19,9 @@ _SIZES = ((1280, 720), (640, 480), (320, 256))
 _LARGE = ((3840, 2160), (2560, 1440))
 
 
-@cache
 def bounds() -> Mapping[str, Any]:
     """The bounds of a trial (configs/tuning.toml)."""
-    table: Mapping[str, Any] = load_config("tuning.toml")["trial"]
-    return table
+    return tables()["trial"]
 
 
 def workload_like(
@@ -36,9 +33,8 @@ def workload_like(
     `large` tries larger ones first.
     """
     clients = min(window.clients, 32)
-    requests = max(
-        bounds()["least_requests"], min(bounds()["requests_per_client"] * clients, bounds()["most_requests"])
-    )
+    limits = bounds()
+    requests = max(limits["least_requests"], min(limits["requests_per_client"] * clients, limits["most_requests"]))
     images = min(round(window.images or 0), settings.get("images") or 64)
     prompt = round(window.prompt_tokens or 0)
     size, pictures = screen, 0
@@ -47,6 +43,7 @@ def workload_like(
         pictures = images * model.image_tokens(*size, settings.get("longest_edge")) if images else 0
         if pictures <= prompt:
             break
+    usual = limits["repeated"]  # of an agent, where a cache is off
     return Workload(
         sizes=(size,),
         images=images,
@@ -55,15 +52,9 @@ def workload_like(
         max_tokens=max(2, round(window.answer_tokens or 0)),
         text_tokens=max(0, prompt - pictures),
         cache="cold",
-        repeated_text=_repeated(window.prefix_hits, settings.get("enable_prefix_caching") is False),
-        repeated_images=_repeated(window.image_hits, settings.get("mm_processor_cache_gb") == 0),
+        repeated_text=usual if settings.get("enable_prefix_caching") is False else round(window.prefix_hits or 0.0, 2),
+        repeated_images=usual if settings.get("mm_processor_cache_gb") == 0 else round(window.image_hits or 0.0, 2),
     )
-
-
-def _repeated(hits: float | None, is_off: bool) -> float:
-    """The repeated share of a request, by its cache's hits; an agent's usual share if the cache is off."""
-    usual: float = bounds()["repeated"]
-    return usual if is_off else round(hits or 0.0, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +79,13 @@ def judge(before: "Report", after: "Report") -> Verdict:
     difference = compare_pairs(_times(before), _times(after), together)
     if difference is None:
         return Verdict(False, "too few requests were answered in both halves of the trial", None)
-    return _verdict(difference)
-
-
-def _verdict(difference: Difference) -> Verdict:
     text = f"requests take x{difference.ratio:.2f} of their time before"
     if difference.high is not None:
         text += f" (95 % interval {difference.low:.2f} to {difference.high:.2f})"
     if difference.verdict != "lower":
-        said = {"higher": "worse", "within noise": "within noise"}.get(difference.verdict, difference.verdict)
-        return Verdict(False, f"{text}: {said}", difference)
+        return Verdict(
+            False, f"{text}: {'worse' if difference.verdict == 'higher' else difference.verdict}", difference
+        )
     if difference.ratio > 1 - bounds()["least_gain"]:
         return Verdict(False, f"{text}: better, but by too little to keep it", difference)
     return Verdict(True, f"{text}: better", difference)

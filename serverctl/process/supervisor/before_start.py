@@ -68,12 +68,13 @@ def _machine(plan: Plan, environ: Mapping[str, str]) -> None:
             f"{needed / GIB:.0f} GiB.",
             "Start from a shell without that limit: `ulimit -v unlimited`, or ask who set it.",
         )
-    said = environ.get(_BIND, "")
-    missing = sorted(_cores(said) - os.sched_getaffinity(0)) if plan.vendor == "cpu" else []
+    said, ours = environ.get(_BIND, ""), sorted(os.sched_getaffinity(0))
+    missing = sorted(_cores(said) - {*ours}) if plan.vendor == "cpu" else []
     if missing:
+        together = f"{ours[0]} to {ours[-1]}" if len(ours) == ours[-1] - ours[0] + 1 else str(ours)
         raise NoStartError(
             "VALUE",
-            f"{_BIND}={said} names core {missing[0]}, and this program may use {_spoken(os.sched_getaffinity(0))}.",
+            f"{_BIND}={said} names core {missing[0]}, and this program may use {together}.",
             f"Unset {_BIND}, or name cores that are there.",
         )
 
@@ -86,10 +87,6 @@ def _cores(text: str) -> set[int]:
         if match:
             found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return found
-
-
-def _spoken(cores: set[int]) -> str:
-    return f"{min(cores)} to {max(cores)}" if len(cores) == max(cores) - min(cores) + 1 else str(sorted(cores))
 
 
 def _names(place: Place, config: Mapping[str, Any], python: Path, version: str) -> None:

@@ -125,17 +125,12 @@ class Child:
             self.report = advance(self.report, parse_line(text))
             self._on_line(self.report)
 
-    def _order(self, order: bytes) -> None:
-        """Send an order to the guardian: T lets vLLM finish running requests, K kills every process of the server."""
-        if self._control is not None:
-            with contextlib.suppress(OSError):
-                os.write(self._control, order)
-
     async def end(self, grace_seconds: float) -> None:
-        """Stop the server: SIGTERM, wait, then kill all its processes."""
+        """Stop the server by orders to its guardian: SIGTERM (T), wait, then kill all its processes (K)."""
         for order, seconds in ((b"T", grace_seconds), (b"K", 15)):
-            if not self.exited.is_set():
-                self._order(order)
+            if self._control is not None and not self.exited.is_set():
+                with contextlib.suppress(OSError):
+                    os.write(self._control, order)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self.exited.wait(), seconds)
         await self.close()

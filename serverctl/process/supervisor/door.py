@@ -8,14 +8,14 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import h11
 
+from serverctl.load.client import OURS
 from serverctl.process.in_vllm.mai_gate import OPEN, Headers, has_key, header, not_authorized
-from serverctl.process.probe import INSIDE, OURS
+from serverctl.process.probe import INSIDE
 from serverctl.process.state import Folder
 from serverctl.process.supervisor.shapes import ShapeNotes
 
@@ -109,6 +109,7 @@ class Door:
         #: What /v1/models tells of each model, by its name, if clients choose between several.
         self.models: dict[str, dict[str, Any]] = {}
         self._server: asyncio.Server | None = None
+        self.is_listening = False
         self._connections: set[asyncio.Task[None]] = set()
         self.inside = 0  # clients' requests that run
 
@@ -118,12 +119,8 @@ class Door:
         self._server = await asyncio.start_server(
             self._accept, "127.0.0.1", port or 0, limit=_HEAD_BYTES, backlog=_BACKLOG
         )
+        self.is_listening = True
         return int(self._server.sockets[0].getsockname()[1])
-
-    @property
-    def is_listening(self) -> bool:
-        """True between `listen` and `close`."""
-        return self._server is not None
 
     @property
     def held(self) -> int:
@@ -187,7 +184,6 @@ class Door:
         """Stop listening, and end all connections."""
         if self._server is not None:
             self._server.close()
-            self._server = None
         for task in self._connections:
             task.cancel()
         if self._connections:
@@ -198,9 +194,9 @@ class Door:
         assert task is not None
         self._connections.add(task)
         try:
-            try:
-                await self._serve(reader, writer)
-            except h11.RemoteProtocolError as error:
+            await self._serve(reader, writer)
+        except h11.RemoteProtocolError as error:
+            with contextlib.suppress(OSError, TimeoutError):
                 await _answer(reader, writer, error.error_status_hint, {"error": {"message": str(error)}})
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # the client went, or never said what it wants
@@ -219,12 +215,16 @@ class Door:
         model = ""
         if self.models and not head.is_ours:
             if head.path == "/v1/models":
-                return await _answer(reader, writer, 200, _listed(self.models))
+                own = {"object": "model", "owned_by": "mai-server"}
+                listed = [{"id": name, **own, **about} for name, about in self.models.items()]
+                return await _answer(reader, writer, 200, {"object": "list", "data": listed})
             if head.request.method == b"POST":
                 head = await _with_body(head, reader, writer)
                 model = _model_of(head.body or b"")
             if model and model not in self.models:
-                return await _answer(reader, writer, 404, _unknown(model, self.models))
+                message = f"The model {model[:200]!r} is not served here. These are: {', '.join(self.models)}."
+                error = {"message": message, "type": "NotFoundError", "param": "model", "code": 404}
+                return await _answer(reader, writer, 404, {"error": error})
         while (engine := await self._admit(head, model)) is not None:
             counts = head.request.method == b"POST" and not head.is_ours
             self.inside += counts
@@ -251,21 +251,16 @@ class Door:
             if self._is_open and model in ("", self._model):
                 return self._engine
             me = _Waiting(model, len(head.body or b""))
-            is_full = self.held >= MOST_HELD or me.size + sum(each.size for each in self._waiting) > _MOST_BODIES
-            if is_full or not await self._wait(me, until - time.monotonic()):
+            if self.held >= MOST_HELD or me.size + sum(each.size for each in self._waiting) > _MOST_BODIES:
                 return None
+            self._waiting.append(me)
+            try:
+                await asyncio.wait_for(me.let_in.wait(), until - time.monotonic())
+            except TimeoutError:
+                return None
+            finally:
+                self._waiting.remove(me)
         return None
-
-    async def _wait(self, me: _Waiting, seconds: float) -> bool:
-        """Wait until `look` lets a request in. Return whether it did so in time."""
-        self._waiting.append(me)
-        try:
-            await asyncio.wait_for(me.let_in.wait(), seconds)
-        except TimeoutError:
-            return False
-        finally:
-            self._waiting.remove(me)
-        return True
 
     async def _relay(
         self, engine: int, head: _Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -336,16 +331,6 @@ def _model_of(body: bytes) -> str:
     except (ValueError, AttributeError, RecursionError):
         return ""
     return named if isinstance(named, str) else ""
-
-
-def _listed(models: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    known = {"object": "model", "owned_by": "mai-server"}
-    return {"object": "list", "data": [{"id": name, **known, **about} for name, about in models.items()]}
-
-
-def _unknown(model: str, models: Mapping[str, Any]) -> dict[str, Any]:
-    message = f"The model {model[:200]!r} is not served here. These are: {', '.join(models)}."
-    return {"error": {"message": message, "type": "NotFoundError", "param": "model", "code": 404}}
 
 
 async def _refuse(

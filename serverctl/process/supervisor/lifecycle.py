@@ -19,6 +19,7 @@ from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
 from serverctl.diagnose.stages import Stage, StartReport
 from serverctl.earlier_starts import keep_adjustments, measure, recall_adjustments
+from serverctl.load.client import Endpoint, on_loopback
 from serverctl.models.files import NoStartError, needs_no_hub
 from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
@@ -37,15 +38,11 @@ from serverctl.process.supervisor.door import Door
 from serverctl.process.supervisor.publisher import Publisher
 from serverctl.process.supervisor.readiness import Verdict, question
 from serverctl.process.supervisor.restart import back_off, deaths_lately, grace, memory_wanted, wait_for_memory
-from serverctl.process.supervisor.turns import TICK, Turns
-from serverctl.process.supervisor.watchdog import Pulse, StallWatch, Watchdog, timeouts
+from serverctl.process.supervisor.turns import FINISH, TICK, Turns
+from serverctl.process.supervisor.watchdog import StallWatch, Watchdog, timeouts
 
 #: Intervals of /health checks, seconds, while starting (cheap: the port is closed until the end) and while serving.
 _POLL_STARTING, _POLL_SERVING = 0.1, 2.0
-
-
-def _spoken(seconds: float) -> str:
-    return f"{seconds:g} s" if seconds < 120 else f"{seconds / 60:g} minutes"
 
 
 class Owner:
@@ -75,16 +72,13 @@ class Owner:
         self._door = Door(folder, self._timeouts.hold)
         self._door.models = {each.name: {} for each in request.models}
         self._turns = Turns(folder, self._door, self._timeouts.hold)
-        self._engine_port = 0
-        me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), f"{time.time():.2f}")
+        self._engine_port, self._engine = 0, Endpoint("")
+        self._before = folder.read() or State()
         self.state = State(
-            phase="planning", name=folder.name, supervisor=me, started=time.time(), log=str(folder.log_file)
-        )
-        self.state.models = list(self._door.models)
-        before = folder.read() or State()
-        self._before = before.guardian
-        self._earlier_port = before.port
-        self.state.run = before.run  # kept until the processes with this mark are gone
+            phase="planning", name=folder.name, started=time.time(), log=str(folder.log_file),
+            supervisor=identity_of(os.getpid()) or ProcessIdentity(os.getpid(), f"{time.time():.2f}"),
+            models=list(self._door.models), run=self._before.run,  # kept until the processes with this mark are gone
+        )  # fmt: skip
         self._publisher = Publisher(folder, self.state, self._log, changed)
         self._set, self._flush = self._publisher.set, self._publisher.flush
         self._set("planning", "Looking at the hardware and planning.")
@@ -95,7 +89,7 @@ class Owner:
 
     async def run(self) -> ExitStatus:
         """Run until stopped, or until no repair is left to try."""
-        left = await asyncio.to_thread(end_left_behind, self._before, self.state.run)
+        left = await asyncio.to_thread(end_left_behind, self._before.guardian, self.state.run)
         if left:
             self.state.note(time.time(), f"Ended {len(left)} processes that an earlier server had left behind.")
         changes = asyncio.create_task(
@@ -126,7 +120,8 @@ class Owner:
         """Run one start to its end. Return the failure, and why it is not repaired; None to go on, or to end."""
         try:
             prepared = await asyncio.to_thread(self._prepare)
-            self._key = self._key or self._start_key()  # unchanged after a restart, so that clients continue
+            if not self._key:  # unchanged after a restart, so that clients continue
+                self._key = self._folder.new_key(self._request.key, self._request.keep_key)
             taken = None if self._door.is_listening else await self._listen()
             command = self._command(prepared)
         except MaiError as error:
@@ -145,8 +140,7 @@ class Owner:
         self.state.failure = failure.to_json()
         if step.action == "stop":
             return failure.summary(), step.because
-        self._apply(step)
-        await self._pause(step, failure, prepared.plan)
+        await self._repair(step, failure, prepared.plan)
         if not self._turns.came.is_set():
             self._set("planning", "Looking at the hardware and planning.")
         return None
@@ -195,7 +189,7 @@ class Owner:
     async def _listen(self) -> Failure | None:
         """Open the door on the requested port; else on the earlier one, which clients may know, or on any."""
         reason = ""
-        for port in [self._request.port] if self._request.port else [self._earlier_port, None]:
+        for port in [self._request.port] if self._request.port else [self._before.port, None]:
             try:
                 self.state.port = await self._door.listen(port, self._key)
                 return None
@@ -203,9 +197,6 @@ class Owner:
                 reason = error.strerror or str(error)
         kind = Kind.PORT if self._request.port else Kind.LOOPBACK
         return Failure(kind, Stage.LAUNCHED, f"port {self._request.port} is in use: {reason}", {})
-
-    def _start_key(self) -> str:
-        return self._folder.new_key(self._request.key, self._request.keep_key)
 
     def _prepare(self) -> Prepared:
         """Plan for the current hardware with the adjustments that last worked. Raises MaiError if no start can succeed.
@@ -236,7 +227,7 @@ class Owner:
         command = render(prepared.plan, prepared.capabilities, self._engine_port, self._request.served_name)
         lines = tuple(line for line in command.lines if line.flag not in self._dropped)
         env = {**command.env, **({"HF_HUB_OFFLINE": "1"} if prepared.offline else {})}
-        return gate.with_own_gate(replace(command, lines=lines, env=env), prepared.capabilities)
+        return gate.with_gate(replace(command, lines=lines, env=env), prepared.capabilities)
 
     async def _life(self, prepared: Prepared, command: Command) -> Failure | None:
         """Run one start until its end. Return None if it was stopped, the failure otherwise."""
@@ -244,6 +235,7 @@ class Owner:
         run = secrets.token_hex(8)
         state.run, state.attempt, state.ready_at = run, state.attempt + 1, None
         state.model = self._request.served_name or plan.model.name
+        self._engine = on_loopback(self._engine_port, self._key, state.model)
         state.source, state.family, state.vllm = plan.model.source, plan.model.family, prepared.capabilities.version
         state.limits = limits_json(plan)
         state.plan = summary_json(plan, command)
@@ -282,9 +274,9 @@ class Owner:
             await self._turns.drain()
             if self._turns.stopping:
                 self._set("stopping", "Stopping.")
-                await self._turns.leave()
+                await self._door.drain(FINISH, leaving=True)
             is_ready = self.state.ready_at is not None
-            await child.end(await asyncio.to_thread(grace, self._engine_port if is_ready else None))
+            await child.end(await asyncio.to_thread(grace, self._engine if is_ready else None))
             return None
         if child.exited.is_set():
             await child.close()
@@ -328,16 +320,15 @@ class Owner:
 
     async def _become_ready(self, child: Child, prepared: Prepared) -> Verdict:
         """Wait for /health, then check that the server answers requests correctly."""
-        port, model, key = self._engine_port, self.state.model, self._key
         # Another program may answer on this port before our server binds it, so also wait for the engine in the log.
-        while child.report.stage < Stage.ENGINE or not await asyncio.to_thread(probe.is_healthy, port):
+        while child.report.stage < Stage.ENGINE or not await asyncio.to_thread(probe.is_healthy, self._engine):
             await asyncio.sleep(_POLL_STARTING)
         self._set("probing", "Asking about a picture and words whose tokens are known.")
-        asked = (port, key, model, prepared.plan, self._timeouts.answer)
+        asked = (self._engine, prepared.plan, self._timeouts.answer)
         verdict = await asyncio.to_thread(question, *asked)
         if verdict.silent and not verdict.refused and not child.exited.is_set():
             verdict = await asyncio.to_thread(question, *asked)
-        context = await asyncio.to_thread(probe.served_context, port, key, model) if verdict.ok else None
+        context = await asyncio.to_thread(probe.served_context, self._engine) if verdict.ok else None
         if context is not None:
             self.state.limits["context"] = context
         return verdict
@@ -363,27 +354,27 @@ class Owner:
 
     async def _watch_over(self, slow: float, on_processor: bool) -> str:
         """Watch a ready server until it hangs, and return the reason. Report temporary problems in the state."""
-        port, state = self._engine_port, self.state
-        pulse = Pulse(port, self._key, state.model, state.server_pid, self._timeouts, slow, on_processor)
-        watchdog = Watchdog(port, pulse, self._timeouts)
+        state = self.state
+        watchdog = Watchdog(self._engine, state.server_pid, self._timeouts, slow, on_processor)
         record, idle, used = LoadRecord(self._folder), self._request.idle_seconds, time.monotonic()
         while True:
             if record.is_due():
-                page = await asyncio.to_thread(probe.metrics_page, port, self._key, 1.0)
+                page = await asyncio.to_thread(self._engine.metrics_page, 1.0)
                 if record.take(page, watchdog.heartbeat.asked):
                     used = time.monotonic()
                 elif idle is not None and time.monotonic() - used >= idle:
                     if self._request.passing:  # its program was killed, so nobody would end it
                         self.stop()
-                    self._turns.rest(f"Nobody asked anything for {_spoken(idle)}: asleep until the next request.")
+                    span = f"{idle:g} s" if idle < 120 else f"{idle / 60:g} minutes"
+                    self._turns.rest(f"Nobody asked anything for {span}: asleep until the next request.")
             await asyncio.sleep(_POLL_SERVING)
-            sight = await asyncio.to_thread(watchdog.look)
+            trouble, end = await asyncio.to_thread(watchdog.look)
             state.heartbeat = watchdog.heartbeat
-            if sight.trouble and state.phase == "ready":
-                self._set("degraded", sight.trouble)
-            if sight.end:
-                return sight.end
-            if not sight.trouble and state.phase == "degraded":
+            if trouble and state.phase == "ready":
+                self._set("degraded", trouble)
+            if end:
+                return end
+            if not trouble and state.phase == "degraded":
                 self._set("ready", "Answers again.")
 
     def _decide(self, failure: Failure, plan: Plan) -> Step:
@@ -403,16 +394,13 @@ class Owner:
         self._earlier = (*self._earlier, failure.kind)
         return step
 
-    def _apply(self, step: Step) -> None:
+    async def _repair(self, step: Step, failure: Failure, plan: Plan) -> None:
+        """Change the goal, and wait for the back-off after a crash and for the card's memory to become free."""
         if step.changes:
             self._goal = self._goal.adjusted(step.changes, dict.fromkeys(step.changes, step.because))
         self._dropped += step.drop_flags
-        failure = self.state.failure or {}
-        self.state.note(time.time(), f"{failure.get('title', 'It failed')}: {step.because}.")
+        self.state.note(time.time(), f"{failure.to_json()['title']}: {step.because}.")
         self._log.write(f"mai-server: {self.state.message}")
-
-    async def _pause(self, step: Step, failure: Failure, plan: Plan) -> None:
-        """Wait for the back-off after a crash, and for the card's memory to become free."""
         self._set("restarting" if self.state.deaths else "waiting", self.state.message)
         if not await self._turns.sleep(back_off(len(self.state.deaths))):
             wanted = memory_wanted(step, failure, plan)

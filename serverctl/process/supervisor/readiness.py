@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from serverctl.load.client import Answer, Endpoint
 from serverctl.models.defects import is_known, read_object
 from serverctl.models.files import place_of
-from serverctl.models.model import Model
 from serverctl.models.safetensors import BrokenFileError
 from serverctl.plan.goal import Plan
 from serverctl.plan.settings import names_flag
 from serverctl.process import probe
-from serverctl.process.probe import PROBE_SIDE, Answer
+from serverctl.process.probe import PROBE_SIDE
 
 #: Plain English words: every tokenizer makes at least one token per word and at most one per character.
 WORDS = "open the window and read the words on the screen"
@@ -43,18 +43,18 @@ class Verdict:
         return not self.silent and not self.wrong
 
 
-def question(port: int, key: str, name: str, plan: Plan, seconds: float) -> Verdict:
+def question(server: Endpoint, plan: Plan, seconds: float) -> Verdict:
     """Run all checks on a server. Blocking. `seconds` is the timeout for one token about an image."""
     sees = plan.model.shape.vision is not None
-    if wrong := _words(port, key, name):  # first: with a broken tokenizer every request fails
+    if wrong := _words(server):  # first: with a broken tokenizer every request fails
         return Verdict(wrong=wrong)
     began = time.monotonic()
-    answer, system = probe.ask_model(port, key, name, sees, seconds, _OTHERS), False
+    answer, system = probe.ask_model(server, sees, seconds, _OTHERS), False
     if answer.status == 400:  # perhaps the template wants a system message, as the families send
-        again = probe.ask_model(port, key, name, sees, seconds, _OTHERS, system=True)
+        again = probe.ask_model(server, sees, seconds, _OTHERS, system=True)
         answer, system = (again, True) if again.ok else (answer, False)
     if answer.status == 400 and "logprobs" in answer.body:  # the user set --max-logprobs
-        answer = probe.ask_model(port, key, name, sees, seconds)
+        answer = probe.ask_model(server, sees, seconds)
     took = time.monotonic() - began
     if not answer.ok:
         if "Out of range float" in answer.body:  # Python's error for NaN in JSON
@@ -65,20 +65,19 @@ def question(port: int, key: str, name: str, plan: Plan, seconds: float) -> Verd
             return Verdict(wrong=f"its chat template is broken, so it refuses every conversation: {answer.body[:300]}")
         said = f"HTTP {answer.status}: {answer.body}" if answer.status else answer.body
         return Verdict(silent=said, refused=answer.status is not None)
-    wrong = _choice(answer) or (_picture(port, key, name, plan, answer, system) if sees else "")
+    wrong = _choice(answer) or (_picture(server, plan, answer, system) if sees else "")
     return Verdict(wrong=wrong, seconds=took)
 
 
-def _words(port: int, key: str, name: str) -> str:
+def _words(server: Endpoint) -> str:
     """Return what is wrong with the tokens of WORDS; "" if they are correct or cannot be checked."""
-    asked = {"model": name, "prompt": WORDS, "add_special_tokens": False}
-    answer = probe.ask(port, "/tokenize", key, asked, 20.0)
-    tokens = _of(answer, "tokens")
+    asked = {"model": server.model, "prompt": WORDS, "add_special_tokens": False}
+    tokens = _of(server.ask("/tokenize", asked, 20.0), "tokens")
     if not isinstance(tokens, list):
         return ""  # the server has no /tokenize
     if not len(WORDS.split()) <= len(tokens) <= len(WORDS):
         return f"of {len(WORDS.split())} words it made {len(tokens)} tokens"
-    back = _of(probe.ask(port, "/detokenize", key, {"model": name, "tokens": tokens}, 20.0), "prompt")
+    back = _of(server.ask("/detokenize", {"model": server.model, "tokens": tokens}, 20.0), "prompt")
     if isinstance(back, str) and back.strip() != WORDS:
         return f"of the words “{WORDS}” it made tokens that say “{back.strip()[:80]}”"
     return ""
@@ -93,31 +92,28 @@ def _choice(answer: Answer) -> str:
     return ""
 
 
-def _picture(port: int, key: str, name: str, plan: Plan, answer: Answer, system: bool) -> str:
+def _picture(server: Endpoint, plan: Plan, answer: Answer, system: bool) -> str:
     """Return what is wrong with the number of image tokens in `answer`; "" if it is correct or cannot be checked."""
     usage = _of(answer, "usage")
     seen = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    asked = {"model": name, "messages": probe.question(False, system)}
-    alone = _of(probe.ask(port, "/tokenize", key, asked, 20.0), "count")
+    asked = {"model": server.model, "messages": probe.question(False, system)}
+    alone = _of(server.ask("/tokenize", asked, 20.0), "count")
     if not isinstance(seen, int) or not isinstance(alone, int):
         return ""
     more = seen - alone
     if more < 1:
         return "it left the picture out of the question"
-    if names_flag(plan.extra, *_OWN_PICTURES) or not _is_known(plan.model):
+    place = place_of(plan.model)
+    try:
+        predicted = place is not None and is_known(read_object(place, "config.json"))
+    except (BrokenFileError, OSError):
+        predicted = False
+    if names_flag(plan.extra, *_OWN_PICTURES) or not predicted:
         return ""
     wanted = plan.model.image_tokens(PROBE_SIDE, PROBE_SIDE, plan.settings.longest_edge)
     if wanted <= more <= wanted + _MOST_FRAME:
         return ""
     return f"of a picture of {PROBE_SIDE} x {PROBE_SIDE} pixels it made {more} tokens where the model makes {wanted}"
-
-
-def _is_known(model: Model) -> bool:
-    """Return whether the number of image tokens can be computed for this model, by its config.json."""
-    place = place_of(model)
-    with suppress(BrokenFileError, OSError):
-        return place is not None and is_known(read_object(place, "config.json"))
-    return False
 
 
 def _of(answer: Answer, name: str) -> Any:

@@ -10,6 +10,7 @@ from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step
 from serverctl.hardware.facts import Hardware
+from serverctl.load.client import Endpoint
 from serverctl.plan.goal import Plan
 from serverctl.process import probe
 
@@ -29,14 +30,14 @@ _GRACE_SERVING, _GRACE_IDLE, _GRACE_STARTING = 9.0, 2.0, 2.0
 Sleep = Callable[[float], Awaitable[bool]]
 
 
-def grace(port: int | None) -> float:
+def grace(engine: Endpoint | None) -> float:
     """Return the seconds to wait between SIGTERM and SIGKILL: more if requests are running. Blocking.
 
-    `port` is the engine's; None during its start.
+    The engine is None during its start.
     """
-    if port is None:
+    if engine is None:
         return _GRACE_STARTING
-    metrics = probe.read_metrics(port, "", 1.0)
+    metrics = probe.read_metrics(engine, 1.0)
     return _GRACE_SERVING if metrics is not None and metrics.running else _GRACE_IDLE
 
 

@@ -12,7 +12,7 @@ from serverctl.process.supervisor.door import Door
 #: Interval of the checks, seconds: the maximum delay of an interruption.
 TICK = 0.05
 #: Seconds for running requests to finish before vLLM gets SIGTERM.
-_FINISH = 5.0
+FINISH = 5.0
 
 
 class Turns:
@@ -72,14 +72,10 @@ class Turns:
 
     async def drain(self) -> None:
         """Wait for the requests that run, while new ones are held. Return early if the end is wanted."""
-        draining = asyncio.create_task(self._door.drain(self._change.wait if self._change else _FINISH))
+        draining = asyncio.create_task(self._door.drain(self._change.wait if self._change else FINISH))
         while not draining.done() and not self.stopping:
             await asyncio.sleep(TICK)
         draining.cancel()
-
-    async def leave(self) -> None:
-        """Wait for the requests that run, and refuse new ones."""
-        await self._door.drain(_FINISH, leaving=True)
 
     async def asked(self) -> None:
         """Wait until a client waits at the door, or for an interruption."""

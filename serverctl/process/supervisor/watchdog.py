@@ -5,11 +5,13 @@ import math
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 
 import psutil
 
 from serverctl.hardware.nvml import ask_nvml
+from serverctl.load.client import Endpoint
 from serverctl.load.metrics import ServerMetrics
 from serverctl.process import probe
 from serverctl.process.state import Heartbeat
@@ -52,29 +54,20 @@ def timeouts() -> Timeouts:
     """Return the timeouts, with overrides from the environment. Only positive finite numbers count."""
     found: dict[str, float] = {}
     for field in fields(Timeouts):
-        try:
-            value = float(os.environ[f"MAI_SERVER_{field.name.upper()}_SECONDS"])
-        except (KeyError, ValueError):
-            continue
-        if math.isfinite(value) and value > 0:
-            found[field.name] = value
-    return Timeouts(**found)
+        with suppress(KeyError, ValueError):
+            found[field.name] = float(os.environ[f"MAI_SERVER_{field.name.upper()}_SECONDS"])
+    return Timeouts(**{name: value for name, value in found.items() if 0 < value < math.inf})
 
 
 def processor_seconds(pid: int | None) -> float:
     """Return the CPU seconds of a process and its descendants; 0 if it is gone."""
-    try:
-        process = psutil.Process(pid)
-        processes = [process, *process.children(recursive=True)]
-    except psutil.Error:
-        return 0.0
     total = 0.0
-    for process in processes:
-        try:
-            times = process.cpu_times()
-        except psutil.Error:
-            continue
-        total += times.user + times.system
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for each in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                times = each.cpu_times()
+                total += times.user + times.system
     return total
 
 
@@ -135,39 +128,61 @@ class Beat:
     asked: bool = False  # whether a token was requested
 
 
-class Pulse:
-    """Checks whether a server's engine works. `/health` only shows that the API server does.
+class Watchdog:
+    """Watches a ready server: its API server by `/health`, its engine by heartbeats, of which `heartbeat` is the last.
 
     Changing counters and CPU time show that the engine computes. Otherwise it is asked for one token.
 
     Args:
-        port, key, model, pid: of the server.
+        server, pid: the engine's address and process.
         timeouts: the timeouts.
         slow: duration of an answer without other requests, seconds.
         on_processor: whether the server runs on the CPU, where a busy machine makes one token very slow.
     """
 
     def __init__(
-        self,
-        port: int,
-        key: str,
-        model: str,
-        pid: int | None,
-        timeouts: Timeouts,
-        slow: float = 0.0,
-        on_processor: bool = False,
+        self, server: Endpoint, pid: int | None, timeouts: Timeouts, slow: float = 0.0, on_processor: bool = False
     ) -> None:
-        self._port, self._key, self._model, self._pid = port, key, model, pid
-        self._on_processor = on_processor
+        self._server, self._pid, self._timeouts, self._on_processor = server, pid, timeouts, on_processor
         self._patience = max(timeouts.beat_answer, min(slow, 60.0))
-        self._stall = timeouts.stall
         self._seen: tuple[object, ...] = ()
         self._moved = self._looked = time.monotonic()
         self._worked = self._processor_time()
+        self._deaf_since: float | None = None
+        self._next_beat = time.monotonic() + timeouts.beat
+        self._missed = ""
+        self.heartbeat = Heartbeat(at=time.time())
 
-    def look(self) -> Beat:
-        """Check once. Blocking, for up to the timeout of an answer."""
-        metrics = probe.read_metrics(self._port, self._key, 3.0)
+    def look(self) -> tuple[str, str]:
+        """Return the current problem, and why the server counts as dead; "" each if there is none. Blocking."""
+        asked = time.monotonic()
+        healthy = probe.is_healthy(self._server, min(5.0, self._timeouts.deaf))
+        self._deaf_since = None if healthy else self._deaf_since or asked
+        if time.monotonic() >= self._next_beat:
+            self._take(self.beat())
+        deaf = 0.0 if self._deaf_since is None else time.monotonic() - self._deaf_since
+        trouble = f"A heartbeat was missed: {self._missed}." if self._missed else ""
+        if deaf > _DEAF_TOLD:
+            trouble = "Does not answer /health."
+        if deaf >= self._timeouts.deaf:
+            return trouble, f"no answer to /health for {self._timeouts.deaf:.0f} s"
+        if self.heartbeat.missed >= _MOST_MISSED:
+            return trouble, f"{self.heartbeat.missed} heartbeats missed in a row: {self._missed}"
+        return trouble, ""
+
+    def _take(self, beat: Beat) -> None:
+        asked = self.heartbeat.asked + beat.asked
+        self._missed = beat.trouble
+        if beat.trouble:  # a token request already took its timeout, so repeat it at once; otherwise wait half a beat
+            self._next_beat = time.monotonic() + (0.0 if beat.asked else self._timeouts.beat / 2)
+            self.heartbeat = self.heartbeat.model_copy(update={"missed": self.heartbeat.missed + 1, "asked": asked})
+            return
+        self.heartbeat = Heartbeat(at=time.time(), seconds=beat.seconds, asked=asked)
+        self._next_beat = time.monotonic() + self._timeouts.beat
+
+    def beat(self) -> Beat:
+        """Check once whether the engine works. Blocking, for up to the timeout of an answer."""
+        metrics = probe.read_metrics(self._server)
         now = time.monotonic()
         worked, elapsed = self._processor_time(), now - self._looked
         busy = worked - self._worked > _IDLE * elapsed
@@ -179,23 +194,23 @@ class Pulse:
         if not (metrics.running or metrics.waiting):
             return self._ask()
         silent = now - self._moved
-        if busy and silent < self._stall:
+        if busy and silent < self._timeouts.stall:
             return Beat()  # one step with a large image takes long on the CPU
         return Beat(f"requests wait in the engine, and nothing came of them for {silent:.0f} s")
 
     def _ask(self) -> Beat:
         began = time.monotonic()
-        answer = probe.ask_model(self._port, self._key, self._model, image=False, seconds=self._patience)
+        answer = probe.ask_model(self._server, image=False, seconds=self._patience)
         took = time.monotonic() - began
         alive = answer.status is not None and answer.status < 500
         if alive:
             time.sleep(_COUNTED)
-        after = probe.read_metrics(self._port, self._key, 3.0)
+        after = probe.read_metrics(self._server)
         moved = after is not None and self._has_moved(after)  # it was busy with another request
         if alive or moved:
             return Beat(seconds=took if alive else None, asked=True)
         worked, silent = self._processor_time() - self._worked, time.monotonic() - self._moved
-        if self._on_processor and worked > _WORKS * took and silent < self._stall:
+        if self._on_processor and worked > _WORKS * took and silent < self._timeouts.stall:
             return Beat(asked=True)  # it still computes the token
         return Beat(f"the engine gave no token within {took:.0f} s", asked=True)
 
@@ -211,52 +226,3 @@ class Pulse:
 
     def _processor_time(self) -> float:
         return 0.0 if self._pid is None else processor_seconds(self._pid)
-
-
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """The result of one check of a server."""
-
-    trouble: str = ""  # the current problem as a sentence; "" if there is none
-    end: str = ""  # why the server counts as dead; "" while it may recover
-
-
-class Watchdog:
-    """Watches a ready server through `/health` and its engine's heartbeat.
-
-    `heartbeat` is the last one.
-    """
-
-    def __init__(self, port: int, pulse: Pulse, timeouts: Timeouts) -> None:
-        self._port, self._pulse, self._timeouts = port, pulse, timeouts
-        self._deaf_since: float | None = None
-        self._next_beat = time.monotonic() + timeouts.beat
-        self._missed = ""
-        self.heartbeat = Heartbeat(at=time.time())
-
-    def look(self) -> Sight:
-        """Check once. Blocking."""
-        asked = time.monotonic()
-        healthy = probe.is_healthy(self._port, min(5.0, self._timeouts.deaf))
-        self._deaf_since = None if healthy else self._deaf_since or asked
-        if time.monotonic() >= self._next_beat:
-            self._take(self._pulse.look())
-        deaf = 0.0 if self._deaf_since is None else time.monotonic() - self._deaf_since
-        trouble = f"A heartbeat was missed: {self._missed}." if self._missed else ""
-        if deaf > _DEAF_TOLD:
-            trouble = "Does not answer /health."
-        if deaf >= self._timeouts.deaf:
-            return Sight(trouble, f"no answer to /health for {self._timeouts.deaf:.0f} s")
-        if self.heartbeat.missed >= _MOST_MISSED:
-            return Sight(trouble, f"{self.heartbeat.missed} heartbeats missed in a row: {self._missed}")
-        return Sight(trouble)
-
-    def _take(self, beat: Beat) -> None:
-        asked = self.heartbeat.asked + beat.asked
-        self._missed = beat.trouble
-        if beat.trouble:  # a token request already took its timeout, so repeat it at once; otherwise wait half a beat
-            self._next_beat = time.monotonic() + (0.0 if beat.asked else self._timeouts.beat / 2)
-            self.heartbeat = self.heartbeat.model_copy(update={"missed": self.heartbeat.missed + 1, "asked": asked})
-            return
-        self.heartbeat = Heartbeat(at=time.time(), seconds=beat.seconds, asked=asked)
-        self._next_beat = time.monotonic() + self._timeouts.beat

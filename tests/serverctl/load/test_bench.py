@@ -25,7 +25,7 @@ from stubs.token_server import KEY, MODEL, Die, Hang, Refuse, Say, TokenServer, 
 
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 from serverctl.commands.load import bench as command
-from serverctl.load.bench.compare import Comparison
+from serverctl.load.bench.compare import compared, comparison_json
 from serverctl.load.bench.measure import Progress, measure
 from serverctl.load.bench.render import print_comparison, print_report
 from serverctl.load.bench.report import Measurement, Report, Sample, ServerDiedError, ServerSide, server_side
@@ -69,7 +69,7 @@ def test_percentiles_are_numpys(values: list[float]) -> None:
 def test_a_summary_says_how_many_values_it_has() -> None:
     summary = summarize([3.0, 1.0, 2.0])
     assert summary is not None
-    assert (summary.n, summary.mean, summary.p50, summary.least, summary.most) == (3, 2.0, 2.0, 1.0, 3.0)
+    assert (summary.n, summary.mean, summary.p50, summary.min, summary.max) == (3, 2.0, 2.0, 1.0, 3.0)
     assert summarize([]) is None
 
 
@@ -394,7 +394,7 @@ async def test_a_server_that_dies_is_an_error_that_keeps_what_was_measured() -> 
     server = TokenServer(lambda number, _b: Die() if number == 10 else None)
     with server, pytest.raises(ServerDiedError, match="died") as raised:
         await bench(server)
-    report = raised.value.report
+    report = raised.value.reports[0]
     assert raised.value.exit_status == ExitStatus.ENVIRONMENT
     assert [(one.setting.cache, len(one.good), one.complete) for one in report.measurements] == [
         ("cold", 6, True),
@@ -415,7 +415,7 @@ async def test_a_dead_engine_behind_a_living_http_server_is_a_dead_server() -> N
 
     with TokenServer(behave) as server, pytest.raises(ServerDiedError) as raised:
         await bench(server, cache="warm")
-    assert len(raised.value.report.measurements[0].good) == 2
+    assert len(raised.value.reports[0].measurements[0].good) == 2
 
 
 async def test_a_stop_keeps_what_was_measured_and_says_that_it_was_cut() -> None:
@@ -459,9 +459,12 @@ def made_up(name: str, scale: float, **changes: Any) -> Report:
     return Report(name, "m", "http://x/v1", workload, "run", (Measurement(setting, samples, scale, ServerSide(), 4),))
 
 
-def rendered(report: Report | Comparison) -> str:
+def rendered(*reports: Report) -> str:
     console = Console(file=io.StringIO(), width=80, highlight=False)
-    (print_comparison if isinstance(report, Comparison) else print_report)(report, console)  # type: ignore[operator]
+    if len(reports) > 1:
+        print_comparison(reports, console)
+    else:
+        print_report(reports[0], console)
     assert isinstance(console.file, io.StringIO)
     return " ".join(console.file.getvalue().split())
 
@@ -486,17 +489,18 @@ def test_a_report_is_whole_json() -> None:
 
 
 def test_a_comparison_has_ratios_against_the_first_and_verdicts() -> None:
-    comparison = Comparison((made_up("latency", 1.0), made_up("balanced", 2.0), made_up("same", 1.0)))
-    rows = {row.quantity: row for row in comparison.rows()}
-    assert rows["ttft_ms"].ratios == (None, pytest.approx(2.0), 1.0)
-    assert [one.verdict for one in rows["ttft_ms"].differences if one is not None] == ["higher", "within noise"]
-    assert rows["requests_per_s"].ratios == (None, pytest.approx(0.5), 1.0)
-    text = rendered(comparison)
+    reports = (made_up("latency", 1.0), made_up("balanced", 2.0), made_up("same", 1.0))
+    rows = {row.quantity: row.differences for row in compared(reports)}
+    assert [one and one.ratio for one in rows["ttft_ms"]] == [None, pytest.approx(2.0), 1.0]
+    assert [one and one.verdict for one in rows["ttft_ms"]] == [None, "higher", "within noise"]
+    assert [one and one.ratio for one in rows["requests_per_s"]] == [None, pytest.approx(0.5), 1.0]
+    text = rendered(*reports)
     assert "x2.00" in text
     assert "within noise" in text
     assert "busier during one of the blocks" in text
-    document = json.loads(json.dumps(comparison.to_json()))
+    document = json.loads(json.dumps(comparison_json(reports)))
     assert document["rows"][0]["against_first"]["balanced"]["verdict"] == "higher"
+    assert document["rows"][3]["against_first"]["same"] == {"ratio": 1.0}, "rates have no interval"
 
 
 def test_a_run_that_was_disturbed_gets_no_verdict_and_a_note() -> None:
@@ -506,10 +510,11 @@ def test_a_run_that_was_disturbed_gets_no_verdict_and_a_note() -> None:
     assert any("held up for up to 400 ms" in note for note in disturbed.all_notes)
     a_little = replace(slow, measurements=(replace(one, lag_ms=60.0),))
     assert a_little.measurements[0].disturbed
-    rows = {row.quantity: row for row in Comparison((calm, a_little)).rows()}
+    rows = {row.quantity: row for row in compared((calm, a_little))}
     assert rows["total_ms"].differences[1].verdict == "higher", "60 ms do not explain 200"
     for pair in ((calm, disturbed), (disturbed, calm)):
-        assert {row.differences[1].verdict for row in Comparison(pair).rows() if row.differences[1]} == {"disturbed"}
+        told = {row.quantity: row.differences[1] and row.differences[1].verdict for row in compared(pair)}
+        assert {told[latency] for latency in ("ttft_ms", "tpot_ms", "total_ms")} == {"disturbed"}
 
 
 async def test_the_bench_notices_that_it_is_held_up_itself() -> None:
@@ -525,11 +530,11 @@ async def test_the_bench_notices_that_it_is_held_up_itself() -> None:
 
 def test_a_setting_that_one_server_could_not_do_is_unknown_there() -> None:
     failure = Failure("refused", "no")
-    comparison = Comparison((made_up("a", 1.0), made_up("b", 1.0, failure=failure)))
-    row = comparison.rows()[0]
+    reports = (made_up("a", 1.0), made_up("b", 1.0, failure=failure))
+    row = next(compared(reports))
     assert row.values[1] is None
-    assert row.ratios[1] is None
-    assert "?" in rendered(comparison)
+    assert row.differences[1] is None
+    assert "?" in rendered(*reports)
 
 
 # -------------------------------------------------------------------------------------------------------- command
@@ -592,6 +597,10 @@ def test_a_dying_server_prints_what_was_measured(capsys: pytest.CaptureFixture[s
     [
         ("--compare", "latency"),
         ("--compare", "latency,no-such-preset"),
+        ("--compare", "latency", "max_num_seqs=no"),
+        ("--compare", "latency", "latency+no_such_setting=1"),
+        ("--compare", "latency", "balanced", "--rounds", "0"),
+        ("--replay", "/no/such/run"),
         ("--compare", "latency,balanced", "--endpoint", "127.0.0.1:1"),
         ("--size", "big"),
         ("--concurrency", "many"),

@@ -10,7 +10,7 @@ from stubs.token_server import KEY, TokenServer, images
 
 from foundation.errors import ExitStatus, UsageError
 from serverctl.commands.load import bench as command
-from serverctl.load.bench.compare import Comparison
+from serverctl.load.bench.compare import verdicts
 from serverctl.load.bench.replay import Replay, read_run
 from serverctl.load.bench.report import Measurement, Report, Sample, ServerSide
 from serverctl.load.bench.workload import Setting, Workload
@@ -50,21 +50,6 @@ def test_sides_of_a_comparison_are_presets_settings_and_addresses() -> None:
     assert str(sides[2].url).startswith("http://127.0.0.1:8001")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        ("--compare", "latency", "max_num_seqs=no"),
-        ("--compare", "latency", "latency+no_such_setting=1"),
-        ("--compare", "latency", "balanced", "--rounds", "0"),
-        ("--replay", "/no/such/run"),
-    ],
-)
-def test_a_wrong_side_starts_nothing(wrong: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "started", lambda *_: pytest.fail("a server was started"))
-    with pytest.raises(UsageError):
-        command.main(list(wrong))
-
-
 def report(name: str, small: float, large: float) -> Report:
     measured = tuple(
         Measurement(
@@ -83,16 +68,16 @@ def test_a_side_that_is_named_twice_is_a_test_of_the_comparison() -> None:
         ("latency", "latency"), ("balanced", "balanced"), ("latency (again)", "latency"),
     ]  # fmt: skip
     assert all(side.runs for side in command.parse_contenders(["running", "running"]))
-    (same,) = Comparison((report("latency", 10, 10), report("latency (again)", 10, 10))).verdicts()
+    (same,) = verdicts((report("latency", 10, 10), report("latency (again)", 10, 10)))
     assert same.judgement == "cannot tell"
-    (noisy,) = Comparison((report("latency", 10, 10), report("latency (again)", 5, 5))).verdicts()
+    (noisy,) = verdicts((report("latency", 10, 10), report("latency (again)", 5, 5)))
     assert noisy.judgement == "cannot tell"
     assert "too busy now to compare anything" in noisy.because
 
 
 def test_settings_that_pull_apart_are_no_verdict() -> None:
     def judgement(small: float, large: float) -> str:
-        return Comparison((report("a", 10, 10), report("b", small, large))).verdicts()[0].judgement
+        return verdicts((report("a", 10, 10), report("b", small, large)))[0].judgement
 
     assert judgement(5, 20) == "it depends"
     assert judgement(5, 10) == "better"

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverctl.load.client import Answer, Endpoint, on_loopback
 from serverctl.load.metrics import Latency, ServerMetrics, parse_metrics, rate
 from serverctl.process import probe
 
@@ -85,31 +86,24 @@ def test_engines_are_added_up_and_their_cache_use_is_averaged() -> None:
     assert (found.running, found.kv_tokens, found.max_concurrency) == (4, 2000, 9.0)
 
 
-def test_percentiles_lie_within_their_bucket() -> None:
-    name = "vllm:e2e_request_latency_seconds"
-    found = parse_metrics(histogram(name, ("1.0", 50), ("2.0", 100), ("+Inf", 100))).end_to_end
-    assert percentiles(found) == pytest.approx((1.0, 1.9, 1.98))
+def ttft(*buckets: tuple[str, float], engine: int = 0) -> str:
+    return histogram("vllm:time_to_first_token_seconds", *buckets, engine=engine)
 
 
-def test_percentiles_beyond_the_last_bucket_are_its_bound() -> None:
-    name = "vllm:e2e_request_latency_seconds"
-    found = parse_metrics(histogram(name, ("1.0", 1), ("2.0", 2), ("+Inf", 100))).end_to_end
-    assert found == Latency(2.0, 2.0, 2.0, 100)
-
-
-def test_percentiles_are_over_all_engines() -> None:
-    name = "vllm:time_to_first_token_seconds"
-    one = histogram(name, ("1.0", 10), ("2.0", 10), ("+Inf", 10))
-    two = histogram(name, ("1.0", 0), ("2.0", 10), ("+Inf", 10), engine=1)
-    found = parse_metrics(one + two).ttft
-    assert found is not None
-    assert found.p50 == pytest.approx(1.0)
-    assert found.count == 20
-
-
-def test_before_the_first_request_latencies_are_unknown() -> None:
-    name = "vllm:time_to_first_token_seconds"
-    assert parse_metrics(histogram(name, ("1.0", 0), ("+Inf", 0))).ttft is None
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (ttft(("1.0", 50), ("2.0", 100), ("+Inf", 100)), Latency(1.0, 1.9, 1.98, 100)),  # within their bucket
+        (ttft(("1.0", 1), ("2.0", 2), ("+Inf", 100)), Latency(2.0, 2.0, 2.0, 100)),  # beyond the last: its bound
+        (  # of all engines
+            ttft(("1.0", 10), ("2.0", 10), ("+Inf", 10)) + ttft(("1.0", 0), ("2.0", 10), ("+Inf", 10), engine=1),
+            Latency(1.0, 1.9, 1.98, 20),
+        ),
+        (ttft(("1.0", 0), ("+Inf", 0)), None),  # before the first request
+    ],
+)
+def test_percentiles_are_read_off_the_buckets(text: str, read: Latency | None) -> None:
+    assert parse_metrics(text).ttft == read
 
 
 def test_what_is_no_number_is_missing() -> None:
@@ -141,9 +135,9 @@ def test_any_text_is_read_without_a_crash(text: str, cut: int) -> None:
 
 
 def test_a_server_that_does_not_answer_has_no_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "ask", lambda *_, **__: probe.Answer(None, "refused"))
-    assert probe.read_metrics(1) is None
-    monkeypatch.setattr(probe, "ask", lambda *_, **__: probe.Answer(200, RECORDED))
-    found = probe.read_metrics(1)
+    monkeypatch.setattr(Endpoint, "ask", lambda *_, **__: Answer(None, "refused"))
+    assert probe.read_metrics(on_loopback(1)) is None
+    monkeypatch.setattr(Endpoint, "ask", lambda *_, **__: Answer(200, RECORDED))
+    found = probe.read_metrics(on_loopback(1))
     assert found is not None
     assert found.finished == 6

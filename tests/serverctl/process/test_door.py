@@ -18,9 +18,10 @@ from PIL import Image
 from stubs.controlled import PATIENCE, Machine, tiny_model
 
 from serverctl import endpoint
+from serverctl.load.client import OURS, on_loopback
 from serverctl.load.tune.seen import noting
 from serverctl.process import control, probe
-from serverctl.process.probe import INSIDE, OURS
+from serverctl.process.probe import INSIDE
 from serverctl.process.request import ServerRequest, read_request
 from serverctl.process.state import Folder
 from serverctl.process.supervisor import door as doors
@@ -179,7 +180,7 @@ async def test_a_server_that_leaves_asks_to_come_again_also_those_that_wait(fold
 
 async def test_a_closed_gate_holds_clients_and_lets_the_controller_and_questions_in(folder: Folder) -> None:
     async with behind(folder) as (door, engine, client):
-        folder.shut_gate()
+        folder.gate_file.touch()
         waits = asyncio.create_task(client.post(CHAT, content=b"x"))
         await until(lambda: door.held == 1)
         assert (await client.post(CHAT, content=b"ours", headers={OURS: "1"})).status_code == 200
@@ -339,7 +340,7 @@ def test_down_ends_a_change_that_waits_for_a_long_request(machine: Machine) -> N
     thread.daemon = True
     thread.start()
     end = time.monotonic() + PATIENCE
-    while probe.inside(state.port, key) != 1 and time.monotonic() < end:
+    while probe.inside(on_loopback(state.port, key)) != 1 and time.monotonic() < end:
         time.sleep(0.02)
     control.change("default", slots(read_request(Folder("default").request_file), 3), wait=60)
     assert machine.state().phase == "restarting"
@@ -352,7 +353,7 @@ def test_down_ends_a_change_that_waits_for_a_long_request(machine: Machine) -> N
 def test_a_gate_that_a_killed_program_left_shut_is_opened_again(machine: Machine) -> None:
     machine.up()
     folder = Folder("default")
-    folder.shut_gate()
+    folder.gate_file.touch()
     end = time.monotonic() + PATIENCE
     while folder.gate_file.exists() and time.monotonic() < end:
         time.sleep(0.05)

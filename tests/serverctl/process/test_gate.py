@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from stubs.controlled import Machine
 
+from serverctl.load.client import OURS
 from serverctl.process import in_vllm
 from serverctl.process.in_vllm.mai_gate import KEY, Gate
-from serverctl.process.probe import OURS
 
 SECRET = "s3cret"
 WITH_KEY = (b"authorization", f"Bearer {SECRET}".encode())

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from stubs.controlled import Machine
 
+from serverctl.load.client import Answer, on_loopback
 from serverctl.load.metrics import ServerMetrics
 from serverctl.process import probe
 from serverctl.process.load_record import LoadRecord, read_record
-from serverctl.process.probe import Answer
 from serverctl.process.state import Folder
-from serverctl.process.supervisor.watchdog import Pulse, Timeouts, Watchdog
+from serverctl.process.supervisor.watchdog import Timeouts, Watchdog
 
 
 @dataclass
@@ -40,16 +40,16 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setattr(probe, "read_metrics", lambda *_: made.metrics)
     monkeypatch.setattr(probe, "is_healthy", lambda *_: True)
     monkeypatch.setattr("serverctl.process.supervisor.watchdog._COUNTED", 0.0)
-    monkeypatch.setattr(Pulse, "_processor_time", lambda _: made.processor)
+    monkeypatch.setattr(Watchdog, "_processor_time", lambda _: made.processor)
     return made
 
 
-def pulse(on_processor: bool = False, **waits: float) -> Pulse:
-    return Pulse(1, "key", "m", None, Timeouts(**waits), 0.0, on_processor)
+def pulse(on_processor: bool = False, **waits: float) -> Watchdog:
+    return Watchdog(on_loopback(1, "key", "m"), None, Timeouts(**waits), 0.0, on_processor)
 
 
 def test_an_idle_engine_is_asked_for_a_token(engine: Engine) -> None:
-    beat = pulse().look()
+    beat = pulse().beat()
     assert (beat.trouble, engine.asked) == ("", 1)
     assert beat.seconds is not None
 
@@ -63,15 +63,15 @@ def test_a_token_that_a_processor_still_works_on_is_no_miss(
         return Answer(None, "TimeoutError")
 
     monkeypatch.setattr(probe, "ask_model", ask)
-    assert bool(pulse(on_processor).look().trouble) is misses
+    assert bool(pulse(on_processor).beat().trouble) is misses
 
 
 def test_an_engine_whose_counters_move_is_not_asked(engine: Engine) -> None:
     looks = pulse()
-    looks.look()
+    looks.beat()
     engine.shows(prompt_tokens=2040, running=1)
     engine.answer = Answer(None, "TimeoutError")
-    assert looks.look().trouble == ""
+    assert looks.beat().trouble == ""
     assert engine.asked == 1
 
 
@@ -79,17 +79,17 @@ def test_a_long_step_that_keeps_the_processor_busy_is_no_miss_until_it_is_stuck(
     looks = pulse()
     engine.shows(running=1)
     engine.processor = 1000.0
-    assert looks.look().trouble == ""
+    assert looks.beat().trouble == ""
     assert engine.asked == 0
     stuck = pulse(stall=1e-9)
-    stuck.look()
+    stuck.beat()
     engine.processor = 2000.0
-    assert "nothing came of them" in stuck.look().trouble
+    assert "nothing came of them" in stuck.beat().trouble
 
 
 def test_requests_in_an_engine_that_computes_nothing_are_a_miss_without_another_one(engine: Engine) -> None:
     engine.shows(running=1, waiting=3)
-    assert "requests wait in the engine" in pulse().look().trouble
+    assert "requests wait in the engine" in pulse().beat().trouble
     assert engine.asked == 0
 
 
@@ -99,45 +99,46 @@ def test_a_request_that_came_first_explains_a_late_answer(engine: Engine, monkey
         return Answer(None, "TimeoutError")
 
     looks = pulse()
-    looks.look()
+    looks.beat()
     monkeypatch.setattr(probe, "ask_model", ask)
-    assert looks.look().trouble == ""
+    assert looks.beat().trouble == ""
 
 
 def test_an_engine_that_sleeps_is_left_alone(engine: Engine) -> None:
     engine.shows(sleeping=True)
     engine.answer = Answer(None, "TimeoutError")
-    assert pulse().look().trouble == ""
+    assert pulse().beat().trouble == ""
     assert engine.asked == 0
 
 
 def test_an_answer_that_refuses_the_request_is_a_sign_of_life_and_a_server_error_is_none(engine: Engine) -> None:
     engine.answer = Answer(429, "")
-    assert pulse().look().trouble == ""
+    assert pulse().beat().trouble == ""
     engine.answer = Answer(500, "EngineDeadError")
-    assert pulse().look().trouble
+    assert pulse().beat().trouble
 
 
 def test_two_misses_in_a_row_end_it_and_a_beat_between_does_not(engine: Engine) -> None:
-    watch = Watchdog(1, pulse(), Timeouts(beat=1e-9))
+    watch = pulse(beat=1e-9)
     engine.answer = Answer(None, "TimeoutError")
-    first = watch.look()
-    assert first.trouble
-    assert not first.end
+    trouble, end = watch.look()
+    assert trouble
+    assert not end
     engine.answer = Answer(200, "{}")
-    assert watch.look().trouble == ""
+    assert watch.look() == ("", "")
     engine.answer = Answer(None, "TimeoutError")
     watch.look()
-    assert "2 heartbeats missed" in watch.look().end
+    assert "2 heartbeats missed" in watch.look()[1]
     assert watch.heartbeat.missed == 2
 
 
 def test_an_engine_that_was_only_looked_at_gets_time_before_the_second_look(engine: Engine) -> None:
-    watch = Watchdog(1, pulse(), Timeouts(beat=1000.0))
+    watch = pulse(beat=1000.0)
     watch._next_beat = 0.0  # as if that time had passed
     engine.shows(running=1)
-    assert watch.look().trouble
-    assert not watch.look().end
+    trouble, end = watch.look()
+    assert trouble
+    assert not end
     assert watch.heartbeat.missed == 1
 
 

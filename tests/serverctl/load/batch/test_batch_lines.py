@@ -69,7 +69,7 @@ def test_blank_lines_windows_line_ends_and_a_byte_order_mark_do_no_harm(tmp_path
     path = tmp_path / "r.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"instruction": "a"}\r\n\r\n   \n{"instruction": "b"}')
     index = index_requests(path)
-    assert [(entry.id, entry.line) for entry in index.entries] == [("1", 1), ("4", 4)]
+    assert index.ids == {1: "1", 4: "4"}
 
 
 def test_broken_lines_double_ids_and_missing_images_are_named_before_anything_is_sent(tmp_path: Path) -> None:
