@@ -7,22 +7,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from typing_extensions import override
+
 from agent.core.geometry import DesktopPoint, Viewport
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import Axis, Session
 from agent.desktop.protocol.hand import ActionFailedError, Press
-from agent.desktop.wayland.desktop import Pointer
-from agent.desktop.wayland.keys import Stroke, us_layout
+from agent.desktop.wayland.desktop import Pointer, WaylandInput
+from agent.desktop.wayland.keys import EVDEV, Stroke, us_layout
 from agent.desktop.wayland.layout import KNOWN, Seat, caps_lock_is_on
 from agent.safety.stop import StopSwitch
-from foundation.configs import load_config
-from foundation.errors import EnvironmentLacksError
 
-_TABLE = load_config("evdev.toml")
-_KEYS: Mapping[str, int] = _TABLE["keys"]
-_BUTTONS: Mapping[str, int] = _TABLE["buttons"]
-#: Seconds between two keys: toolkits that draw slowly lose faster input.
-_BETWEEN = 0.004
+_KEYS: Mapping[str, int] = EVDEV["keys"]
+_BUTTONS: Mapping[str, int] = EVDEV["buttons"]
 
 
 class Wires(Protocol):
@@ -41,13 +38,13 @@ class Wires(Protocol):
         """Turn the wheel."""
 
 
-class PortalInput:
+class PortalInput(WaylandInput):
     """Mouse and keyboard of a session.
 
     Args:
         wires: transport for the events.
         in_units: converts a desktop point to the units of the wires.
-        pointer: the assumed pointer position; kept up to date.
+        pointer: the assumed pointer position.
         seat: the seat's devices before these wires existed.
         layout: returns the keyboard's characters, or None if unknown; called once.
         stop: gives the reason if the session has ended.
@@ -64,18 +61,14 @@ class PortalInput:
         stop: StopSwitch,
         close: Callable[[], object] = lambda: None,
     ) -> None:
+        super().__init__(pointer)
         self._close = close
         self._wires = wires
         self._in_units = in_units
-        self._at = pointer
         self._read_layout = layout
         self._layout: Mapping[str, Stroke] | None = None
         self._stop = stop
         self._has_pointer, self._has_keyboard = seat.pointer, seat.keyboard
-
-    def position(self) -> tuple[int, int]:
-        """Returns where we moved it last."""
-        return self._at.at
 
     def move(self, x: int, y: int) -> None:
         """Moves to the middle of that unit."""
@@ -86,10 +79,6 @@ class PortalInput:
             time.sleep(KNOWN)
         self._wires.move(*self._in_units(DesktopPoint(x + 0.5, y + 0.5)))
         self._at.at = x, y
-
-    def held(self) -> list[str]:
-        """Not known here."""
-        return []
 
     def has_key(self, name: str) -> bool:
         return bool(self._codes(name))
@@ -121,35 +110,27 @@ class PortalInput:
         found = [layout.get(char) for char in text]
         return None if None in found else [one for one in found if one is not None]
 
-    def type(self, strokes: Sequence[Stroke], check: Callable[[int], None]) -> None:
-        """Press keys one after the other. Before each, `check` gets the number of keys pressed so far, and
-        may raise.
-        """
-        shift = _KEYS["shift"]
-        for number, stroke in enumerate(strokes):
-            check(number)
-            try:
-                if stroke.shift:
-                    self._wires.key(shift, down=True)
-                self._wires.key(stroke.code, down=True)
-            finally:
-                self._wires.key(stroke.code, down=False)
-                if stroke.shift:
-                    self._wires.key(shift, down=False)
-            time.sleep(_BETWEEN)
+    def type(self, strokes: Sequence[Stroke], check: Callable[[], None]) -> None:
+        """Press keys one after the other. `check` is called before each, and may raise."""
+        for stroke in strokes:
+            check()
+            self._stroke(stroke)
 
-    def set_busy(self, busy: bool) -> None: ...
-
+    @override
     def lost(self, error: Exception) -> Exception:
         try:
             self._stop.check()  # raises the reason if the session has ended
         except Exception as why:
             return why
-        return EnvironmentLacksError(f"This desktop takes no more input ({error}).", "Is the session still running?")
+        return super().lost(error)
 
     def close(self) -> None:
         """The session stays open."""
         self._close()
+
+    @override
+    def _key(self, code: int, *, down: bool) -> None:
+        self._wires.key(code, down=down)
 
     def _set(self, press: Press, *, down: bool) -> None:
         if press.kind == "button":
@@ -162,7 +143,7 @@ class PortalInput:
             raise ActionFailedError(f"this keyboard has no key {press.name!r}: use type for text")
         self._need_keyboard()
         for code in codes if down else codes[::-1]:
-            self._wires.key(code, down=down)
+            self._key(code, down=down)
 
     def _codes(self, name: str) -> list[int]:
         """Return the key codes for a name of `agent.core.keys`, in press order; empty if there is no such key.
@@ -181,8 +162,7 @@ class PortalInput:
         """Press shift alone, which has no effect, because the first key creates the keyboard on a seat without one."""
         if not self._has_keyboard:
             self._has_keyboard = True
-            for down in (True, False):
-                self._wires.key(_KEYS["shift"], down=down)
+            self._stroke(Stroke(_KEYS["shift"]))
             time.sleep(KNOWN)
 
     def _known_layout(self) -> Mapping[str, Stroke]:

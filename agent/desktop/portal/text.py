@@ -86,7 +86,7 @@ class PortalTextEntry(CheckedTextEntry):
         strokes = None if self._composes() else self._source().strokes(text)
         if strokes is None:
             return False
-        self._source().type(strokes, lambda _: focus.before_key())
+        self._source().type(strokes, focus.before_key)
         return True
 
 

@@ -11,6 +11,10 @@ _KEYSYMS = {
 }  # fmt: skip
 
 
+#: Key and button codes of Linux.
+EVDEV = load_config("evdev.toml")
+
+
 def keysym_of(key: str) -> str:
     """Return the keysym name of a key of `agent.core.keys`."""
     return key if len(key) == 1 else _KEYSYMS.get(key, key.title())
@@ -27,7 +31,7 @@ class Stroke(NamedTuple):
 def us_layout() -> dict[str, Stroke]:
     """Return the stroke of each character. The dict is cached: do not modify it."""
     found: dict[str, Stroke] = {}
-    for row in load_config("evdev.toml")["rows"]:
+    for row in EVDEV["rows"]:
         for index, (plain, shifted) in enumerate(zip(row["plain"], row["shifted"], strict=True)):
             found.setdefault(shifted, Stroke(row["first"] + index, shift=True))
             found[plain] = Stroke(row["first"] + index)

@@ -11,6 +11,7 @@ from inspect import isfunction
 from pathlib import Path
 from typing import Any, TypeVar
 
+from agent.desktop.protocol.windows import Window
 from foundation.errors import EnvironmentLacksError
 
 T = TypeVar("T")
@@ -98,13 +99,30 @@ def window_of(display: Any, identifier: Any) -> Any:
     return display.create_resource_object("window", identifier)
 
 
+def ancestry(display: Any, identifier: Any) -> Iterator[int]:
+    """Yield a window and those that contain it, up to the child of the root (its frame). Raises Xlib's errors."""
+    handle, root = window_of(display, identifier), display.screen().root.id
+    while handle and handle.id != root:
+        yield int(handle.id)
+        handle = handle.query_tree().parent
+
+
 @unless_gone()
 def outermost(display: Any, identifier: Any) -> int | None:
     """Return the child of the root window that contains a window (its frame) or is it; None if it has closed."""
-    handle, root = window_of(display, identifier), display.screen().root.id
-    while (parent := handle.query_tree().parent) and parent.id != root:
-        handle = parent
-    return int(handle.id)
+    return [*ancestry(display, identifier)][-1]
+
+
+def describe(display: Any, identifier: Any) -> Window | None:
+    """Return title, class and process of a window; None if it has neither title nor class."""
+    title = read_property(display, identifier, "_NET_WM_NAME")
+    if title is None:
+        title = read_property(display, identifier, "WM_NAME")
+    wm_class, pid = (read_property(display, identifier, name) for name in ("WM_CLASS", "_NET_WM_PID"))
+    if title is None and wm_class is None:
+        return None
+    app = text_of(wm_class).rstrip("\0").split("\0")[-1]
+    return Window(identifier, text_of(title), app, int(pid[0]) if pid else None)
 
 
 def client_of(display: Any, identifier: int) -> int:

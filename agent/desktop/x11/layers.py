@@ -11,6 +11,7 @@ from agent.core.geometry import Region, without
 from agent.desktop.protocol.windows import Layer, Window, WindowId
 from agent.desktop.x11.connection import (
     client_of,
+    describe,
     outermost,
     read_property,
     unless_gone,
@@ -24,16 +25,12 @@ _COVERING = {"MENU", "DROPDOWN_MENU", "POPUP_MENU", "COMBO", "TOOLTIP", "DND"}
 
 
 class Layers:
-    """Reads the window stack, and caches what cannot change about a window.
+    """Reads the window stack, and caches what cannot change about a window."""
 
-    `describe` returns title, class and process of a window.
-    """
-
-    def __init__(self, display: Any, describe: Callable[[int], Window | None]) -> None:
+    def __init__(self, display: Any) -> None:
         self._display = display
         self._lower = display.display
         self._root = display.screen().root
-        self._describe = describe
         self._outermost: dict[int, int] = {}  # managed window -> the child of the root that contains it
         self._of: dict[int, int] = {}  # child of the root -> the managed window in it
         self._known: dict[int, tuple[Window, frozenset[str]]] = {}  # what does not change about a window
@@ -122,7 +119,7 @@ class Layers:
         return Layer(window, content, box, outer not in self._of, "DESKTOP" in kinds, "TOOLTIP" in kinds, client, kinds)
 
     def _meet(self, inner: int) -> tuple[Window, frozenset[str]]:
-        window = self._describe(inner) or Window(inner, "", "", None)
+        window = describe(self._display, inner) or Window(inner, "", "", None)
         return window, frozenset(window_types(self._display, inner))
 
 

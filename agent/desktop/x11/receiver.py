@@ -9,7 +9,9 @@ from typing import Any
 from agent.desktop.guard.targets import named
 from agent.desktop.protocol.windows import Window
 from agent.desktop.x11.connection import (
+    ancestry,
     client_of,
+    describe,
     outermost,
     read_property,
     text_of,
@@ -92,17 +94,12 @@ def _described(display: Any, focus: int) -> Receiver | None:
     app, title, pid = "", "", None
     kinds: set[str] = set()
     cared_for = False
-    handle, outer, root = window_of(display, focus), focus, display.screen().root.id
-    while handle and handle.id != root:
-        outer = int(handle.id)
-        app = app or text_of(read_property(display, outer, "WM_CLASS")).rstrip("\0").split("\0")[-1]
-        named = read_property(display, outer, "_NET_WM_NAME") or read_property(display, outer, "WM_NAME")
-        title = title or text_of(named)
-        told = read_property(display, outer, "_NET_WM_PID")
-        pid = int(told[0]) if pid is None and told else pid
+    outer = focus
+    for outer in ancestry(display, focus):
+        told = describe(display, outer) or Window(outer, "", "", None)
+        app, title, pid = app or told.app, title or told.title, pid or told.pid
         kinds |= window_types(display, outer)
         cared_for = cared_for or read_property(display, outer, "WM_STATE") is not None
-        handle = handle.query_tree().parent
     if not cared_for and not _is_on_screen(display, outer):
         return None  # window managers focus an invisible window if no other has the focus
     return Receiver(focus, outer, client_of(display, focus), app, title, pid, "DESKTOP" in kinds)
@@ -149,12 +146,12 @@ class Ping:
     @unless_gone()
     def _answering(self, focus: int) -> int | None:
         """Return the window around the focus that supports pings; None if there is none."""
-        handle, root = window_of(self._display, focus), self._display.screen().root.id
-        while handle and handle.id != root:
-            if self._atom in (read_property(self._display, handle.id, "WM_PROTOCOLS") or ()):
-                return int(handle.id)
-            handle = handle.query_tree().parent
-        return None
+        supported = (
+            one
+            for one in ancestry(self._display, focus)
+            if self._atom in (read_property(self._display, one, "WM_PROTOCOLS") or ())
+        )
+        return next(supported, None)
 
     @unless_gone()
     def _send(self, identifier: int) -> None:
