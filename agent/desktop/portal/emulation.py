@@ -62,13 +62,10 @@ class LibeiWires:
             self.close()
             raise
 
-    def in_units(self, point: DesktopPoint) -> tuple[float, float]:
-        """Convert a desktop point to the units of these wires."""
-        region = self._region()
-        left, top = (self._stream.region.left, self._stream.region.top) if region is None else region.position
-        return left + point.x - self._stream.region.left, top + point.y - self._stream.region.top
-
-    def move(self, x: float, y: float) -> None:
+    def move(self, point: DesktopPoint) -> None:
+        box, region = self._stream.region, self._region()
+        left, top = (box.left, box.top) if region is None else region.position
+        x, y = left + point.x - box.left, top + point.y - box.top
         self._do("pointer", lambda device: device.pointer_motion_absolute(x, y))
 
     def button(self, code: int, *, down: bool) -> None:

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from typing_extensions import override
 
-from agent.core.geometry import DesktopPoint, Viewport
+from agent.core.geometry import DesktopPoint
 from agent.desktop.linux.bus import BusError
-from agent.desktop.portal.session import Axis, Session
+from agent.desktop.portal.session import Axis
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.wayland.desktop import Pointer, WaylandInput
 from agent.desktop.wayland.keys import EVDEV, Stroke, us_layout
@@ -25,8 +25,8 @@ _BUTTONS: Mapping[str, int] = EVDEV["buttons"]
 class Wires(Protocol):
     """Transport for single input events; see `Session` for its methods. Raises BusError."""
 
-    def move(self, x: float, y: float) -> None:
-        """Move the pointer to a point in the units of these wires."""
+    def move(self, point: DesktopPoint) -> None:
+        """Move the pointer."""
 
     def button(self, code: int, *, down: bool) -> None:
         """Press or release a button."""
@@ -43,7 +43,6 @@ class PortalInput(WaylandInput):
 
     Args:
         wires: transport for the events.
-        in_units: converts a desktop point to the units of the wires.
         pointer: the assumed pointer position.
         seat: the seat's devices before these wires existed.
         layout: returns the keyboard's characters, or None if unknown; called once.
@@ -54,7 +53,6 @@ class PortalInput(WaylandInput):
     def __init__(
         self,
         wires: Wires,
-        in_units: Callable[[DesktopPoint], tuple[float, float]],
         pointer: Pointer,
         seat: Seat,
         layout: Callable[[], Mapping[str, Stroke] | None],
@@ -64,7 +62,6 @@ class PortalInput(WaylandInput):
         super().__init__(pointer)
         self._close = close
         self._wires = wires
-        self._in_units = in_units
         self._read_layout = layout
         self._layout: Mapping[str, Stroke] | None = None
         self._stop = stop
@@ -75,9 +72,9 @@ class PortalInput(WaylandInput):
         if not self._has_pointer:
             # The first motion creates a pointer, which is in no window before it moves again.
             self._has_pointer = True
-            self._wires.move(*self._in_units(DesktopPoint(x - 0.5, y + 0.5)))
+            self._wires.move(DesktopPoint(x - 0.5, y + 0.5))
             time.sleep(KNOWN)
-        self._wires.move(*self._in_units(DesktopPoint(x + 0.5, y + 0.5)))
+        self._wires.move(DesktopPoint(x + 0.5, y + 0.5))
         self._at.at = x, y
 
     def has_key(self, name: str) -> bool:
@@ -170,16 +167,3 @@ class PortalInput(WaylandInput):
             self._need_keyboard()
             self._layout = self._read_layout() or {}
         return self._layout
-
-
-def notify_units(session: Session, viewport: Callable[[], Viewport]) -> Callable[[DesktopPoint], tuple[float, float]]:
-    """Return the conversion of desktop points for D-Bus input calls, using the viewport at the time of the call."""
-
-    def in_units(point: DesktopPoint) -> tuple[float, float]:
-        view = viewport()
-        if session.units == "logical":
-            return point.x - view.region.left, point.y - view.region.top
-        at = view.desktop_to_capture(point)
-        return at.x, at.y
-
-    return in_units

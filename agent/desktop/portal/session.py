@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from agent.core.geometry import Region
+from agent.core.geometry import DesktopPoint, Region, Viewport
 from agent.desktop.linux.bus import Bus, BusError
 
 #: Units of a stream's points: pixels of its frames, or the desktop's logical units.
@@ -42,8 +42,10 @@ class Session(ABC):
 
     monitors: Sequence[Region]  # all known monitors, in desktop units
     stream: Stream  # the monitor that is captured and controlled
-    units: Units  # of `move`
-    #: Whether `move` rejects points beyond the stream's size in desktop units, even if its frames are larger.
+    viewport: Viewport  # of the last frame; the only thing that relates pixels of frames to desktop units
+    units: Units  # of the pointer's calls
+    #: Whether the pointer's calls reject points beyond the stream's size in desktop units, even if its frames are
+    #: larger.
     unscaled_only = False
     has_clipboard = True
     #: D-Bus types of the stream's handle, a pressed state, and a key; and an option's name.
@@ -86,8 +88,14 @@ class Session(ABC):
         are rejected.
         """
 
-    def move(self, x: float, y: float) -> None:
-        """Move the pointer to a point of the stream."""
+    def move(self, point: DesktopPoint) -> None:
+        """Move the pointer."""
+        view, x, y = self.viewport, point.x, point.y
+        if self.units == "logical":
+            x, y = x - view.region.left, y - view.region.top
+        else:
+            at = view.desktop_to_capture(point)
+            x, y = at.x, at.y
         self._notify("PointerMotionAbsolute", f"{self.handle_type}dd", self.stream.handle, float(x), float(y))
 
     def button(self, code: int, *, down: bool) -> None:
