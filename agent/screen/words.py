@@ -58,12 +58,7 @@ class _Look:
 class WordReader:
     """Reads one screen after the other, in one thread. Tesseract is loaded on first use.
 
-    Args:
-        who: what needs the words, for the error message.
-        languages: tesseract's names of the languages on the screen.
-
-    Raises:
-        EnvironmentLacksError: tesseract's language data is missing.
+    `who` needs the words, for the error message. Raises EnvironmentLacksError: tesseract's language data is missing.
     """
 
     def __init__(self, who: str, languages: Sequence[str] = ("eng",)) -> None:

@@ -16,10 +16,8 @@ _LIMITS = Limits(silence=0.2, total=0.3, working=1.0)
 
 
 def active_application(session: str) -> str:
-    """Return the accessible name of the application whose window has the focus; "" if none reports the focus.
-
-    Args:
-        session: the address of the session bus; "" for none.
+    """Return the accessible name of the application with the focus; "" if none reports it. `session` is the bus's
+    address.
     """
     found = _look(session)
     return "" if found is None else found.name

@@ -30,11 +30,7 @@ _MOST = 64_000_000
 
 
 class PortalClipboard:
-    """The `Clipboard` of a session. May be used from any thread.
-
-    Args:
-        session: the session with the clipboard.
-    """
+    """The `Clipboard` of a session. May be used from any thread."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

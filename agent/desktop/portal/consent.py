@@ -50,11 +50,7 @@ class _EndedError(Exception):
 
 
 class RestoreToken:
-    """The restore token of the last allowed session: single-use, and readable by this user only.
-
-    Args:
-        path: the file, of mode 0600; None for the one in the state folder.
-    """
+    """The restore token of the last allowed session: single-use, and readable by this user only."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or state_folder() / "portal.json"
@@ -110,19 +106,10 @@ def open_portal(
     token: RestoreToken | None = None,
     seconds: float = _PERSON,
 ) -> "PortalSession":
-    """Open a session that the user allows in a dialog, or allowed earlier as recorded by the token.
+    """Open a session that the user allows in a dialog within some seconds, or allowed earlier as recorded by the token.
 
-    Args:
-        environ: environment of the session.
-        monitor: which of the allowed monitors, counted from 1; None for the default.
-        stop: ends the wait.
-        token: the stored restore token.
-        seconds: how long the user has to answer.
-
-    Raises:
-        EnvironmentLacksError: it was refused or not answered in time, or the portal cannot be used.
-        UsageError: there is no such monitor among the allowed ones.
-        StoppedError: the stop switch was set.
+    Raises EnvironmentLacksError: it was refused or not answered in time, or the portal cannot be used. UsageError:
+    there is no such monitor among the allowed ones. StoppedError: the stop switch was set.
     """
     token = token or RestoreToken()
     try:

@@ -42,11 +42,7 @@ _NO_CLIPBOARD = "The desktop does not share its clipboard: only text that the ke
 
 
 class PortalDesktop(WaylandDesktop):
-    """A desktop behind a session. `OpenDesktop` describes arguments and errors.
-
-    Args:
-        open_session: opens the session, with or without asking the user.
-    """
+    """A desktop behind a session. `OpenDesktop` describes arguments and errors."""
 
     def __init__(
         self,

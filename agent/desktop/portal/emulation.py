@@ -40,13 +40,7 @@ def open_libei(session: Session) -> "LibeiWires | None":
 
 
 class LibeiWires:
-    """`Wires` through libei. Raises BusError: the desktop offers no input devices, or has removed them.
-
-    Args:
-        ei: the library.
-        connection: file descriptor from the desktop; it is duplicated.
-        stream: the monitor to act on.
-    """
+    """`Wires` through libei. Raises BusError: the desktop offers no input devices, or has removed them."""
 
     def __init__(self, ei: Any, connection: int, stream: Stream) -> None:
         self._ei = ei

@@ -41,13 +41,8 @@ class Wires(Protocol):
 class PortalInput(WaylandInput):
     """Mouse and keyboard of a session.
 
-    Args:
-        wires: transport for the events.
-        pointer: the assumed pointer position.
-        seat: the seat's devices before these wires existed.
-        layout: returns the keyboard's characters, or None if unknown; called once.
-        stop: gives the reason if the session has ended.
-        close: closes the wires.
+    `seat` has the devices before these wires existed. `layout` returns the keyboard's characters, or None if unknown;
+    it is called once. `stop` gives the reason if the session has ended.
     """
 
     def __init__(

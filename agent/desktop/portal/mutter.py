@@ -38,11 +38,9 @@ def missing_on(environ: Mapping[str, str]) -> str:
 
 
 def open_mutter(environ: Mapping[str, str], monitor: int | None) -> "MutterSession":
-    """Open a session for one monitor; see `protocol.monitors.number_of`.
+    """Open a session for one monitor.
 
-    Raises:
-        EnvironmentLacksError: this compositor does not have the interfaces.
-        UsageError: there is no such monitor.
+    Raises EnvironmentLacksError: this compositor does not have the interfaces. UsageError: there is no such monitor.
     """
     try:
         bus = Bus(environ)

@@ -44,10 +44,7 @@ class NoFramesError(Exception):
 class LibraryFrames:
     """The frames of one stream through pipewire-capture: in shared memory, of up to 4096 by 4096 pixels.
 
-    Args:
-        connection: connection to PipeWire; the caller closes it.
-        node: the stream.
-        size: approximate size of the frames.
+    The caller closes the connection to PipeWire.
     """
 
     def __init__(self, connection: int, node: int, size: Size) -> None:
@@ -166,8 +163,7 @@ class GStreamerFrames:
 def _open_frames(session: Session) -> tuple[LibraryFrames | GStreamerFrames, socket.socket]:
     """Open the frames of a stream with the first method that works. Return them and their connection to PipeWire.
 
-    Raises:
-        EnvironmentLacksError: no method gives frames.
+    Raises EnvironmentLacksError: no method gives frames.
     """
     why: list[str] = []
     for way in (LibraryFrames, GStreamerFrames):
@@ -190,8 +186,7 @@ def _open_frames(session: Session) -> tuple[LibraryFrames | GStreamerFrames, soc
 class PortalScreen:
     """The shared monitor of a session. May be opened on one thread and used on another.
 
-    Raises:
-        EnvironmentLacksError: the stream gives no frames.
+    Raises EnvironmentLacksError: the stream gives no frames.
     """
 
     def __init__(self, session: Session) -> None:

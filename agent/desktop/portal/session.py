@@ -34,11 +34,7 @@ class Stream:
 
 
 class Session(ABC):
-    """Input, frames and clipboard of a session. Every method but `close` raises BusError. Usable from any thread.
-
-    Args:
-        bus: is closed with the session.
-    """
+    """Input, frames and clipboard of a session. Every method but `close` raises BusError. Usable from any thread."""
 
     monitors: Sequence[Region]  # all known monitors, in desktop units
     stream: Stream  # the monitor that is captured and controlled

@@ -34,11 +34,7 @@ _PERSON = 60.0
 
 
 class ShellStopKey:
-    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it.
-
-    Raises:
-        UsageError: the chord is invalid.
-    """
+    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it. Raises UsageError."""
 
     def __init__(self, environ: Mapping[str, str], stop: StopSwitch, chord: str) -> None:
         self.remark = ""
@@ -88,18 +84,10 @@ def has_shortcuts(environ: Mapping[str, str]) -> bool:
 
 
 class PortalStopKey:
-    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it.
+    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it. Raises UsageError.
 
-    The constructor waits while the desktop asks the user for permission, which GNOME and KDE do once.
-
-    Args:
-        environ: environment of the session.
-        stop: the switch to set; setting it also ends the wait.
-        chord: as the user writes it.
-        seconds: how long the user has to answer.
-
-    Raises:
-        UsageError: the chord is invalid.
+    The constructor waits, until the stop switch is set, while the desktop asks the user for permission, which GNOME and
+    KDE do once.
     """
 
     def __init__(self, environ: Mapping[str, str], stop: StopSwitch, chord: str, seconds: float = _PERSON) -> None:

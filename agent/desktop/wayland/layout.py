@@ -31,11 +31,7 @@ KNOWN = 0.3
 def read_layout(path: str) -> dict[str, Stroke] | None:
     """Return the strokes of the characters that the keyboard can type, or None without a keyboard or a usable keymap.
 
-    Args:
-        path: the compositor's socket.
-
-    Raises:
-        EnvironmentLacksError: the compositor is gone.
+    Raises EnvironmentLacksError: the compositor is gone.
     """
     keymap = keymap_of(path)
     if not keymap:

@@ -42,11 +42,7 @@ class FocusCheck:
 
 
 class CheckedTextEntry(ABC):
-    """Text entry that stops when another window takes the focus, and reports how much was typed.
-
-    Args:
-        open_windows: opens a connection to the windows, if they are known.
-    """
+    """Text entry that stops when another window takes the focus, and reports how much was typed."""
 
     def __init__(self, open_windows: OpenWindows) -> None:
         self._open_windows = open_windows

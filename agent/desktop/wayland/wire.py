@@ -105,10 +105,7 @@ def socket_of(environ: Mapping[str, str]) -> str:
 
 
 class Connection:
-    """A connection to a compositor, used from one thread.
-
-    Args:
-        path: the compositor's socket.
+    """A connection to a compositor's socket, used from one thread.
 
     Every method but `close` raises EnvironmentLacksError if the compositor is gone, hangs, or reports a protocol error.
     """

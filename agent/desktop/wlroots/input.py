@@ -39,11 +39,7 @@ _RELEASER = Path(__file__).with_name("releaser_process.py")
 
 
 class WlrootsInput(WaylandInput):
-    """Mouse and keyboard of our own.
-
-    Raises:
-        EnvironmentLacksError: the compositor accepts no input from programs.
-    """
+    """Mouse and keyboard of our own. Raises EnvironmentLacksError: the compositor accepts no input from programs."""
 
     def __init__(self, path: str, pointer: Pointer) -> None:
         super().__init__(pointer)
@@ -124,8 +120,7 @@ class WlrootsInput(WaylandInput):
     def type(self, text: str, check: Callable[[], None]) -> None:
         """Type a text of any script by keys. `check` is called before every key, and may raise.
 
-        Raises:
-            ActionFailedError: there is no key for a character.
+        Raises ActionFailedError: there is no key for a character.
         """
         for character in text:
             if character not in "\n\r\t" and unicodedata.category(character) in ("Cc", "Cs"):

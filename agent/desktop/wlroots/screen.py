@@ -48,13 +48,7 @@ class _Shape:
 class WlrootsScreen:
     """One monitor, copied into a shared buffer that is reused while its shape fits.
 
-    Args:
-        path: the compositor's socket.
-        monitor: 1, 2 and so on, or None for the one at the origin, else the first.
-
-    Raises:
-        EnvironmentLacksError: it cannot be captured.
-        UsageError: there is no such monitor.
+    Raises EnvironmentLacksError: it cannot be captured. UsageError: there is no such monitor.
     """
 
     def __init__(self, path: str, monitor: int | None = None) -> None:

@@ -105,12 +105,7 @@ def _gone(error: Exception) -> EnvironmentLacksError:
 
 
 class SwayWindows(StackedWindows):
-    """The windows in sway's tree. It does not contain panels and notifications (layer shell) or open menus.
-
-    Args:
-        sway: a connection; closed with this.
-        pointer: the assumed position of our pointer.
-    """
+    """The windows in sway's tree. It does not contain panels and notifications (layer shell) or open menus."""
 
     def __init__(self, sway: Sway, pointer: Pointer) -> None:
         self._sway = sway
@@ -180,11 +175,7 @@ def open_windows() -> SwayWindows | None:
 
 
 class SwayStopKey:
-    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it.
-
-    Raises:
-        UsageError: the chord is invalid.
-    """
+    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it. Raises UsageError."""
 
     def __init__(self, stop: StopSwitch, chord: str) -> None:
         self.remark = ""

@@ -26,12 +26,7 @@ class _Toplevel:
 
 
 class ToplevelWindows(Windows):
-    """Windows without positions.
-
-    Args:
-        path: the compositor's socket.
-        pointer: the assumed position of our pointer.
-    """
+    """Windows without positions."""
 
     def __init__(self, path: str, pointer: Pointer) -> None:
         self._pointer = pointer

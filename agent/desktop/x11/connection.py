@@ -20,8 +20,7 @@ T = TypeVar("T")
 def open_display() -> Any:
     """Open a connection to the X server of DISPLAY.
 
-    Raises:
-        EnvironmentLacksError: there is no X server, or it rejects this user.
+    Raises EnvironmentLacksError: there is no X server, or it rejects this user.
     """
     prepare_xlib()
     try:

@@ -73,14 +73,7 @@ def way_of(
 
 
 class X11TextEntry:
-    """Text entry on X11; needs xclip to restore the clipboard.
-
-    Args:
-        number_here: translates a window's PID into our PID namespace.
-
-    Raises:
-        EnvironmentLacksError: xclip is missing.
-    """
+    """Text entry on X11; needs xclip to restore the clipboard. Raises EnvironmentLacksError: xclip is missing."""
 
     def __init__(self, number_here: Callable[[int], int] = lambda pid: pid) -> None:
         self._number_here = number_here

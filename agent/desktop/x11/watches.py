@@ -75,13 +75,11 @@ class DisplayWatch:
 
 
 class StopKey:
-    """Sets the stop switch when the chord is pressed anywhere, until it is closed. The chord "none" does nothing.
+    """Sets the stop switch when the chord is pressed anywhere, until closed. The chord "none" disables it. Raises
+    UsageError.
 
     The chord is grabbed, so that no application gets it. A grab does not work during another grab (an open menu, a
     virtual machine), so the keyboard's state is polled as well.
-
-    Raises:
-        UsageError: `chord` is not a chord.
     """
 
     def __init__(self, stop: StopSwitch, chord: str = DEFAULT_CHORD) -> None:
