@@ -25,17 +25,6 @@ def close(one: float, other: float, extent: float) -> bool:
 
 
 @PROPERTY
-@given(viewports, grids, shares, shares)
-def test_a_grid_point_survives_the_way_to_the_capture_and_back(
-    viewport: Viewport, grid: Grid, x: float, y: float
-) -> None:
-    point = GridPoint(x * grid.width, y * grid.height, grid)
-    back = viewport.to_grid(viewport.to_capture(point), grid)
-    assert back.grid == grid
-    assert close(back.x, point.x, grid.width) and close(back.y, point.y, grid.height)
-
-
-@PROPERTY
 @given(viewports, shares, shares)
 def test_a_capture_point_survives_the_way_to_the_desktop_and_back(viewport: Viewport, x: float, y: float) -> None:
     region, captured = viewport.region, viewport.captured

@@ -5,7 +5,7 @@ Only for the disposable compositors of tests and sandboxes. A user's real sessio
 
 import socket
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,10 @@ def open_mutter(environ: Mapping[str, str], monitor: int | None) -> "MutterSessi
     Raises EnvironmentLacksError: this compositor does not have the interfaces. UsageError: there is no such monitor.
     """
     try:
-        bus = Bus(environ)
-        try:
-            return MutterSession(bus, environ, monitor)
-        except BaseException:
-            bus.close()
-            raise
+        with ExitStack() as begun:  # closes the bus if the session cannot be opened
+            session = MutterSession(begun.enter_context(Bus(environ)), environ, monitor)
+            begun.pop_all()
+        return session
     except BusError as error:
         raise EnvironmentLacksError(f"This compositor cannot be used ({error}).", "Is it a GNOME Shell?") from error
 

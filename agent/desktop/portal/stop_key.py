@@ -34,15 +34,13 @@ _PERSON = 60.0
 
 
 class ShellStopKey:
-    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it. Raises UsageError."""
+    """Sets the stop switch when the chord is pressed, until closed."""
 
     def __init__(self, environ: Mapping[str, str], stop: StopSwitch, chord: str) -> None:
         self.remark = ""
         self._stop = stop
         self._bus: Bus | None = None
         self._number = 0
-        if not parse_chord(chord)[1]:
-            return
         chords = [chord, _INSTEAD] if chord == DEFAULT_CHORD else [chord]
         try:
             self._bus = Bus(environ)
@@ -84,7 +82,7 @@ def has_shortcuts(environ: Mapping[str, str]) -> bool:
 
 
 class PortalStopKey:
-    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it. Raises UsageError.
+    """Sets the stop switch when the chord is pressed, until closed.
 
     The constructor waits, until the stop switch is set, while the desktop asks the user for permission, which GNOME and
     KDE do once.
@@ -95,8 +93,6 @@ class PortalStopKey:
         self._stop = stop
         self._bus: Bus | None = None
         modifiers, key = parse_chord(chord)
-        if not key:
-            return
         trigger = "+".join([*(_PORTAL_MODIFIERS[one] for one in modifiers), keysym_of(key)])
         try:
             self._bus = Bus(environ)

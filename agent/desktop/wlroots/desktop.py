@@ -45,7 +45,7 @@ class WlrootsDesktop(WaylandDesktop):
         self.monitors, self.home = self.screen.monitors, self.screen.home
         self._pointer = Pointer(self.home.rounded())
         self._has_names = self._offers(TOPLEVELS)
-        is_sway = bool(sway.socket_of(os.environ))
+        is_sway = bool(os.environ.get("SWAYSOCK"))
         self.abilities = Abilities(
             windows=is_sway,
             names=self._has_names,
@@ -64,10 +64,8 @@ class WlrootsDesktop(WaylandDesktop):
 
     @override
     def open_windows(self) -> Windows | None:
-        opened = sway.open_sway()
-        if opened is not None:
-            return sway.SwayWindows(opened, self._pointer)
-        return ToplevelWindows(self._path, self._pointer) if self._has_names else None
+        found = sway.open_windows(self._pointer)
+        return ToplevelWindows(self._path, self._pointer) if found is None and self._has_names else found
 
     @override
     def open_elements(self) -> Elements | None:

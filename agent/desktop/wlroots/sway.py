@@ -36,11 +36,6 @@ _POLL = 0.2
 _MODIFIERS = {"ctrl": "Ctrl", "alt": "Mod1", "shift": "Shift", "super": "Mod4"}
 
 
-def socket_of(environ: Mapping[str, str]) -> str:
-    """Return the path of an environment's sway socket; "" for none."""
-    return environ.get("SWAYSOCK", "")
-
-
 class Sway:
     """A connection to sway, used from one thread. Raises EnvironmentLacksError if sway is gone."""
 
@@ -94,7 +89,7 @@ class Sway:
 
 def open_sway() -> Sway | None:
     """Connect to the sway of this process's environment. Return None if there is none."""
-    path = socket_of(os.environ)
+    path = os.environ.get("SWAYSOCK")
     with suppress(EnvironmentLacksError):
         return Sway(path) if path else None
     return None
@@ -166,12 +161,10 @@ def _described(node: Mapping[str, Any], *, floating: bool) -> tuple[tuple[bool, 
     return (visible, bool(node.get("fullscreen_mode")), floating), one
 
 
-def open_windows() -> SwayWindows | None:
-    """Connect to the windows of this process's sway, for callers that do not move the pointer. Return None without
-    sway.
-    """
+def open_windows(pointer: Pointer | None = None) -> SwayWindows | None:
+    """Connect to the windows of this process's sway; None without sway. `pointer` is for callers that move it."""
     sway = open_sway()
-    return None if sway is None else SwayWindows(sway, Pointer((0, 0)))
+    return None if sway is None else SwayWindows(sway, pointer or Pointer((0, 0)))
 
 
 class SwayStopKey:

@@ -6,15 +6,16 @@ pyautogui connects to the X server when it is imported, and keeps that connectio
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from agent.desktop.input.helper_process import HelperProcess
 from agent.desktop.input.pressed_notes import desktop_at
 from agent.desktop.input.takeover import Look
 from agent.desktop.portable.input import PyAutoGuiInput, own_name
 from agent.desktop.protocol.hand import Press
 from agent.desktop.x11.connection import display_lost, keys_down, no_display, open_display, prepare_xlib
-from agent.desktop.x11.releaser import Releaser
-from agent.safety.stop import StopSwitch
+from agent.safety.stop import REASONS, StopSwitch, shared_descriptor
 from foundation.errors import EnvironmentLacksError
 
 #: X11's button numbers.
@@ -26,6 +27,24 @@ _HELD = {
 }  # fmt: skip
 #: Seconds until a process that hung receives a stop after it resumes.
 _STOP_ARRIVES = 0.3
+
+
+class Releaser(HelperProcess):
+    """Releases the keys and buttons that one hand left pressed. `releaser_process.py` describes what it is told.
+
+    Once everything is released, the process removes `notes`, the file that lists what is pressed.
+    """
+
+    def __init__(self, stop: StopSwitch, notes: Path) -> None:
+        shared = shared_descriptor()
+        super().__init__(
+            Path(__file__).with_name("releaser_process.py"),
+            str(-1 if shared is None else shared),
+            ",".join(str(int(number)) for number in REASONS),
+            str(notes),
+            files=() if shared is None else (shared,),
+        )
+        stop.on_stop(lambda: self.tell("stop"))
 
 
 class X11Input(PyAutoGuiInput):

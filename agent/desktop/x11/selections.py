@@ -12,7 +12,8 @@ from typing import Any
 
 from agent.desktop.programs import bare_environ
 from agent.desktop.protocol.clipboard import HungError
-from agent.desktop.x11.connection import client_of, open_display
+from agent.desktop.x11.connection import client_of, open_display, with_focus
+from agent.desktop.x11.selection_keeper_process import Owner
 
 _PROGRAM_TIMEOUT = 3.0
 #: Seconds for each request to the clipboard's owner, which may hang.
@@ -118,7 +119,7 @@ def _run_xclip(
     return done.stdout if done.returncode == 0 else None
 
 
-class SelectionOwner:
+class SelectionOwner(Owner):
     """Offers a text for pasting, and knows when it was fetched. It answers requests only during `serve`.
 
     A plain clipboard tool does not say whether the text arrived, and if the person's clipboard is restored too early,
@@ -129,17 +130,12 @@ class SelectionOwner:
     """
 
     def __init__(self, text: str, names: Sequence[str], client: int | None = None) -> None:
-        from Xlib import X
-
-        self._data = text.encode("utf-8")
         self._client = client
         self.thief = False
         self._asked = 0.0  # the time of the application's last request of any kind
-        self._display = open_display()
-        window = self._display.screen().root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
-        for name in names:
-            window.set_selection_owner(self._display.intern_atom(name), X.CurrentTime)
-        self._display.sync()
+        utf8 = "UTF8_STRING", text.encode("utf-8")
+        kinds = dict.fromkeys(("UTF8_STRING", "TEXT", "text/plain;charset=utf-8"), utf8)
+        super().__init__(open_display(), names, {**kinds, "STRING": ("STRING", text.encode("latin-1", "replace"))})
 
     def serve(self, seconds: float, *, until_fetched: bool = False) -> bool:
         """Answer requests for some seconds. Return whether the intended application fetched the text."""
@@ -149,7 +145,7 @@ class SelectionOwner:
             left = deadline - time.monotonic()
             if left <= 0 or (fetched and until_fetched):
                 return fetched
-            select.select([self._display.fileno()], [], [], left)
+            select.select([self.display.fileno()], [], [], left)
 
     def serve_paste(self, timeout: float, check: Callable[[], None]) -> bool:
         """Serve until the application has fetched the text and requests no more. Return False if it did not fetch."""
@@ -166,53 +162,27 @@ class SelectionOwner:
 
     def close(self) -> None:
         """Stop offering the text."""
-        self._display.close()
+        self.display.close()
 
     def _answer_all(self) -> bool:
         """Answer all pending requests. Return whether the text was fetched."""
         from Xlib import X
 
         fetched = False
-        while self._display.pending_events():
-            event = self._display.next_event()
-            fetched = (event.type == X.SelectionRequest and self._answer(event)) or fetched
+        while self.display.pending_events():
+            event = self.display.next_event()
+            fetched = (event.type == X.SelectionRequest and self._was_fetched(event)) or fetched
         return fetched
 
-    def _answer(self, request: Any) -> bool:
+    def _was_fetched(self, request: Any) -> bool:
         """Answer one request. Return whether the intended application requested the text."""
-        from Xlib import Xatom
-        from Xlib.protocol import event
-
-        atom = self._display.intern_atom
-        utf8, targets = atom("UTF8_STRING"), atom("TARGETS")
-        kinds = {utf8, Xatom.STRING, atom("TEXT"), atom("text/plain;charset=utf-8")}
-        where = request.property or request.target  # obsolete clients name no property
-        asks, has_focus = client_of(self._display, request.requestor.id), self._with_focus()
+        focus = with_focus(self.display)
+        asks, has_focus = (
+            None if one is None else client_of(self.display, one.id) for one in (request.requestor, focus)
+        )
         wanted = has_focus if self._client is None else self._client
         self._asked = time.monotonic() if asks == wanted else self._asked
-        steals = asks == has_focus != wanted and request.target in kinds
+        steals = asks == has_focus != wanted and request.target in self.kinds
         self.thief = self.thief or steals
-        if request.target == targets:
-            request.requestor.change_property(where, Xatom.ATOM, 32, [targets, *sorted(kinds)])
-        elif steals:
-            where = 0
-        elif request.target == Xatom.STRING:
-            latin = self._data.decode("utf-8").encode("latin-1", "replace")
-            request.requestor.change_property(where, Xatom.STRING, 8, latin)
-        elif request.target in kinds:
-            request.requestor.change_property(where, utf8, 8, self._data)
-        else:
-            where = 0
-        request.requestor.send_event(
-            event.SelectionNotify(
-                time=request.time, requestor=request.requestor, selection=request.selection,
-                target=request.target, property=where,
-            )
-        )  # fmt: skip
-        self._display.flush()
-        return request.target in kinds and asks == wanted
-
-    def _with_focus(self) -> int | None:
-        """Return the client whose window has the focus; None if no window has it."""
-        focus = self._display.get_input_focus().focus
-        return None if isinstance(focus, int) else client_of(self._display, focus.id)
+        self.answer(request, refuses=steals)
+        return request.target in self.kinds and asks == wanted
