@@ -42,13 +42,6 @@ def test_a_png_of_any_shape_passes_the_readers_checks(size: tuple[int, int]) -> 
     assert decoded(encode(image, "png")).tobytes() == image.tobytes()
 
 
-def test_images_of_one_size_do_not_leak_into_each_other() -> None:
-    first, second = noise(40, 30, 1), noise(40, 30, 2)
-    sent_first, sent_second = encode(first, "png"), encode(second, "png")
-    assert decoded(sent_first).tobytes() == first.tobytes()
-    assert decoded(sent_second).tobytes() == second.tobytes()
-
-
 def test_a_png_of_another_mode_is_written_in_colour() -> None:
     grey = Image.new("L", (5, 3), 77)
     assert decoded(encode(grey, "png")).getpixel((4, 2)) == (77, 77, 77)

@@ -41,8 +41,8 @@ class Wires(Protocol):
 class PortalInput(WaylandInput):
     """Mouse and keyboard of a session.
 
-    `seat` has the devices before these wires existed. `layout` returns the keyboard's characters, or None if unknown;
-    it is called once. `stop` gives the reason if the session has ended.
+    `seat` has the devices before these wires existed. `layout` returns the keyboard's characters, and is called once.
+    `stop` gives the reason if the session has ended.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class PortalInput(WaylandInput):
         wires: Wires,
         pointer: Pointer,
         seat: Seat,
-        layout: Callable[[], Mapping[str, Stroke] | None],
+        layout: Callable[[], Mapping[str, Stroke]],
         stop: StopSwitch,
         close: Callable[[], object] = lambda: None,
     ) -> None:
@@ -160,5 +160,5 @@ class PortalInput(WaylandInput):
     def _known_layout(self) -> Mapping[str, Stroke]:
         if self._layout is None:
             self._need_keyboard()
-            self._layout = self._read_layout() or {}
+            self._layout = self._read_layout()
         return self._layout

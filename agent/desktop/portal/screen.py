@@ -192,8 +192,6 @@ class PortalScreen:
     def __init__(self, session: Session) -> None:
         keep_freed_memory()
         self._session, self._region = session, session.stream.region
-        self._ended = False
-        session.on_closed(self._end)
         try:
             self._frames, self._connection = _open_frames(session)
         except BusError as error:
@@ -208,7 +206,7 @@ class PortalScreen:
     def grab(self) -> Frame:
         """Return the last frame received, which shows the present screen."""
         try:
-            if self._ended:  # the stream does not notice, and would return the last frame forever
+            if self._session.has_ended:  # the stream does not notice, and would return the last frame forever
                 raise NoFramesError("the desktop ended sharing it")
             if self.is_cut_off():
                 raise NoFramesError("PipeWire went away")
@@ -230,6 +228,3 @@ class PortalScreen:
     def close(self) -> None:
         self._frames.close()
         self._connection.close()
-
-    def _end(self) -> None:
-        self._ended = True

@@ -54,7 +54,7 @@ class Session(ABC):
         self._bus = bus
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], object]] = []
-        self._ended = False  # not by us
+        self.has_ended = False  # not by us
         self._closed = False
         self.is_lost = False  # ended because the program that opened it is gone
         self._on_clipboard: Callable[[Sequence[str], bool], object] = lambda *_: None
@@ -144,16 +144,16 @@ class Session(ABC):
         """Call `listener` once when the session ends, unless we end it; immediately if it has already ended."""
         with self._lock:
             self._listeners.append(listener)
-            ended = self._ended
+            ended = self.has_ended
         if ended:
             listener()
 
     def ended(self, _: tuple[Any, ...] = ()) -> None:
         """Handle the end of the session by the desktop."""
         with self._lock:
-            if self._ended or self._closed:
+            if self.has_ended or self._closed:
                 return
-            self._ended = True
+            self.has_ended = True
             listeners = list(self._listeners)
         for listener in listeners:
             with suppress(Exception):
@@ -162,7 +162,7 @@ class Session(ABC):
     def lost(self) -> None:
         """Handle the loss of the program that opened the session."""
         with self._lock:
-            self.is_lost = self.is_lost or not self._ended
+            self.is_lost = self.is_lost or not self.has_ended
         self.ended()
 
     def close(self) -> None:

@@ -28,17 +28,15 @@ _KEYS = (*range(2, 54), 57, 86, 89, 124)
 KNOWN = 0.3
 
 
-def read_layout(path: str) -> dict[str, Stroke] | None:
-    """Return the strokes of the characters that the keyboard can type, or None without a keyboard or a usable keymap.
+def read_layout(path: str) -> dict[str, Stroke]:
+    """Return the strokes of the characters that the keyboard can type; empty without a keyboard or a usable keymap.
 
     Raises EnvironmentLacksError: the compositor is gone.
     """
-    keymap = keymap_of(path)
-    if not keymap:
-        return None
-    with suppress(EnvironmentLacksError):  # libxkbcommon is missing or too old
-        return characters(keymap)
-    return None
+    if keymap := keymap_of(path):
+        with suppress(EnvironmentLacksError):  # libxkbcommon is missing or too old
+            return characters(keymap)
+    return {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 from typing_extensions import override
@@ -49,7 +49,7 @@ class Sway:
             raise _gone(error) from error
 
     def ask(self, kind: int, payload: str = "") -> Any:
-        """Send a request and return the reply. Not for a connection that has subscribed to events."""
+        """Send a request and return the reply; on a connection that has subscribed, it may be an event."""
         data = payload.encode()
         try:
             self._socket.sendall(_HEADER.pack(_MAGIC, len(data), kind) + data)
@@ -179,34 +179,26 @@ class SwayStopKey:
             return
         self._keys = "+".join([*(_MODIFIERS[one] for one in modifiers), keysym_of(key)])
         self._command = f"nop mai-agent stop {os.getpid()}"  # no effect by itself; sway reports the binding
-        self._sway, self._events = open_sway(), open_sway()
         try:
-            if self._sway is None or self._events is None:
-                raise EnvironmentLacksError("sway went away.")
-            self._events.ask(SUBSCRIBE, json.dumps(["binding"]))
-            done = self._sway.ask(RUN_COMMAND, f"bindsym --no-warn {self._keys} {self._command}")
+            sway = Sway(os.environ.get("SWAYSOCK", ""))
+            done = sway.ask(RUN_COMMAND, f"bindsym --no-warn {self._keys} {self._command}")
             if not (done and done[0].get("success")):
                 self.remark = f"The stop key {chord} cannot be used here: choose another with the setting stop_key."
                 return
+            sway.ask(SUBSCRIBE, json.dumps(["binding"]))
         except EnvironmentLacksError as error:
             self.remark = f"The stop key {chord} cannot be watched ({error})."
             return
-        threading.Thread(target=self._watch, name="stop key", daemon=True).start()
+        threading.Thread(target=self._watch, args=(sway,), name="stop key", daemon=True).start()
 
     def close(self) -> None:
         """Release the chord; does not wait."""
         self._closed.set()
 
-    def _watch(self) -> None:
-        assert self._sway is not None and self._events is not None
-        try:
+    def _watch(self, sway: Sway) -> None:
+        with closing(sway), suppress(EnvironmentLacksError):  # the seat watch reports it
             while not self._closed.is_set() and not self._stop.stopped:
-                told = self._events.event(_POLL)
+                told = sway.event(_POLL)
                 if told is not None and told.get("binding", {}).get("command") == self._command:
                     self._stop.stop(_REASON)
-            self._sway.ask(RUN_COMMAND, f"unbindsym {self._keys}")
-        except EnvironmentLacksError:
-            return  # the seat watch reports it
-        finally:
-            self._sway.close()
-            self._events.close()
+            sway.ask(RUN_COMMAND, f"unbindsym {self._keys}")

@@ -46,12 +46,9 @@ class Layers:
             if (outer := outermost(self._display, client)) is not None:
                 self._outermost[client] = outer
         self._of = {outer: client for client, outer in self._outermost.items() if client in clients}
+        send = self._send
         asked = [
-            (
-                outer,
-                request.GetWindowAttributes(display=self._lower, defer=1, window=outer),
-                request.GetGeometry(display=self._lower, defer=1, drawable=outer),
-            )
+            (outer, send(request.GetWindowAttributes, window=outer), send(request.GetGeometry, drawable=outer))
             for outer in reversed(stack)
         ]
         boxes = [(outer, _shown(attributes, geometry)) for outer, attributes, geometry in asked]
@@ -67,10 +64,7 @@ class Layers:
         from Xlib.protocol import request
 
         root = self._root.id
-        asked = [
-            request.TranslateCoords(display=self._lower, defer=1, src_wid=root, dst_wid=root, src_x=x, src_y=y)
-            for x, y in points
-        ]
+        asked = [self._send(request.TranslateCoords, src_wid=root, dst_wid=root, src_x=x, src_y=y) for x, y in points]
         for one in asked:
             one.reply()
         outer = [int(getattr(one.child, "id", one.child)) for one in asked]
@@ -81,22 +75,21 @@ class Layers:
         from Xlib import X
         from Xlib.protocol import request
 
-        title, shadow = (self._display.intern_atom(name) for name in ("_NET_WM_NAME", "_GTK_FRAME_EXTENTS"))
-
-        def read(name: int, length: int) -> Any:
-            return request.GetProperty(
-                display=self._lower, defer=1, delete=0, window=inner, property=name, type=X.AnyPropertyType,
-                long_offset=0, long_length=length,
-            )  # fmt: skip
-
         return [
-            request.GetGeometry(display=self._lower, defer=1, drawable=inner),
-            request.TranslateCoords(
-                display=self._lower, defer=1, src_wid=inner, dst_wid=self._root.id, src_x=0, src_y=0
+            self._send(request.GetGeometry, drawable=inner),
+            self._send(request.TranslateCoords, src_wid=inner, dst_wid=self._root.id, src_x=0, src_y=0),
+            *(
+                self._send(
+                    request.GetProperty, delete=0, window=inner, property=self._display.intern_atom(name),
+                    type=X.AnyPropertyType, long_offset=0, long_length=length,
+                )
+                for name, length in (("_NET_WM_NAME", _LONGEST_TITLE), ("_GTK_FRAME_EXTENTS", 4))
             ),
-            read(title, _LONGEST_TITLE),
-            read(shadow, 4),
-        ]
+        ]  # fmt: skip
+
+    def _send(self, request: Any, **fields: Any) -> Any:
+        """Send a request without waiting for its reply."""
+        return request(display=self._lower, defer=1, **fields)
 
     @unless_gone()
     def _layer(self, outer: int, box: Region, answers: list[Any]) -> Layer | None:

@@ -57,22 +57,18 @@ class X11Clipboard:
         return (self.read("TARGETS") or b"").decode("ascii", "replace").split()
 
     def read(self, kind: str) -> bytes | None:
-        try:
-            return _run_xclip("clipboard", "-o", "-t", kind, seconds=_ANSWERS)
-        except (subprocess.TimeoutExpired, OSError) as error:
-            raise HungError from error
+        return _xclip("clipboard", "-o", "-t", kind, seconds=_ANSWERS)
 
 
 def _save(selection: str) -> dict[str, bytes]:
     """Read a selection's contents by type; empty if there is nothing that can be kept."""
-    listed = _xclip(selection, "-o", "-t", "TARGETS")
-    targets = listed.decode("ascii", "replace").split("\n") if listed else []
-    wanted = [one for one in _KEPT if one in targets] or [one for one in (_OLD,) if one in targets]
     found: dict[str, bytes] = {}
-    for target in wanted:
-        data = _xclip(selection, "-o", "-t", target)
-        if data is not None and sum(map(len, found.values())) + len(data) <= _MOST:
-            found[target] = data
+    with suppress(HungError):  # what was read until then is kept
+        targets = (_xclip(selection, "-o", "-t", "TARGETS") or b"").decode("ascii", "replace").split("\n")
+        for target in [one for one in _KEPT if one in targets] or [one for one in (_OLD,) if one in targets]:
+            data = _xclip(selection, "-o", "-t", target)
+            if data is not None and sum(map(len, found.values())) + len(data) <= _MOST:
+                found[target] = data
     return found
 
 
@@ -80,7 +76,8 @@ def _own(selection: str, kinds: dict[str, bytes]) -> None:
     """Let another process own a selection until another program copies something."""
     if len(kinds) == 1:
         [(target, data)] = kinds.items()
-        _xclip(selection, "-i", "-t", target, data=data)
+        with suppress(HungError):
+            _xclip(selection, "-i", "-t", target, data=data)
         return
     told = b"".join(f"{name} {len(data)}\n".encode() + data for name, data in kinds.items())
     with suppress(subprocess.TimeoutExpired, OSError):
@@ -100,22 +97,19 @@ def _wait_for_owner(display: Any, selection: str) -> None:
         time.sleep(0.005)
 
 
-def _xclip(selection: str, *arguments: str, data: bytes | None = None) -> bytes | None:
-    """Run xclip; None if it fails. A hung owner costs at most the timeout."""
-    with suppress(subprocess.TimeoutExpired, OSError):
-        return _run_xclip(selection.lower(), *arguments, data=data)
-    return None
-
-
-def _run_xclip(
+def _xclip(
     selection: str, *arguments: str, data: bytes | None = None, seconds: float = _PROGRAM_TIMEOUT
 ) -> bytes | None:
+    """Run xclip; None if it fails. Raises HungError: the selection's owner does not answer in time."""
     # As a selection's owner, xclip stays in the background with its output open, so only readers get a pipe.
-    done = subprocess.run(
-        ["xclip", "-selection", selection, *arguments],
-        input=data or b"", stdout=subprocess.DEVNULL if data is not None else subprocess.PIPE,
-        stderr=subprocess.DEVNULL, timeout=seconds, check=False,
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            ["xclip", "-selection", selection.lower(), *arguments],
+            input=data or b"", stdout=subprocess.DEVNULL if data is not None else subprocess.PIPE,
+            stderr=subprocess.DEVNULL, timeout=seconds, check=False,
+        )  # fmt: skip
+    except (subprocess.TimeoutExpired, OSError) as error:
+        raise HungError from error
     return done.stdout if done.returncode == 0 else None
 
 

@@ -51,18 +51,12 @@ class Way:
 def way_of(
     app: str, libraries: Iterable[str], *, composes: bool, tk: bool, selected: bool, desktop: bool = False
 ) -> Way:
-    """Return how to enter text into an application (configs/pasting.toml).
+    """Return how to enter text into an application, by its class and loaded libraries (configs/pasting.toml).
 
-    Args:
-        app: the application's class.
-        libraries: the libraries that it has loaded.
-        composes: whether its keys go through an input method.
-        tk: whether its toolkit is Tk.
-        selected: whether it owns PRIMARY, so that some text in it is selected.
-        desktop: whether it is the desktop itself, where keys are shortcuts unless a file is being renamed.
+    `composes`: its keys go through an input method. `selected`: it owns PRIMARY, so some text in it is selected.
+    `desktop`: it is the desktop itself, where keys are shortcuts unless a file is being renamed.
     """
     known = load_config("pasting.toml")
-
     keys = not (composes or desktop or takes_text(app, "completing"))
     if takes_text(app, "primary"):
         return Way(keys, ("PRIMARY", "CLIPBOARD"))
