@@ -9,8 +9,7 @@ import pytest
 
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.desktop.linux.bus import BusError
-from agent.desktop.portal.emulation import LibeiWires
-from agent.desktop.portal.input import PortalInput
+from agent.desktop.portal.input import LibeiWires, PortalInput
 from agent.desktop.portal.session import Axis, Session, Stream
 from agent.desktop.portal.text import PortalTextEntry
 from agent.desktop.protocol.hand import ActionFailedError, Press

@@ -11,8 +11,7 @@ from agent.desktop.linux.bus import BusError
 from agent.desktop.portal import idle
 from agent.desktop.portal.active import active_application, terminal_has_focus
 from agent.desktop.portal.clipboard import PortalClipboard
-from agent.desktop.portal.emulation import open_libei
-from agent.desktop.portal.input import PortalInput
+from agent.desktop.portal.input import PortalInput, open_libei
 from agent.desktop.portal.screen import PortalScreen
 from agent.desktop.portal.session import Session
 from agent.desktop.portal.stop_key import PortalStopKey, ShellStopKey, has_shortcuts

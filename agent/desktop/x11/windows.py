@@ -46,16 +46,10 @@ class X11Windows(Windows):
         return [*self._ids("_NET_CLIENT_LIST_STACKING")]
 
     def at(self, x: int, y: int) -> Window | None:
-        known = set(self._ids("_NET_CLIENT_LIST"))
-        top = handle = self._root.translate_coords(self._root, x, y).child
-        while handle:  # from the frame down to the window in it; the server knows shapes and click-through windows
-            if handle.id in known:
-                return self.window(handle.id)
-            handle = handle.translate_coords(self._root, x, y).child
-        if not top:
-            return None
-        framed = self._within(top, known)
-        return self.window(framed) if framed else self._helper(top, known)
+        self._look()
+        [found] = self._layers.at([(x, y)])
+        known = self._ids("_NET_CLIENT_LIST")
+        return None if found is None else self.window(found) if found in known else self._helper(found, known)
 
     def region(self, identifier: WindowId) -> Region | None:
         return region_of(self._display, identifier)
@@ -89,21 +83,12 @@ class X11Windows(Windows):
         at = self._root.query_pointer()
         return at.root_x, at.root_y
 
-    @unless_gone()
-    def _within(self, handle: Any, known: set[int], depth: int = 3) -> int | None:
-        """Return the known window inside a frame, for points on the frame itself (title, borders, buttons)."""
-        children = handle.query_tree().children
-        found = next((child.id for child in children if child.id in known), None)
-        if found is None and depth:
-            found = next((one for child in children if (one := self._within(child, known, depth - 1))), None)
-        return found
-
-    def _helper(self, handle: Any, known: set[int]) -> Window | None:
+    def _helper(self, identifier: Any, known: list[int]) -> Window | None:
         """Describe an unmanaged window (a menu, an old dock), or another window of its program if it has no class."""
-        own = self.window(handle.id)
+        own = self.window(identifier)
         if own is not None and own.app:
             return own
-        client = client_of(self._display, handle.id)
+        client = client_of(self._display, identifier)
         owner = next((one for one in known if client_of(self._display, one) == client), None)
         return own if owner is None else self.window(owner)
 
