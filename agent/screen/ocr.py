@@ -25,14 +25,6 @@ _SCALE = 2.0
 _LEAST_CONFIDENCE = 25
 #: Smallest gap between separate pieces of text, as a multiple of the text height (a space is about 0.3 to 0.5 of it).
 _GAP = 0.95
-_DATA_FOLDERS = (
-    "/usr/share/tesseract-ocr/5/tessdata",
-    "/usr/share/tesseract-ocr/4.00/tessdata",
-    "/usr/share/tessdata",
-    "/usr/local/share/tessdata",
-    "/opt/homebrew/share/tessdata",
-    "C:/Program Files/Tesseract-OCR/tessdata",
-)
 
 
 class Box(NamedTuple):
@@ -100,7 +92,7 @@ class Word:
 
 def data_folder(who: str) -> str:
     """Return the folder of tesseract's language data. Raises EnvironmentLacksError, which names `who` needs it."""
-    folders = [os.environ.get("TESSDATA_PREFIX", ""), *_DATA_FOLDERS]
+    folders: list[str] = [os.environ.get("TESSDATA_PREFIX", ""), *load_config("reading.toml")["folders"]]
     if program := shutil.which("tesseract"):
         folders.append(str(Path(program).resolve().parent.parent / "share/tessdata"))
     for folder in folders:

@@ -14,20 +14,12 @@ from agent.desktop.programs import bare_environ
 from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.x11.connection import client_of, open_display, with_focus
 from agent.desktop.x11.selection_keeper_process import Owner
+from foundation.configs import load_config
 
 _PROGRAM_TIMEOUT = 3.0
 #: Seconds for each request to the clipboard's owner, which may hang.
 _ANSWERS = 0.3
 _KEEPER = Path(__file__).with_name("selection_keeper_process.py")
-#: The types that are kept, if offered. Reading each takes some milliseconds, and programs offer up to fifty, most of
-#: them the same picture or text in other formats.
-_KEPT = (
-    "UTF8_STRING", "text/html", "text/rtf", "text/uri-list", "image/png", "image/svg+xml",
-    "x-special/gnome-copied-files", "x-special/mate-copied-files", "application/x-kde-cutselection",
-    "x-kde-passwordManagerHint",
-)  # fmt: skip
-#: The type to keep if a program offers no UTF-8.
-_OLD = "STRING"
 #: Bytes that are kept at most.
 _MOST = 64_000_000
 #: Seconds without a request after which an application has all it needs, and the longest wait for that.
@@ -65,7 +57,7 @@ def _save(selection: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     with suppress(HungError):  # what was read until then is kept
         targets = (_xclip(selection, "-o", "-t", "TARGETS") or b"").decode("ascii", "replace").split("\n")
-        for target in [one for one in _KEPT if one in targets] or [one for one in (_OLD,) if one in targets]:
+        for target in [one for one in load_config("pasting.toml")["kept"] if one in targets] or ["STRING"]:
             data = _xclip(selection, "-o", "-t", target)
             if data is not None and sum(map(len, found.values())) + len(data) <= _MOST:
                 found[target] = data
