@@ -53,9 +53,7 @@ class EncodedImage:
 
 
 def encode(picture: "Image", image_format: ImageFormat, quality: int = 85) -> EncodedImage:
-    """Encode an image in RGB. `quality` is for WebP, and for JPEG, whose colour is not subsampled to keep red text
-    sharp.
-    """
+    """Encode an image in RGB. `quality` is for WebP and JPEG, whose colour is not subsampled: red text stays sharp."""
     image = picture if picture.mode == "RGB" else picture.convert("RGB")
     buffer = io.BytesIO()
     if image_format == "png":

@@ -69,9 +69,7 @@ def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
 
 
 def agreement(one: str, other: str) -> float:
-    """Return how similar two texts are, from 0 to 1. Only letters and digits count; a truncated text
-    matches the whole.
-    """
+    """Return how similar the letters and digits of two texts are, from 0 to 1. A truncated text matches the whole."""
     cut = one.rstrip().endswith(("…", "...")) or other.rstrip().endswith(("…", "..."))
     first, second = _letters(one), _letters(other)
     if cut and min(len(first), len(second)) >= _SAYING:

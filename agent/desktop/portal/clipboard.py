@@ -81,9 +81,7 @@ class PortalClipboard:
                     self._give(before)
 
     def offer(self, text: str, check: Callable[[], None] = lambda: None) -> None:
-        """Put a text on the lent clipboard, and wait until clipboard managers have read it. Raises BusError; `check`
-        may raise.
-        """
+        """Put a text on the lent clipboard, and wait until clipboard managers have read it. Raises BusError."""
         looks = len(self._fetched)
         self._give({kind: text.encode() for kind in _TEXT} | _NOT_KEPT)
         if self._has_manager:
@@ -152,9 +150,7 @@ def _until(true: Callable[[], bool], seconds: float, check: Callable[[], None] =
 
 
 def _worth_keeping(kinds: Sequence[str]) -> list[str]:
-    """Return the types to save: all but duplicate image formats. One image is enough, as the owner converts it for each
-    type on demand.
-    """
+    """Return the types to save: all but duplicate image formats, to which the owner converts one image on demand."""
     pictures = [one for one in kinds if one.startswith("image/")]
     best = "image/png" if "image/png" in pictures else next(iter(pictures), "")
     return [one for one in kinds if one not in pictures or one == best]

@@ -57,9 +57,7 @@ class RestoreToken:
         return token if isinstance(token, str) else ""
 
     def keep(self, token: str) -> None:
-        """Store the token returned by a start; "" deletes it. If it cannot be written, the next start shows the dialog
-        again.
-        """
+        """Store the token returned by a start, or ask again next time if that fails; "" deletes it."""
         with suppress(OSError):
             if not token:
                 self._path.unlink(missing_ok=True)

@@ -172,9 +172,7 @@ class PortalInput(WaylandInput):
 
 
 def open_libei(session: Session) -> "LibeiWires | None":
-    """Open libei wires for a session. Return None if this machine or desktop has no libei, so that D-Bus calls are
-    used.
-    """
+    """Open libei wires for a session; None without libei here or on the desktop, so that D-Bus calls are used."""
     try:
         from libei import ei
     except ImportError:

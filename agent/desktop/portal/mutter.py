@@ -38,10 +38,7 @@ def missing_on(environ: Mapping[str, str]) -> str:
 
 
 def open_mutter(environ: Mapping[str, str], monitor: int | None) -> "MutterSession":
-    """Open a session for one monitor.
-
-    Raises EnvironmentLacksError: this compositor does not have the interfaces. UsageError: there is no such monitor.
-    """
+    """Open a session for one monitor. Raises EnvironmentLacksError, and UsageError: there is no such monitor."""
     try:
         with ExitStack() as begun:  # closes the bus if the session cannot be opened
             session = MutterSession(begun.enter_context(Bus(environ)), environ, monitor)

@@ -42,10 +42,7 @@ class NoFramesError(Exception):
 
 
 class LibraryFrames:
-    """The frames of one stream through pipewire-capture: in shared memory, of up to 4096 by 4096 pixels.
-
-    The caller closes the connection to PipeWire.
-    """
+    """The frames of one stream through pipewire-capture: in shared memory, of up to 4096 by 4096 pixels."""
 
     def __init__(self, connection: int, node: int, size: Size) -> None:
         try:
@@ -161,10 +158,7 @@ class GStreamerFrames:
 
 
 def _open_frames(session: Session) -> tuple[LibraryFrames | GStreamerFrames, socket.socket]:
-    """Open the frames of a stream with the first method that works. Return them and their connection to PipeWire.
-
-    Raises EnvironmentLacksError: no method gives frames.
-    """
+    """Return the frames by the first method that works, and their PipeWire connection. Raises EnvironmentLacksError."""
     why: list[str] = []
     for way in (LibraryFrames, GStreamerFrames):
         connection = socket.socket(fileno=session.pipewire())
@@ -184,10 +178,7 @@ def _open_frames(session: Session) -> tuple[LibraryFrames | GStreamerFrames, soc
 
 
 class PortalScreen:
-    """The shared monitor of a session. May be opened on one thread and used on another.
-
-    Raises EnvironmentLacksError: the stream gives no frames.
-    """
+    """The shared monitor of a session, usable on any thread. Raises EnvironmentLacksError: there are no frames."""
 
     def __init__(self, session: Session) -> None:
         keep_freed_memory()

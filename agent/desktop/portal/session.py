@@ -80,9 +80,7 @@ class Session(ABC):
 
     @abstractmethod
     def eis(self) -> int | None:
-        """Open a connection for libei, or return None if there is none. Afterwards, the input calls below
-        are rejected.
-        """
+        """Open a connection for libei; None if there is none. Afterwards, the input calls below are rejected."""
 
     def move(self, point: DesktopPoint) -> None:
         """Move the pointer."""

@@ -131,9 +131,7 @@ class PortalStopKey:
 
 
 def _introduce(bus: Bus, environ: Mapping[str, str]) -> None:
-    """Register our application ID if the portal supports it (since 1.20), which grants shortcuts only to known
-    applications.
-    """
+    """Register our application ID, where the portal grants shortcuts only to known applications (since 1.20)."""
     entry = places.data_home(environ) / "applications" / f"{_APPLICATION}.desktop"
     with suppress(OSError):
         entry.parent.mkdir(parents=True, exist_ok=True)

@@ -28,9 +28,7 @@ NO_CORNER = "On Wayland, the pointer in a corner of the screen does not stop a r
 
 @dataclass(slots=True)
 class Pointer:
-    """Where we moved the pointer last, in desktop units, as compositors do not report it. All connections of a run
-    share it.
-    """
+    """Where a run moved the pointer last, in desktop units, as compositors do not report it."""
 
     at: tuple[int, int]
 

@@ -29,10 +29,7 @@ KNOWN = 0.3
 
 
 def read_layout(path: str) -> dict[str, Stroke]:
-    """Return the strokes of the characters that the keyboard can type; empty without a keyboard or a usable keymap.
-
-    Raises EnvironmentLacksError: the compositor is gone.
-    """
+    """Return the strokes of the characters that the keyboard can type, if known. Raises EnvironmentLacksError."""
     if keymap := keymap_of(path):
         with suppress(EnvironmentLacksError):  # libxkbcommon is missing or too old
             return characters(keymap)
@@ -48,9 +45,7 @@ class Seat:
 
 
 def read_seat(path: str) -> Seat:
-    """Return the seat's present devices; without a mouse, for example, it has no pointer. Raises
-    EnvironmentLacksError.
-    """
+    """Return the seat's present devices; without a mouse, it has no pointer. Raises EnvironmentLacksError."""
     with closing(Connection(path)) as connection:
         _, told = _seat(connection)
         return Seat(bool(told & _POINTER), bool(told & _KEYBOARD))

@@ -28,10 +28,7 @@ _PANELS = "Panels, notifications and open menus are not told here: a click there
 
 
 def missing_on(path: str) -> list[str]:
-    """Return the needed interfaces that a compositor does not offer. Raises EnvironmentLacksError.
-
-    `path` is the compositor's socket.
-    """
+    """Return the needed interfaces that a compositor's socket does not offer. Raises EnvironmentLacksError."""
     with closing(Connection(path)) as connection:
         return [one for one in NEEDED if not connection.has(one)]
 

@@ -118,10 +118,7 @@ class WlrootsInput(WaylandInput):
         self._connection.roundtrip()
 
     def type(self, text: str, check: Callable[[], None]) -> None:
-        """Type a text of any script by keys. `check` is called before every key, and may raise.
-
-        Raises ActionFailedError: there is no key for a character.
-        """
+        """Type a text of any script by keys. `check` is called before every key. Raises ActionFailedError."""
         for character in text:
             if character not in "\n\r\t" and unicodedata.category(character) in ("Cc", "Cs"):
                 raise ActionFailedError(f"no keyboard has a key for {character!r}")
@@ -188,10 +185,7 @@ class WlrootsInput(WaylandInput):
 
 
 class WlrootsTextEntry(CheckedTextEntry):
-    """Enters all text by keys of our own keyboard, so that the clipboard is not touched. Inner line ends are Enter too.
-
-    `source` returns the keyboard.
-    """
+    """Enters all text by keys of our own keyboard, which touches no clipboard. Inner line ends are Enter too."""
 
     def __init__(self, source: Callable[[], WlrootsInput], open_windows: OpenWindows) -> None:
         super().__init__(open_windows)

@@ -46,10 +46,7 @@ class _Shape:
 
 
 class WlrootsScreen:
-    """One monitor, copied into a shared buffer that is reused while its shape fits.
-
-    Raises EnvironmentLacksError: it cannot be captured. UsageError: there is no such monitor.
-    """
+    """One monitor, copied into a shared buffer. Raises EnvironmentLacksError, and UsageError: no such monitor."""
 
     def __init__(self, path: str, monitor: int | None = None) -> None:
         keep_freed_memory()

@@ -142,9 +142,7 @@ def _leaves(node: Mapping[str, Any], *, floating: bool = False) -> Iterator[tupl
 
 
 def _described(node: Mapping[str, Any], *, floating: bool) -> tuple[tuple[bool, bool, bool], StackedWindow]:
-    """Return a window and its sort key. Floating windows count as dialogs: sway floats other windows only
-    on request.
-    """
+    """Return a window and its sort key. Floating windows are dialogs: sway floats others only on request."""
     frame, inner, told = node["rect"], node["window_rect"], node.get("geometry", {})
     title_bar = node.get("deco_rect", {}).get("height", 0)  # above the frame, except for floating windows
     outer = Region(frame["x"], frame["y"] - title_bar, max(1, frame["width"]), max(1, frame["height"] + title_bar))

@@ -18,10 +18,7 @@ T = TypeVar("T")
 
 
 def open_display() -> Any:
-    """Open a connection to the X server of DISPLAY.
-
-    Raises EnvironmentLacksError: there is no X server, or it rejects this user.
-    """
+    """Connect to the X server of DISPLAY. Raises EnvironmentLacksError: there is none, or it rejects this user."""
     prepare_xlib()
     try:
         from Xlib.display import Display

@@ -30,10 +30,7 @@ _STOP_ARRIVES = 0.3
 
 
 class Releaser(HelperProcess):
-    """Releases the keys and buttons that one hand left pressed. `releaser_process.py` describes what it is told.
-
-    Once everything is released, the process removes `notes`, the file that lists what is pressed.
-    """
+    """Controls `releaser_process.py`, which removes the file `notes` once everything is released."""
 
     def __init__(self, stop: StopSwitch, notes: Path) -> None:
         shared = shared_descriptor()
