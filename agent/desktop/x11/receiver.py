@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.desktop.guard.targets import named
 from agent.desktop.protocol.windows import Window
 from agent.desktop.x11.connection import (
     ancestry,
@@ -33,17 +32,9 @@ class Receiver:
     """The window that had the keyboard focus when it was read."""
 
     focus: int  # the X window that gets keys
-    outer: int  # the child of the root that contains it
     client: int  # the client that created it
-    app: str  # the application's class; "" if unknown
-    title: str
-    pid: int | None  # from the window's property, so in the PID namespace of its program
+    window: Window  # the child of the root that contains it; its PID is in the PID namespace of its program
     desktop: bool = False  # whether it is the desktop itself
-
-    @property
-    def name(self) -> str:
-        """The window's title for messages, shortened."""
-        return named(Window(self.outer, self.title, self.app, self.pid))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +76,22 @@ def is_tk(display: Any, receiver: Receiver) -> bool:
 def has_focus(display: Any, receiver: Receiver) -> bool:
     """Whether the window still has the focus. A program may move the focus within one window."""
     focus = with_focus(display)
-    return focus is not None and (focus.id == receiver.focus or outermost(display, focus.id) == receiver.outer)
+    return focus is not None and (focus.id == receiver.focus or outermost(display, focus.id) == receiver.window.id)
 
 
 @unless_gone()
 def _described(display: Any, focus: int) -> Receiver | None:
     """Describe the focused window, from its own properties and those of the windows around it."""
-    app, title, pid = "", "", None
-    kinds: set[str] = set()
-    cared_for = False
-    outer = focus
-    for outer in ancestry(display, focus):
-        told = describe(display, outer) or Window(outer, "", "", None)
-        app, title, pid = app or told.app, title or told.title, pid or told.pid
-        kinds |= window_types(display, outer)
-        cared_for = cared_for or read_property(display, outer, "WM_STATE") is not None
-    if not cared_for and not _is_on_screen(display, outer):
+    around = list(ancestry(display, focus))
+    told = [found for one in around if (found := describe(display, one)) is not None]
+    app, title = (next(filter(None, texts), "") for texts in ([one.app for one in told], [one.title for one in told]))
+    pid = next((one.pid for one in told if one.pid), None)
+    if all(read_property(display, one, "WM_STATE") is None for one in around) and not _is_on_screen(
+        display, around[-1]
+    ):
         return None  # window managers focus an invisible window if no other has the focus
-    return Receiver(focus, outer, client_of(display, focus), app, title, pid, "DESKTOP" in kinds)
+    desktop = any("DESKTOP" in window_types(display, one) for one in around)
+    return Receiver(focus, client_of(display, focus), Window(around[-1], title, app, pid), desktop)
 
 
 def _is_on_screen(display: Any, identifier: int) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.desktop.apps.catalogue import takes_text
+from agent.desktop.guard.targets import named
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.connection import client_of, open_display, read_property
 from agent.desktop.x11.receiver import Ping, Program, Receiver, find_receiver, has_focus, is_managed, is_tk
@@ -144,11 +145,11 @@ class X11TextEntry:
 
     def _program(self, receiver: Receiver) -> Program:
         """Return the program that shows a window, inspected only once."""
-        if receiver.pid is None:
+        if receiver.window.pid is None:
             return Program()
-        key = receiver.client, receiver.pid, receiver.app
+        key = receiver.client, receiver.window.pid, receiver.window.app
         if key not in self._programs:
-            self._programs[key] = Program.of(self._number_here(receiver.pid))
+            self._programs[key] = Program.of(self._number_here(receiver.window.pid))
         return self._programs[key]
 
 
@@ -207,7 +208,7 @@ class _Entering:
         owner = self._display.get_selection_owner(self._display.intern_atom("PRIMARY"))
         program = self._program(receiver)
         return way_of(
-            receiver.app,
+            receiver.window.app,
             program.libraries,
             composes=self._keyboard.has_input_method() or program.composes,
             tk=is_tk(self._display, receiver),
@@ -263,7 +264,7 @@ class _Entering:
             if owner.serve_paste(_POLL, self._check_stop):
                 return True
             if time.monotonic() >= deadline:
-                raise ActionFailedError(f"{self._receiver.name} does not answer: wait, and look what arrived")
+                raise ActionFailedError(f"{named(self._receiver.window)} does not answer: wait, and look what arrived")
         return owner.serve_paste(_POLL, self._check_stop)  # it may have answered the ping before the keys reached it
 
     def _check(self) -> None:
@@ -276,13 +277,14 @@ class _Entering:
         """Return the error for a lost keyboard focus, which says how much of the text was typed."""
         assert self._receiver is not None
         now = find_receiver(self._display)
-        to = "went away" if now is None else f"went to {now.name}"
+        to = "went away" if now is None else f"went to {named(now.window)}"
         # The key before the last check may have gone to the new window; X11 does not report which window got it.
         part = f"at most the first {self._done} of {len(self._text)} characters are" if self._done else "none of it is"
         if self._done == len(self._text):
             return ActionFailedError(f"the keyboard focus {to} after this was typed, so Enter was not pressed")
+        where = named(self._receiver.window)
         return ActionFailedError(
-            f"the keyboard focus {to} while this was typed: {part} in {self._receiver.name}, and the rest was not typed"
+            f"the keyboard focus {to} while this was typed: {part} in {where}, and the rest was not typed"
         )
 
 
