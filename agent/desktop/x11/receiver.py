@@ -84,11 +84,10 @@ def _described(display: Any, focus: int) -> Receiver | None:
     """Describe the focused window, from its own properties and those of the windows around it."""
     around = list(ancestry(display, focus))
     told = [found for one in around if (found := describe(display, one)) is not None]
-    app, title = (next(filter(None, texts), "") for texts in ([one.app for one in told], [one.title for one in told]))
+    app, title = (next((text for one in told if (text := getattr(one, name))), "") for name in ("app", "title"))
     pid = next((one.pid for one in told if one.pid), None)
-    if all(read_property(display, one, "WM_STATE") is None for one in around) and not _is_on_screen(
-        display, around[-1]
-    ):
+    cared_for = any(read_property(display, one, "WM_STATE") is not None for one in around)
+    if not cared_for and not _is_on_screen(display, around[-1]):
         return None  # window managers focus an invisible window if no other has the focus
     desktop = any("DESKTOP" in window_types(display, one) for one in around)
     return Receiver(focus, client_of(display, focus), Window(around[-1], title, app, pid), desktop)
