@@ -5,12 +5,7 @@ from typing import NamedTuple
 
 from foundation.configs import load_config
 
-_KEYSYMS = {
-    "escape": "Escape", "enter": "Return", "print_screen": "Print", "pause": "Pause", "space": "space",
-    "backspace": "BackSpace", "delete": "Delete", "tab": "Tab", "page_up": "Prior", "page_down": "Next",
-}  # fmt: skip
-
-
+_KEYSYMS: dict[str, str] = load_config("keys.toml")["keysyms"]
 #: Key and button codes of Linux.
 EVDEV = load_config("evdev.toml")
 
