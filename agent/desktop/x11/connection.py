@@ -19,21 +19,18 @@ T = TypeVar("T")
 
 def open_display() -> Any:
     """Connect to the X server of DISPLAY. Raises EnvironmentLacksError: there is none, or it rejects this user."""
-    prepare_xlib()
+    _prepare_xlib()
     try:
         from Xlib.display import Display
 
         return Display()
     except Exception as error:  # python3-xlib raises its own errors, OSError, AttributeError or struct.error here
-        raise no_display(error) from error
-
-
-def no_display(error: BaseException) -> EnvironmentLacksError:
-    """Return the error for a display that cannot be opened."""
-    return EnvironmentLacksError(
-        f"The display {os.environ.get('DISPLAY', '')!r} takes no input ({' '.join(str(error).split()) or error!r}).",
-        "Is the X server there, and may this user connect to it (XAUTHORITY)? --sandbox brings a display of its own.",
-    )
+        why = " ".join(str(error).split()) or repr(error)
+        raise EnvironmentLacksError(
+            f"The display {os.environ.get('DISPLAY', '')!r} takes no input ({why}).",
+            "Is the X server there, and may this user connect to it (XAUTHORITY)? "
+            "--sandbox brings a display of its own.",
+        ) from error
 
 
 def display_lost(error: BaseException) -> EnvironmentLacksError:
@@ -151,7 +148,7 @@ def describe_display() -> tuple[list[str], list[str]]:
         return [f"{whole}, scale 1{fonts}"], [one for one in rules[2].split(",") if one] if len(rules) > 2 else []
 
 
-def prepare_xlib() -> None:
+def _prepare_xlib() -> None:
     """Make python3-xlib work without an X cookie, as with a plain Xvfb.
 
     It fails if ~/.Xauthority is missing, even if the server requires no cookie. If it finds no cookie, it prints a

@@ -14,7 +14,7 @@ from agent.desktop.input.pressed_notes import desktop_at
 from agent.desktop.input.takeover import Look
 from agent.desktop.portable.input import PyAutoGuiInput, own_name
 from agent.desktop.protocol.hand import Press
-from agent.desktop.x11.connection import display_lost, keys_down, no_display, open_display, prepare_xlib
+from agent.desktop.x11.connection import display_lost, keys_down, open_display
 from agent.safety.stop import REASONS, StopSwitch, shared_descriptor
 from foundation.errors import EnvironmentLacksError
 
@@ -48,12 +48,9 @@ class X11Input(PyAutoGuiInput):
     """Mouse and keyboard of X11. Raises EnvironmentLacksError if the display accepts no input."""
 
     def __init__(self, stop: StopSwitch) -> None:
-        prepare_xlib()
-        try:
-            name = os.environ.get("DISPLAY", "")
-            super().__init__(desktop_at(name, f"/tmp/.X11-unix/X{name.rpartition(':')[2].partition('.')[0]}"))  # noqa: S108
-        except EnvironmentLacksError as error:
-            raise no_display(error.__cause__ or error) from error.__cause__
+        open_display().close()  # its error says more than pyautogui's
+        name = os.environ.get("DISPLAY", "")
+        super().__init__(desktop_at(name, f"/tmp/.X11-unix/X{name.rpartition(':')[2].partition('.')[0]}"))  # noqa: S108
         self._stop = stop
         self._releaser = Releaser(stop, self._notes.path)
         self._releaser.tell(f"client {_connected(self._gui.platformModule)}")
