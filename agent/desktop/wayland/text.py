@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.desktop.protocol.windows import Connection, OpenWindows, Window, Windows
+from agent.desktop.protocol.windows import Connection, OpenWindows, Windows
 
 #: The focus is checked once per this many keys, because a check takes as long as a key.
 _LOOK_EVERY = 8
@@ -35,8 +35,9 @@ class FocusCheck:
         now = self.windows.active()
         if now is not None and now.id == self.window.id:
             return
+        went = "went away" if now is None else f"went to {now.title or now.app!r}"
         raise ActionFailedError(
-            f"the keyboard focus {_went_to(now)} while this was typed: at most the first {self._keys} of "
+            f"the keyboard focus {went} while this was typed: at most the first {self._keys} of "
             f"{self._length} characters are in {self.window.title or self.window.app!r}, and the rest was not typed"
         )
 
@@ -63,7 +64,3 @@ class CheckedTextEntry(ABC):
     @abstractmethod
     def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:
         """Enter text that does not end in a line end."""
-
-
-def _went_to(window: Window | None) -> str:
-    return "went away" if window is None else f"went to {window.title or window.app!r}"

@@ -70,14 +70,10 @@ class X11Windows(Windows):
         return False  # minimised, on another workspace, or closed
 
     def kind(self, identifier: WindowId) -> WindowKind:
-        kinds, owner = self._kinds(identifier) or set(), self._property(identifier, "WM_TRANSIENT_FOR")
+        kinds, owner = window_types(self._display, identifier), self._property(identifier, "WM_TRANSIENT_FOR")
         if "DESKTOP" in kinds:
             return "backdrop"
         return "dialog" if "DIALOG" in kinds or (owner and owner[0]) else ""
-
-    @unless_gone()
-    def _kinds(self, identifier: WindowId) -> set[str]:
-        return window_types(self._display, identifier)
 
     def pointer(self) -> tuple[int, int]:
         at = self._root.query_pointer()
