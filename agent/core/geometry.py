@@ -214,11 +214,6 @@ class Viewport:
         x, y = point.x - point.grid.left, point.y - point.grid.top
         return CapturePoint(x * self.captured.width / point.grid.width, y * self.captured.height / point.grid.height)
 
-    def to_grid(self, point: CapturePoint, grid: Grid) -> GridPoint:
-        """Map captured pixels to a model's grid, the inverse of `to_capture`."""
-        x, y = point.x * grid.width / self.captured.width, point.y * grid.height / self.captured.height
-        return GridPoint(x + grid.left, y + grid.top, grid)
-
     def capture_to_desktop(self, point: CapturePoint) -> DesktopPoint:
         """Map captured pixels to desktop units, clamped one pixel inside the monitor.
 

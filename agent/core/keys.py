@@ -24,7 +24,8 @@ def _plain(name: str) -> str:
 _ALIASES = {_plain(alias): name for name, aliases in _TABLE["aliases"].items() for alias in aliases.split()}
 _LOOKUP: dict[str, str] = _ALIASES | {_plain(name): name for name in sorted(KEY_NAMES)}
 _WHITE = {" ": "space", "\n": "enter", "\r": "enter", "\t": "tab"}
-_NUMPAD = re.compile(r"(?:numpad|kp|num)([0-9])")
+#: Keys of the keypad, and DOM's names of letters and digits (KeyA, Digit1).
+_NUMBERED = re.compile(r"(?:numpad|kp|num)(?P<pad>[0-9])|key(?P<letter>[^\W\d_])|digit(?P<digit>[0-9])")
 _WORD = re.compile(r"[^\s+,\-]+|[+,\-]")
 # Between two keys: a sign followed by another key, or whitespace. "ctrl+" alone is an incomplete chord.
 _BETWEEN = re.compile(r"\s*([+,\-])\s*(?=\S)|\s+")
@@ -46,12 +47,8 @@ def canonical_key(name: str) -> str:
     plain = _plain(stripped)
     if plain in _LOOKUP:
         return _LOOKUP[plain]
-    if match := _NUMPAD.fullmatch(plain):
-        return f"kp_{match[1]}"
-    if plain.startswith("key") and len(plain) == 4 and plain[3].isalpha():  # DOM: KeyA
-        return plain[3]
-    if plain.startswith("digit") and len(plain) == 6 and plain[5] in "0123456789":  # DOM: Digit1
-        return plain[5]
+    if match := _NUMBERED.fullmatch(plain):
+        return f"kp_{match['pad']}" if match["pad"] else match["letter"] or match["digit"]
     raise UnknownKeyError(f"{name[:40]!r} is not a key: use names such as ctrl, enter, page_down, f5, or one character")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent.screen.drawing import crop_around
 from agent.screen.ocr import Box, Ocr, Word, lines_of, relief
 
 if TYPE_CHECKING:
@@ -124,16 +125,14 @@ def _is_framed(crop: "Image", caption: _Caption, corner: tuple[int, int], scale:
 
 
 def _around(image: "Image", x: float, y: float, width: int, height: int) -> tuple["Image", tuple[int, int]]:
-    left = max(0, min(round(x - width / 2), image.width - width))
-    top = max(0, min(round(y - height / 2), image.height - height))
-    crop = image.crop((left, top, min(left + width, image.width), min(top + height, image.height)))
+    crop, (left, top) = crop_around(image, (x, y), width, height)
     return crop, (min(max(round(x) - left, 0), crop.width - 1), min(max(round(y) - top, 0), crop.height - 1))
 
 
 def _nearest(words: Sequence[Word], x: float, y: float, scale: float) -> list[_Caption]:
     """Return the caption at the point, or else the nearest one beside or below; empty if none is near."""
     near: list[_Caption] = []
-    for line in lines_of(word for word in words if _is_text(word)):
+    for line in lines_of(word for word in words if word.is_text):
         box = Box.around(word.box for word in line)
         beside = max(box.left - x, x - box.right, 0)
         below = max(box.top - y, y - box.bottom, 0)
@@ -141,11 +140,6 @@ def _nearest(words: Sequence[Word], x: float, y: float, scale: float) -> list[_C
             offset = ((box.left + box.right) / 2 - x, (box.top + box.bottom) / 2 - y)
             near.append(_Caption(line, (beside / 2 + below) / scale, x, offset))
     return sorted(near, key=lambda one: one.rank)[:1]
-
-
-def _is_text(word: Word) -> bool:
-    letters = sum(char.isalnum() for char in word.text)
-    return letters > 0 and word.confidence >= (40 if letters > 3 else 60)
 
 
 def _field(crop: "Image", at: tuple[int, int], seed: tuple[int, int]) -> tuple["Image", tuple[int, int]]:

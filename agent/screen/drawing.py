@@ -49,10 +49,7 @@ def frame(image: "Image", box: "Box", width: int) -> None:
 
 
 def crop_around(image: "Image", place: Place, width: int, height: int) -> tuple["Image", tuple[int, int]]:
-    """Crop the image to a given size around a place, shifted so that the crop lies inside the image.
-
-    Return the crop and its top left corner in the image.
-    """
+    """Crop the image around a place, but inside the image. Return the crop and its top left corner."""
     width, height = min(width, image.width), min(height, image.height)
     left = round(min(max(0.0, place[0] - width / 2), image.width - width))
     top = round(min(max(0.0, place[1] - height / 2), image.height - height))

@@ -58,9 +58,7 @@ def _without_lines(edges: "Mask") -> None:
 
 
 def patches(ink: "Mask", aside: int, below: int) -> list[Box]:
-    """Return the boxes of ink, in cells, separated by gaps of more than `2 * aside` cells across or `2 *
-    below` down.
-    """
+    """Return the boxes of ink, in cells, with gaps of over `2 * aside` cells across or `2 * below` down between."""
     spread = ink.copy()
     for by in range(1, aside + 1):
         spread[:, by:] |= ink[:, :-by]

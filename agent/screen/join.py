@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from agent.core.geometry import DesktopPoint, Region, Viewport
+from agent.core.geometry import DesktopPoint, Region, Viewport, around
 from agent.core.roles import role_group
-from agent.screen.ocr import Box, Word, lines_of
+from agent.screen.ocr import Word, lines_of
 from agent.screen.outline import Element, Outline
 
 #: Role of words that belong to no element.
@@ -48,7 +48,7 @@ def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
     in reading order. Lines that form a caption then follow once more, joined into one label.
     """
     lines = sorted(
-        lines_of(word for word in words if _is_text(word)), key=lambda line: (line[0].box.top, line[0].box.left)
+        lines_of(word for word in words if word.is_text), key=lambda line: (line[0].box.top, line[0].box.left)
     )
     read = [_in_desktop(word, viewport) for line in lines for word in line]  # in reading order
     told: set[int] = set()
@@ -69,9 +69,7 @@ def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
 
 
 def agreement(one: str, other: str) -> float:
-    """Return how similar two texts are, from 0 to 1. Only letters and digits count; a truncated text
-    matches the whole.
-    """
+    """Return how similar the letters and digits of two texts are, from 0 to 1. A truncated text matches the whole."""
     cut = one.rstrip().endswith(("…", "...")) or other.rstrip().endswith(("…", "..."))
     first, second = _letters(one), _letters(other)
     if cut and min(len(first), len(second)) >= _SAYING:
@@ -100,22 +98,12 @@ def _contradicts(element: Element, on_it: Sequence[_Read]) -> bool:
 
 
 def _in_desktop(word: Word, viewport: Viewport) -> _Read:
-    (left, top), (right, bottom) = (
-        _place(viewport, x, y) for x, y in ((word.box.left, word.box.top), (word.box.right, word.box.bottom))
-    )
+    """Map a word's box to the desktop. Not clamped, because it is not a click target."""
+    scale_x, scale_y = viewport.scale
+    left, right = (viewport.region.left + x / scale_x for x in (word.box.left, word.box.right))
+    top, bottom = (viewport.region.top + y / scale_y for y in (word.box.top, word.box.bottom))
     box = Region(round(left), round(top), max(1, round(right - left)), max(1, round(bottom - top)))
     return _Read(word, box, DesktopPoint((left + right) / 2, (top + bottom) / 2))
-
-
-def _place(viewport: Viewport, x: float, y: float) -> tuple[float, float]:
-    """Map a captured pixel to the desktop. Not clamped, because it is not a click target."""
-    scale_x, scale_y = viewport.scale
-    return viewport.region.left + x / scale_x, viewport.region.top + y / scale_y
-
-
-def _is_text(word: Word) -> bool:
-    letters = sum(char.isalnum() for char in word.text)
-    return letters > 0 and word.confidence >= (40 if letters > 3 else 60)
 
 
 def _labels(left: Sequence[_Read], elements: Sequence[Element], tree: Outline) -> list[Element]:
@@ -148,7 +136,7 @@ class _Line(NamedTuple):
 
     @classmethod
     def of(cls, words: Sequence[_Read]) -> "_Line":
-        return cls(" ".join(one.word.text for one in words), _around([one.box for one in words]))
+        return cls(" ".join(one.word.text for one in words), around([one.box for one in words]))
 
 
 def _captions(lines: Sequence[_Line]) -> list[_Line]:
@@ -161,7 +149,7 @@ def _captions(lines: Sequence[_Line]) -> list[_Line]:
         else:
             run.append(line)
     return [
-        _Line(" ".join(line.text for line in run), _around([line.box for line in run]))
+        _Line(" ".join(line.text for line in run), around([line.box for line in run]))
         for run in runs
         if 2 <= len(run) <= _CAPTION_LINES
     ]
@@ -169,7 +157,7 @@ def _captions(lines: Sequence[_Line]) -> list[_Line]:
 
 def _goes_on(upper: Region, lower: Region) -> bool:
     """Whether a line continues a caption: less than a line apart, flush left or centred."""
-    gap = lower.top - upper.top - upper.height
+    gap = lower.top - upper.bottom
     if not -2 <= gap <= 0.9 * min(upper.height, lower.height):
         return False
     aside = lower.left - upper.left
@@ -178,8 +166,3 @@ def _goes_on(upper: Region, lower: Region) -> bool:
 
 def _framed(box: Region) -> Region:
     return Region(box.left, box.top - _TITLE, box.width, box.height + _TITLE)
-
-
-def _around(boxes: Sequence[Region]) -> Region:
-    outer = Box.around(Box(box.left, box.top, box.left + box.width, box.top + box.height) for box in boxes)
-    return Region(outer.left, outer.top, outer.width, outer.height)

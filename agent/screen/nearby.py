@@ -75,24 +75,16 @@ def near(elements: Sequence[Element], element: Element) -> tuple[str, ...]:
 
 def _beside(texts: Sequence[Element], element: Element) -> str:
     """Return the nearest text in the same row."""
-    box, middle = element.box, element.box.top + element.box.height / 2
-    row = [one for one in texts if one.box.top <= middle < one.box.top + one.box.height]
-
-    def gap(one: Element) -> int:
-        return max(one.box.left - box.left - box.width, box.left - one.box.left - one.box.width)
-
-    return min(row, key=gap).name if row else ""
+    box = element.box
+    row = [one for one in texts if one.box.top <= box.middle.y < one.box.bottom]
+    return min(row, key=lambda one: max(one.box.left - box.right, box.left - one.box.right)).name if row else ""
 
 
 def _above(texts: Sequence[Element], element: Element) -> str:
     """Return the nearest text above that is not right or left of the element."""
     box = element.box
     over = [
-        one
-        for one in texts
-        if one.box.top + one.box.height <= box.top + 4
-        and one.box.left < box.left + box.width
-        and box.left < one.box.left + one.box.width
+        one for one in texts if one.box.bottom <= box.top + 4 and one.box.left < box.right and box.left < one.box.right
     ]
     return max(over, key=lambda one: one.box.top).name if over else ""
 

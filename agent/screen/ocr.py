@@ -9,8 +9,7 @@ than several threads.
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,14 +25,6 @@ _SCALE = 2.0
 _LEAST_CONFIDENCE = 25
 #: Smallest gap between separate pieces of text, as a multiple of the text height (a space is about 0.3 to 0.5 of it).
 _GAP = 0.95
-_DATA_FOLDERS = (
-    "/usr/share/tesseract-ocr/5/tessdata",
-    "/usr/share/tesseract-ocr/4.00/tessdata",
-    "/usr/share/tessdata",
-    "/usr/local/share/tessdata",
-    "/opt/homebrew/share/tessdata",
-    "C:/Program Files/Tesseract-OCR/tessdata",
-)
 
 
 class Box(NamedTuple):
@@ -88,10 +79,20 @@ class Word:
     box: Box
     confidence: float
 
+    @property
+    def letters(self) -> int:
+        """How many letters and digits it has."""
+        return sum(map(str.isalnum, self.text))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is sure enough to be no icon or border."""
+        return self.letters > 0 and self.confidence >= (40 if self.letters > 3 else 60)
+
 
 def data_folder(who: str) -> str:
     """Return the folder of tesseract's language data. Raises EnvironmentLacksError, which names `who` needs it."""
-    folders = [os.environ.get("TESSDATA_PREFIX", ""), *_DATA_FOLDERS]
+    folders: list[str] = [os.environ.get("TESSDATA_PREFIX", ""), *load_config("reading.toml")["folders"]]
     if program := shutil.which("tesseract"):
         folders.append(str(Path(program).resolve().parent.parent / "share/tessdata"))
     for folder in folders:
@@ -112,37 +113,23 @@ class Ocr:
         self._lock = threading.Lock()
         self._api: Any = None
 
-    def words(self, image: "Image", scale: float = _SCALE) -> list[Word]:
-        """Return the words in a screenshot or a part of it, with boxes in its pixels."""
-        from tesserocr import PSM
+    def words(self, image: "Image", scale: float = _SCALE, *, is_line: bool = False) -> list[Word]:
+        """Return the words in a screenshot or a part of it, with boxes in its pixels.
 
-        return self._read(image, scale, PSM.SPARSE_TEXT)
-
-    def single_line(self, image: "Image", scale: float) -> list[Word]:
-        """Return the words in a crop that contains one line or one character."""
-        from tesserocr import PSM
-
-        return self._read(image, scale, PSM.SINGLE_LINE)
-
-    @contextmanager
-    def _loaded(self) -> Iterator[Any]:
-        with self._lock:
-            if self._api is None:
-                from tesserocr import OEM, LeptLogLevel, PyTessBaseAPI, set_leptonica_log_level
-
-                set_leptonica_log_level(LeptLogLevel.NONE)  # it complains about small images on standard error
-                self._api = PyTessBaseAPI(path=self._folder, lang=self._languages, oem=OEM.LSTM_ONLY)
-            yield self._api
-
-    def _read(self, image: "Image", scale: float, segmentation: int) -> list[Word]:
+        `is_line`: the image contains one line or one character.
+        """
         from PIL.Image import Resampling
-        from tesserocr import RIL, iterate_level
+        from tesserocr import OEM, PSM, RIL, LeptLogLevel, PyTessBaseAPI, iterate_level, set_leptonica_log_level
 
         grey = image.convert("L")
         grey = grey.resize((max(1, round(grey.width * scale)), max(1, round(grey.height * scale))), Resampling.LANCZOS)
         words: list[Word] = []
-        with self._loaded() as api:
-            api.SetPageSegMode(segmentation)
+        with self._lock:
+            if self._api is None:
+                set_leptonica_log_level(LeptLogLevel.NONE)  # it complains about small images on standard error
+                self._api = PyTessBaseAPI(path=self._folder, lang=self._languages, oem=OEM.LSTM_ONLY)
+            api = self._api
+            api.SetPageSegMode(PSM.SINGLE_LINE if is_line else PSM.SPARSE_TEXT)
             api.SetImage(grey)
             api.SetSourceResolution(192)
             api.Recognize()

@@ -132,9 +132,7 @@ class Numbers:
         self._next = 1
 
     def renumbered(self, elements: Sequence[Element]) -> tuple[Element, ...]:
-        """Return the elements with the numbers they had before. Among identical elements, the nearest one's number is
-        used.
-        """
+        """Return the elements with the numbers they had before; among identical elements, the nearest one's."""
         numbers: dict[int, int] = {}
         taken: set[int] = set()
         for element in elements:

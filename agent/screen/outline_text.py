@@ -95,8 +95,8 @@ def _inside(box: Region, around: Region) -> bool:
     return (
         around.left <= box.left + 2
         and around.top <= box.top + 2
-        and box.left + box.width <= around.left + around.width + 2
-        and box.top + box.height <= around.top + around.height + 2
+        and box.right <= around.right + 2
+        and box.bottom <= around.bottom + 2
     )
 
 

@@ -58,12 +58,7 @@ class _Look:
 class WordReader:
     """Reads one screen after the other, in one thread. Tesseract is loaded on first use.
 
-    Args:
-        who: what needs the words, for the error message.
-        languages: tesseract's names of the languages on the screen.
-
-    Raises:
-        EnvironmentLacksError: tesseract's language data is missing.
+    `who` needs the words, for the error message. Raises EnvironmentLacksError: tesseract's language data is missing.
     """
 
     def __init__(self, who: str, languages: Sequence[str] = ("eng",)) -> None:
@@ -129,8 +124,7 @@ def merge(words: Iterable[Word]) -> list[Word]:
 
 def _worth(word: Word) -> float:
     """Rank confident and long words first: an icon beside a label must not displace the label."""
-    letters = sum(char.isalnum() for char in word.text)
-    return word.confidence + min(letters, 12) * 2
+    return word.confidence + min(word.letters, 12) * 2
 
 
 def _same_place(one: Box, other: Box) -> bool:
@@ -264,12 +258,12 @@ def _read_crop(reader: Ocr, grey: "Grey", scale: float, *, is_line: bool) -> lis
     from PIL import Image
 
     image = Image.fromarray(grey)
-    words = (reader.single_line if is_line else reader.words)(image, scale)
+    words = reader.words(image, scale, is_line=is_line)
     ink = ink_of(grey)
     if not is_line:
         for box in _rest(ink, words):
-            look = reader.single_line if box.height <= _LINE_HEIGHT else reader.words
-            words += _moved(look(image.crop(box), scale), box.left, box.top)
+            read = reader.words(image.crop(box), scale, is_line=box.height <= _LINE_HEIGHT)
+            words += _moved(read, box.left, box.top)
     if rest := _rest(ink, words):
         plain = relief(image)
         for box in rest:
@@ -277,8 +271,8 @@ def _read_crop(reader: Ocr, grey: "Grey", scale: float, *, is_line: bool) -> lis
     for box in _rest(ink, words):
         for plate in _plates(_part(grey, box)):
             place = plate.moved(box.left, box.top)
-            read = _moved(reader.single_line(image.crop(place), scale), place.left, place.top)
-            words += [word for word in read if word.confidence >= _SURE and sum(map(str.isalnum, word.text)) > 1]
+            read = _moved(reader.words(image.crop(place), scale, is_line=True), place.left, place.top)
+            words += [word for word in read if word.confidence >= _SURE and word.letters > 1]
     return words
 
 
@@ -316,8 +310,7 @@ def _rest(ink: "Mask", words: Iterable[Word]) -> list[Box]:
 def _unread(ink: "Mask", words: Iterable[Word]) -> "Mask":
     left = ink.copy()
     for word in words:
-        letters = sum(char.isalnum() for char in word.text)
-        if word.confidence >= _SURE and 2 * letters >= len(word.text):
+        if word.confidence >= _SURE and 2 * word.letters >= len(word.text):
             box = word.box
             left[max(0, box.top - 3) // CELL : (box.bottom + 3) // CELL + 1,
                  max(0, box.left - 3) // CELL : (box.right + 3) // CELL + 1] = False  # fmt: skip

@@ -20,21 +20,6 @@ grids = st.sampled_from([NAVIGATION, GROUNDING]) | st.builds(Grid.pixels, sizes)
 shares = st.floats(0, 1)
 
 
-def close(one: float, other: float, extent: float) -> bool:
-    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9 * max(extent, 1))
-
-
-@PROPERTY
-@given(viewports, grids, shares, shares)
-def test_a_grid_point_survives_the_way_to_the_capture_and_back(
-    viewport: Viewport, grid: Grid, x: float, y: float
-) -> None:
-    point = GridPoint(x * grid.width, y * grid.height, grid)
-    back = viewport.to_grid(viewport.to_capture(point), grid)
-    assert back.grid == grid
-    assert close(back.x, point.x, grid.width) and close(back.y, point.y, grid.height)
-
-
 @PROPERTY
 @given(viewports, shares, shares)
 def test_a_capture_point_survives_the_way_to_the_desktop_and_back(viewport: Viewport, x: float, y: float) -> None:
@@ -122,24 +107,20 @@ def test_zero_is_a_coordinate_and_not_a_missing_value() -> None:
     assert left.desktop_to_capture(DesktopPoint(-1920, 0)) == CapturePoint(0, 0)
 
 
-def test_a_doubled_display_halves_captured_pixels() -> None:
-    viewport = Viewport(Region(1280, -720, 1280, 720), Size(2560, 1440))
-    assert viewport.scale == (2, 2)
-    assert viewport.capture_to_desktop(CapturePoint(500, 301)) == DesktopPoint(1530, -569.5)
-    assert viewport.to_desktop(GridPoint(500, 500, GROUNDING)) == DesktopPoint(1920, -360)
-
-
-def test_a_fractional_scale_may_differ_by_axis() -> None:
-    viewport = Viewport(Region(0, 0, 1536, 864), Size(1920, 1081))
-    assert viewport.scale == (1.25, 1081 / 864)
-    got = viewport.to_desktop(GridPoint(250, 250, GROUNDING))
-    assert (got.x, got.y) == (pytest.approx(384), pytest.approx(216))
-
-
-def test_pixels_of_the_sent_image_need_a_factor_for_each_axis() -> None:
-    sent = Grid.pixels(Size(1932, 1092))
-    got = Viewport.of_image(Size(1920, 1080)).to_desktop(GridPoint(966, 273, sent))
-    assert (got.x, got.y) == (pytest.approx(960), pytest.approx(270))
+@pytest.mark.parametrize(
+    ("viewport", "scale", "point", "x", "y"),
+    [
+        (Viewport(Region(1280, -720, 1280, 720), Size(2560, 1440)), (2, 2), GridPoint(500, 500, GROUNDING), 1920, -360),
+        (Viewport(Region(0, 0, 1536, 864), Size(1920, 864)), (1.25, 1), GridPoint(250, 250, GROUNDING), 384, 216),
+        (Viewport.of_image(Size(1920, 1080)), (1, 1), GridPoint(966, 273, Grid.pixels(Size(1932, 1092))), 960, 270),
+    ],
+)  # fmt: skip
+def test_each_axis_has_a_factor_of_its_own(
+    viewport: Viewport, scale: tuple[float, float], point: GridPoint, x: float, y: float
+) -> None:
+    assert viewport.scale == scale
+    got = viewport.to_desktop(point)
+    assert (got.x, got.y) == (pytest.approx(x), pytest.approx(y))
 
 
 def test_rounding_takes_the_pixel_that_the_point_lies_in_also_left_of_the_origin() -> None:

@@ -92,15 +92,7 @@ def test_every_spelling_of_a_key_becomes_its_one_name(name: str, spelling: str) 
         (["s", "ctrl"], ("ctrl", "s")),
         (("ctrl", "+"), ("ctrl", "+")),
         (["keys=['ctrl\"", "c"], ("ctrl", "c")),
-    ],
-)
-def test_a_chord_is_read_as_models_write_it(written: str | list[str], keys: tuple[str, ...]) -> None:
-    assert chord(written) == keys
-
-
-@pytest.mark.parametrize(
-    ("written", "keys"),
-    [
+        # A modifier before a key is a chord, and not the name of its side.
         ("alt left", ("alt", "left")),
         ("alt-left", ("alt", "left")),
         ("win right", ("super", "right")),
@@ -110,7 +102,7 @@ def test_a_chord_is_read_as_models_write_it(written: str | list[str], keys: tupl
         ("alt r", ("alt", "r")),
     ],
 )
-def test_a_modifier_before_a_key_is_a_chord_and_not_the_name_of_its_side(written: str, keys: tuple[str, ...]) -> None:
+def test_a_chord_is_read_as_models_write_it(written: str | list[str], keys: tuple[str, ...]) -> None:
     assert chord(written) == keys
 
 

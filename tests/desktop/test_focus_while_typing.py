@@ -156,9 +156,7 @@ def test_what_an_isolated_program_is_made_with_is_known(hand, sandbox):
     display = open_display()
     found = []
     try:
-        wait_for(
-            lambda: found.append(find_receiver(display)) or (found[-1] is not None and found[-1].app == "Mousepad")
-        )
+        wait_for(lambda: found.append(find_receiver(display)) or (found[-1] and found[-1].window.app == "Mousepad"))
     finally:
         display.close()
     receiver = found[-1]

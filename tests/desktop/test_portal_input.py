@@ -9,9 +9,8 @@ import pytest
 
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.desktop.linux.bus import BusError
-from agent.desktop.portal.emulation import LibeiWires
-from agent.desktop.portal.input import PortalInput, notify_units
-from agent.desktop.portal.session import Axis, Stream
+from agent.desktop.portal.input import LibeiWires, PortalInput
+from agent.desktop.portal.session import Axis, Session, Stream
 from agent.desktop.portal.text import PortalTextEntry
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.wayland.desktop import Pointer
@@ -31,8 +30,8 @@ class Wires:
         self.sent: list[tuple[object, ...]] = []
         self.fails: set[int] = set()
 
-    def move(self, x: float, y: float) -> None:
-        self.sent.append(("move", x, y))
+    def move(self, point: DesktopPoint) -> None:
+        self.sent.append(("move", point.x, point.y))
 
     def button(self, code: int, *, down: bool) -> None:
         self.sent.append(("button", code, down))
@@ -50,7 +49,7 @@ def opened(
     wires: Wires, seat: Seat = ALL, layout: Mapping[str, Stroke] | None = None, stop: StopSwitch | None = None
 ) -> PortalInput:
     read = us_layout() if layout is None else layout
-    return PortalInput(wires, lambda p: (p.x, p.y), Pointer((9, 9)), seat, lambda: read, stop or StopSwitch())
+    return PortalInput(wires, Pointer((9, 9)), seat, lambda: read, stop or StopSwitch())
 
 
 def keymap(symbols: str) -> bytes:
@@ -127,8 +126,12 @@ def test_a_session_that_was_ended_says_why_it_takes_no_more_input() -> None:
 )  # fmt: skip
 def test_points_are_told_in_the_units_of_the_calls(units: str, told: tuple[float, float]) -> None:
     view = Viewport(Region(1000, 500, 640, 400), Size(1280, 800))
-    in_units = notify_units(SimpleNamespace(units=units), lambda: view)  # type: ignore[arg-type]
-    assert in_units(DesktopPoint(1100, 550)) == told
+    sent: list[object] = []
+    session = SimpleNamespace(
+        units=units, viewport=view, handle_type="u", stream=SimpleNamespace(handle=1), _notify=lambda *a: sent.extend(a)
+    )
+    Session.move(session, DesktopPoint(1100, 550))  # type: ignore[arg-type]
+    assert sent == ["PointerMotionAbsolute", "udd", 1, *told]
 
 
 def test_a_character_counts_where_all_layouts_make_it_by_the_same_keys() -> None:
@@ -249,7 +252,7 @@ def sent(ei: Ei) -> list[tuple[object, ...]]:
 def test_each_event_of_libei_is_framed_and_sent_in_logical_units(ei: Ei) -> None:
     wires = wired(ei)
     assert set(ei.bound) == {"pointer", "button", "scroll", "key"}
-    wires.move(*wires.in_units(DesktopPoint(510.5, 20.5)))
+    wires.move(DesktopPoint(510.5, 20.5))
     wires.button(0x110, down=True)
     wires.wheel("vertical", -1)
     wires.key(30, down=False)

@@ -22,8 +22,7 @@ from agent.desktop.input.pressed_notes import PressedNotes
 from agent.desktop.protocol.desktop import TextEntry
 from agent.desktop.protocol.hand import Press
 from agent.desktop.x11.connection import open_display
-from agent.desktop.x11.input import X11Input
-from agent.desktop.x11.releaser import Releaser
+from agent.desktop.x11.input import Releaser, X11Input
 from agent.desktop.x11.windows import open_windows
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError

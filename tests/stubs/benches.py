@@ -22,8 +22,9 @@ from agent.desktop.portal.mutter import open_mutter
 from agent.desktop.protocol.desktop import Desktop
 from agent.desktop.protocol.hand import Press
 from agent.desktop.wayland.desktop import Pointer
-from agent.desktop.wayland.wire import socket_of
-from agent.desktop.wlroots.clipboard import WlrootsClipboard
+from agent.desktop.wayland.selection import write_all
+from agent.desktop.wayland.wire import Arguments, Connection, socket_of
+from agent.desktop.wlroots.clipboard import MANAGERS, WlrootsClipboard
 from agent.desktop.wlroots.input import WlrootsInput
 from agent.desktop.wlroots.sway import RUN_COMMAND, Sway
 from agent.safety.stop import StopSwitch
@@ -173,16 +174,45 @@ class WlrootsBench(Bench):
         if "clipboard" in self.lacks:
             yield lambda: text
             return
-        theirs, reading = (WlrootsClipboard(socket_of(self.server.environ)) for _ in range(2))
-        theirs.give({"text/plain;charset=utf-8": text.encode()})
-
-        def read() -> str:
+        path = socket_of(self.server.environ)
+        with closing(Copied(path, text)) as copied, closing(WlrootsClipboard(path)) as reading:
             # Whoever asks us has to be served by us, in the same thread: what is still ours was not replaced.
-            return text if theirs.serve(0.05) else (reading.read("text/plain;charset=utf-8") or b"").decode()
+            yield lambda: text if copied.serve(0.05) else (reading.read(KIND) or b"").decode()
 
-        yield read
-        theirs.close()
-        reading.close()
+
+KIND = "text/plain;charset=utf-8"
+
+
+class Copied:
+    """A text on the clipboard, owned through data control."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self._text, self._ours = text, True
+        self._connection = connection = Connection(path)
+        manager = connection.bind(next(one for one in MANAGERS if connection.has(one)), 1)
+        seat, device, source = connection.bind("wl_seat", 1), connection.new(), connection.new(self._heard)
+        connection.request(manager, 1, "no", device, seat)
+        connection.request(manager, 0, "n", source)
+        connection.request(source, 0, "s", KIND)
+        connection.request(device, 0, "o", source)
+        connection.roundtrip()
+
+    def _heard(self, opcode: int, arguments: Arguments) -> None:
+        if opcode == 0:  # send
+            arguments.text()
+            write_all(arguments.file(), self._text.encode())
+        self._ours = opcode == 0
+
+    def serve(self, seconds: float) -> bool:
+        """Hand it over for some seconds; whether it is still on the clipboard."""
+        deadline = time.monotonic() + seconds
+        while self._ours and (left := deadline - time.monotonic()) > 0:
+            self._connection.pump(left)
+        return self._ours
+
+    def close(self) -> None:
+        """Give the clipboard up."""
+        self._connection.close()
 
 
 class ThisSession:

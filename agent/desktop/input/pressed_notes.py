@@ -1,7 +1,7 @@
 """Notes in a file which keys and buttons a hand holds down, so that they are released even after a crash.
 
 X11 and some Wayland compositors keep a button down when the process that pressed it dies. A helper process releases it
-(`releaser.py`). If the helper dies too, the next hand on the same desktop releases what this file names.
+(`releaser_process.py`). If the helper dies too, the next hand on the same desktop releases what this file names.
 """
 
 import json

@@ -12,17 +12,13 @@ from typing import Any
 
 from agent.desktop.input.pressed_notes import PressedNotes
 from agent.desktop.protocol.hand import CornerError, Press
+from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
-# Canonical key names (agent.core.keys) for which pyautogui uses other names.
-_PYAUTOGUI_NAMES = {
-    "page_up": "pageup", "page_down": "pagedown", "caps_lock": "capslock", "num_lock": "numlock",
-    "scroll_lock": "scrolllock", "print_screen": "printscreen", "menu": "apps", "altgr": "altright",
-    "volume_up": "volumeup", "volume_down": "volumedown", "volume_mute": "volumemute",
-    "media_play": "playpause", "media_next": "nexttrack", "media_previous": "prevtrack", "media_stop": "stop",
-    "kp_add": "add", "kp_subtract": "subtract", "kp_multiply": "multiply", "kp_divide": "divide",
-    "kp_decimal": "decimal", "kp_enter": "enter", "super": "command" if sys.platform == "darwin" else "winleft",
-} | {f"kp_{digit}": f"num{digit}" for digit in range(10)}  # fmt: skip
+#: Canonical key names (agent.core.keys) for which pyautogui uses other names.
+_PYAUTOGUI_NAMES: dict[str, str] = load_config("keys.toml")["pyautogui"] | {
+    "super": "command" if sys.platform == "darwin" else "winleft",
+}
 
 #: One wheel notch in the units of pyautogui's scroll: a click on X11, WHEEL_DELTA on Windows, about 10 lines on macOS.
 _NOTCH = {"win32": 120, "darwin": 10}.get(sys.platform, 1)

@@ -16,19 +16,13 @@ _LIMITS = Limits(silence=0.2, total=0.3, working=1.0)
 
 
 def active_application(session: str) -> str:
-    """Return the accessible name of the application whose window has the focus; "" if none reports the focus.
-
-    Args:
-        session: the address of the session bus; "" for none.
-    """
+    """Return the accessible name of the application with the focus; "" if none reports it."""
     found = _look(session)
     return "" if found is None else found.name
 
 
 def terminal_has_focus(session: str) -> bool:
-    """Whether the terminal that runs us has the focus. Also true if no application reports it, because many terminals
-    do not.
-    """
+    """Whether the terminal that runs us has the focus. Also true if nothing reports it, as many terminals do not."""
     found, own = _look(session), processes_above()
     return bool(own) and (found is None or found.pid in own)
 

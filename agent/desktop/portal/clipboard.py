@@ -30,11 +30,7 @@ _MOST = 64_000_000
 
 
 class PortalClipboard:
-    """The `Clipboard` of a session. May be used from any thread.
-
-    Args:
-        session: the session with the clipboard.
-    """
+    """The `Clipboard` of a session. May be used from any thread."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -85,9 +81,7 @@ class PortalClipboard:
                     self._give(before)
 
     def offer(self, text: str, check: Callable[[], None] = lambda: None) -> None:
-        """Put a text on the lent clipboard, and wait until clipboard managers have read it. Raises BusError; `check`
-        may raise.
-        """
+        """Put a text on the lent clipboard, and wait until clipboard managers have read it. Raises BusError."""
         looks = len(self._fetched)
         self._give({kind: text.encode() for kind in _TEXT} | _NOT_KEPT)
         if self._has_manager:
@@ -156,9 +150,7 @@ def _until(true: Callable[[], bool], seconds: float, check: Callable[[], None] =
 
 
 def _worth_keeping(kinds: Sequence[str]) -> list[str]:
-    """Return the types to save: all but duplicate image formats. One image is enough, as the owner converts it for each
-    type on demand.
-    """
+    """Return the types to save: all but duplicate image formats, to which the owner converts one image on demand."""
     pictures = [one for one in kinds if one.startswith("image/")]
     best = "image/png" if "image/png" in pictures else next(iter(pictures), "")
     return [one for one in kinds if one not in pictures or one == best]

@@ -8,7 +8,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,19 +42,11 @@ _BACKENDS = {"GNOME": "xdg-desktop-portal-gnome", "KDE": "xdg-desktop-portal-kde
 
 
 class _EndedError(Exception):
-    """The desktop did not grant a request; `response` is its response code."""
-
-    def __init__(self, response: int) -> None:
-        super().__init__(response)
-        self.response = response
+    """The desktop did not grant a request; the argument is its response code."""
 
 
 class RestoreToken:
-    """The restore token of the last allowed session: single-use, and readable by this user only.
-
-    Args:
-        path: the file, of mode 0600; None for the one in the state folder.
-    """
+    """The restore token of the last allowed session: single-use, and readable by this user only."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or state_folder() / "portal.json"
@@ -65,9 +57,7 @@ class RestoreToken:
         return token if isinstance(token, str) else ""
 
     def keep(self, token: str) -> None:
-        """Store the token returned by a start; "" deletes it. If it cannot be written, the next start shows the dialog
-        again.
-        """
+        """Store the token returned by a start, or ask again next time if that fails; "" deletes it."""
         with suppress(OSError):
             if not token:
                 self._path.unlink(missing_ok=True)
@@ -79,28 +69,25 @@ class RestoreToken:
 def missing_on(environ: Mapping[str, str]) -> str:
     """Return what is missing for this method, as a sentence; "" if nothing is. Raises EnvironmentLacksError: no bus."""
     try:
-        with Bus(environ) as bus:
-            return _missing(bus, environ)
+        bus = Bus(environ)
     except BusError as error:
         raise EnvironmentLacksError(
             f"The desktop portal cannot be asked: {error}.", "Start from a terminal of that session."
         ) from error
-
-
-def _missing(bus: Bus, environ: Mapping[str, str]) -> str:
-    with suppress(BusError):
+    try:
         if not bus.owned(PORTAL, start=True):
             return "The desktop portal is not there: the package xdg-desktop-portal is missing, or does not start."
-    try:
         for interface in ("RemoteDesktop", "ScreenCast"):
             bus.property(portal_address(interface), "version")
+        return ""
     except BusError:
         names = environ.get("XDG_CURRENT_DESKTOP", "")
         backend = next((_BACKENDS[one] for one in names.split(":") if one in _BACKENDS), "")
         if backend:
             return f"The desktop portal has no remote desktop: the package {backend} is missing, or does not start."
         return f"The desktop portal has no remote desktop for this desktop ({names or 'which says no name'})."
-    return ""
+    finally:
+        bus.close()
 
 
 def open_portal(
@@ -110,41 +97,24 @@ def open_portal(
     token: RestoreToken | None = None,
     seconds: float = _PERSON,
 ) -> "PortalSession":
-    """Open a session that the user allows in a dialog, or allowed earlier as recorded by the token.
+    """Open a session that the user allows in a dialog within some seconds, or allowed earlier as recorded by the token.
 
-    Args:
-        environ: environment of the session.
-        monitor: which of the allowed monitors, counted from 1; None for the default.
-        stop: ends the wait.
-        token: the stored restore token.
-        seconds: how long the user has to answer.
-
-    Raises:
-        EnvironmentLacksError: it was refused or not answered in time, or the portal cannot be used.
-        UsageError: there is no such monitor among the allowed ones.
-        StoppedError: the stop switch was set.
+    Raises EnvironmentLacksError: it was refused or not answered in time, or the portal cannot be used. UsageError:
+    there is no such monitor among the allowed ones. StoppedError: the stop switch was set.
     """
-    token = token or RestoreToken()
-    try:
-        bus = Bus(environ)
-    except BusError as error:
-        raise EnvironmentLacksError(f"The desktop portal cannot be asked: {error}.", "Is this a session?") from error
-    try:
-        missing = _missing(bus, environ)
-        if missing:
-            raise EnvironmentLacksError(missing, "Install it, and log in again.")
-        session = PortalSession(bus, stop, seconds, monitor)
-        session.start(token)
-        return session
-    except (BusError, LookupError, TypeError, ValueError) as error:  # not BusError: the reply is malformed
-        bus.close()
-        why = str(error) if isinstance(error, BusError) else "its answer cannot be read"
-        raise EnvironmentLacksError(
-            f"The desktop portal failed ({why}).", "Log out and in again, or use --sandbox."
-        ) from error
-    except BaseException:
-        bus.close()
-        raise
+    if missing := missing_on(environ):
+        raise EnvironmentLacksError(missing, "Install it, and log in again.")
+    with ExitStack() as begun:  # closes the bus if the session cannot be opened
+        try:
+            session = PortalSession(begun.enter_context(Bus(environ)), stop, seconds, monitor)
+            session.start(token or RestoreToken())
+        except (BusError, LookupError, TypeError, ValueError) as error:  # not BusError: the reply is malformed
+            why = str(error) if isinstance(error, BusError) else "its answer cannot be read"
+            raise EnvironmentLacksError(
+                f"The desktop portal failed ({why}).", "Log out and in again, or use --sandbox."
+            ) from error
+        begun.pop_all()
+    return session
 
 
 def ask_portal(
@@ -200,13 +170,13 @@ class PortalSession(Session):
         try:
             results = self._ask_for(known)
         except _EndedError as ended:
-            if not known or ended.response == _REFUSED:
-                raise _refused(ended.response) from ended
+            if not known or ended.args[0] == _REFUSED:
+                raise _refused(ended.args[0]) from ended
             token.keep("")  # an invalid token leads to a dialog, not to a failed run
             try:
                 results = self._ask_for("")
             except _EndedError as again:
-                raise _refused(again.response) from again
+                raise _refused(again.args[0]) from again
         if results.get("devices", 0) & _KEYBOARD_AND_POINTER != _KEYBOARD_AND_POINTER:
             token.keep("")
             raise EnvironmentLacksError(

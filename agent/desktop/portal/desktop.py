@@ -11,8 +11,7 @@ from agent.desktop.linux.bus import BusError
 from agent.desktop.portal import idle
 from agent.desktop.portal.active import active_application, terminal_has_focus
 from agent.desktop.portal.clipboard import PortalClipboard
-from agent.desktop.portal.emulation import open_libei
-from agent.desktop.portal.input import PortalInput, notify_units
+from agent.desktop.portal.input import PortalInput, open_libei
 from agent.desktop.portal.screen import PortalScreen
 from agent.desktop.portal.session import Session
 from agent.desktop.portal.stop_key import PortalStopKey, ShellStopKey, has_shortcuts
@@ -42,11 +41,7 @@ _NO_CLIPBOARD = "The desktop does not share its clipboard: only text that the ke
 
 
 class PortalDesktop(WaylandDesktop):
-    """A desktop behind a session. `OpenDesktop` describes arguments and errors.
-
-    Args:
-        open_session: opens the session, with or without asking the user.
-    """
+    """A desktop behind a session. `OpenDesktop` describes arguments and errors."""
 
     def __init__(
         self,
@@ -90,12 +85,11 @@ class PortalDesktop(WaylandDesktop):
         except BusError as error:
             raise EnvironmentLacksError(f"This desktop takes no input ({error}).", "Log out and in again.") from error
         if libei is not None:
-            return PortalInput(libei, libei.in_units, self._pointer, seat, layout, self._stop, libei.close)
-        view = self.screen.viewport
+            return PortalInput(libei, self._pointer, seat, layout, self._stop, libei.close)
+        view = self._session.viewport
         if self._session.unscaled_only and view.captured != view.region.size:
             raise EnvironmentLacksError(_SCALED, "Install libei and the extra: pip install 'mai-agent[wayland]'.")
-        in_units = notify_units(self._session, lambda: self.screen.viewport)
-        return PortalInput(self._session, in_units, self._pointer, seat, layout, self._stop)
+        return PortalInput(self._session, self._pointer, seat, layout, self._stop)
 
     @cached_property
     def text_entry(self) -> TextEntry:  # type: ignore[override]  # cached

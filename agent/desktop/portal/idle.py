@@ -42,10 +42,7 @@ def idle_seconds(environ: Mapping[str, str]) -> float:
 class IdleWatch:
     """Watches until it is closed or the desktop stops reporting the idle time.
 
-    Args:
-        environ: environment of the desktop's programs.
-        takeover: is told of user activity.
-        is_ours: whether the user is in our own terminal, for desktops whose windows do not tell that.
+    `is_ours` tells whether the user is in our own terminal, for desktops whose windows do not tell that.
     """
 
     def __init__(

@@ -3,33 +3,37 @@
 When the session ends, for whatever reason, the desktop removes its virtual devices, which releases everything held.
 """
 
+import os
+import select
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from contextlib import suppress
+from typing import Any, Protocol
 
-from agent.core.geometry import DesktopPoint, Viewport
+from typing_extensions import override
+
+from agent.core.geometry import DesktopPoint
 from agent.desktop.linux.bus import BusError
-from agent.desktop.portal.session import Axis, Session
+from agent.desktop.portal.session import Axis, Session, Stream
 from agent.desktop.protocol.hand import ActionFailedError, Press
-from agent.desktop.wayland.desktop import Pointer
-from agent.desktop.wayland.keys import Stroke, us_layout
+from agent.desktop.wayland.desktop import Pointer, WaylandInput
+from agent.desktop.wayland.keys import EVDEV, Stroke, us_layout
 from agent.desktop.wayland.layout import KNOWN, Seat, caps_lock_is_on
 from agent.safety.stop import StopSwitch
-from foundation.configs import load_config
-from foundation.errors import EnvironmentLacksError
 
-_TABLE = load_config("evdev.toml")
-_KEYS: Mapping[str, int] = _TABLE["keys"]
-_BUTTONS: Mapping[str, int] = _TABLE["buttons"]
-#: Seconds between two keys: toolkits that draw slowly lose faster input.
-_BETWEEN = 0.004
+_KEYS: Mapping[str, int] = EVDEV["keys"]
+_BUTTONS: Mapping[str, int] = EVDEV["buttons"]
+#: Timeout in seconds for devices to appear, or to resume after a pause; the slowest seen took 0.1 s.
+_DEVICES = 3.0
+#: One wheel step in libei's units.
+_STEP = 120
 
 
 class Wires(Protocol):
     """Transport for single input events; see `Session` for its methods. Raises BusError."""
 
-    def move(self, x: float, y: float) -> None:
-        """Move the pointer to a point in the units of these wires."""
+    def move(self, point: DesktopPoint) -> None:
+        """Move the pointer."""
 
     def button(self, code: int, *, down: bool) -> None:
         """Press or release a button."""
@@ -41,55 +45,39 @@ class Wires(Protocol):
         """Turn the wheel."""
 
 
-class PortalInput:
+class PortalInput(WaylandInput):
     """Mouse and keyboard of a session.
 
-    Args:
-        wires: transport for the events.
-        in_units: converts a desktop point to the units of the wires.
-        pointer: the assumed pointer position; kept up to date.
-        seat: the seat's devices before these wires existed.
-        layout: returns the keyboard's characters, or None if unknown; called once.
-        stop: gives the reason if the session has ended.
-        close: closes the wires.
+    `seat` has the devices before these wires existed. `layout` returns the keyboard's characters, and is called once.
+    `stop` gives the reason if the session has ended.
     """
 
     def __init__(
         self,
         wires: Wires,
-        in_units: Callable[[DesktopPoint], tuple[float, float]],
         pointer: Pointer,
         seat: Seat,
-        layout: Callable[[], Mapping[str, Stroke] | None],
+        layout: Callable[[], Mapping[str, Stroke]],
         stop: StopSwitch,
         close: Callable[[], object] = lambda: None,
     ) -> None:
+        super().__init__(pointer)
         self._close = close
         self._wires = wires
-        self._in_units = in_units
-        self._at = pointer
         self._read_layout = layout
         self._layout: Mapping[str, Stroke] | None = None
         self._stop = stop
         self._has_pointer, self._has_keyboard = seat.pointer, seat.keyboard
-
-    def position(self) -> tuple[int, int]:
-        """Returns where we moved it last."""
-        return self._at.at
 
     def move(self, x: int, y: int) -> None:
         """Moves to the middle of that unit."""
         if not self._has_pointer:
             # The first motion creates a pointer, which is in no window before it moves again.
             self._has_pointer = True
-            self._wires.move(*self._in_units(DesktopPoint(x - 0.5, y + 0.5)))
+            self._wires.move(DesktopPoint(x - 0.5, y + 0.5))
             time.sleep(KNOWN)
-        self._wires.move(*self._in_units(DesktopPoint(x + 0.5, y + 0.5)))
+        self._wires.move(DesktopPoint(x + 0.5, y + 0.5))
         self._at.at = x, y
-
-    def held(self) -> list[str]:
-        """Not known here."""
-        return []
 
     def has_key(self, name: str) -> bool:
         return bool(self._codes(name))
@@ -121,35 +109,27 @@ class PortalInput:
         found = [layout.get(char) for char in text]
         return None if None in found else [one for one in found if one is not None]
 
-    def type(self, strokes: Sequence[Stroke], check: Callable[[int], None]) -> None:
-        """Press keys one after the other. Before each, `check` gets the number of keys pressed so far, and
-        may raise.
-        """
-        shift = _KEYS["shift"]
-        for number, stroke in enumerate(strokes):
-            check(number)
-            try:
-                if stroke.shift:
-                    self._wires.key(shift, down=True)
-                self._wires.key(stroke.code, down=True)
-            finally:
-                self._wires.key(stroke.code, down=False)
-                if stroke.shift:
-                    self._wires.key(shift, down=False)
-            time.sleep(_BETWEEN)
+    def type(self, strokes: Sequence[Stroke], check: Callable[[], None]) -> None:
+        """Press keys one after the other. `check` is called before each, and may raise."""
+        for stroke in strokes:
+            check()
+            self._stroke(stroke)
 
-    def set_busy(self, busy: bool) -> None: ...
-
+    @override
     def lost(self, error: Exception) -> Exception:
         try:
             self._stop.check()  # raises the reason if the session has ended
         except Exception as why:
             return why
-        return EnvironmentLacksError(f"This desktop takes no more input ({error}).", "Is the session still running?")
+        return super().lost(error)
 
     def close(self) -> None:
         """The session stays open."""
         self._close()
+
+    @override
+    def _key(self, code: int, *, down: bool) -> None:
+        self._wires.key(code, down=down)
 
     def _set(self, press: Press, *, down: bool) -> None:
         if press.kind == "button":
@@ -162,7 +142,7 @@ class PortalInput:
             raise ActionFailedError(f"this keyboard has no key {press.name!r}: use type for text")
         self._need_keyboard()
         for code in codes if down else codes[::-1]:
-            self._wires.key(code, down=down)
+            self._key(code, down=down)
 
     def _codes(self, name: str) -> list[int]:
         """Return the key codes for a name of `agent.core.keys`, in press order; empty if there is no such key.
@@ -181,25 +161,119 @@ class PortalInput:
         """Press shift alone, which has no effect, because the first key creates the keyboard on a seat without one."""
         if not self._has_keyboard:
             self._has_keyboard = True
-            for down in (True, False):
-                self._wires.key(_KEYS["shift"], down=down)
+            self._stroke(Stroke(_KEYS["shift"]))
             time.sleep(KNOWN)
 
     def _known_layout(self) -> Mapping[str, Stroke]:
         if self._layout is None:
             self._need_keyboard()
-            self._layout = self._read_layout() or {}
+            self._layout = self._read_layout()
         return self._layout
 
 
-def notify_units(session: Session, viewport: Callable[[], Viewport]) -> Callable[[DesktopPoint], tuple[float, float]]:
-    """Return the conversion of desktop points for D-Bus input calls, using the viewport at the time of the call."""
+def open_libei(session: Session) -> "LibeiWires | None":
+    """Open libei wires for a session; None without libei here or on the desktop, so that D-Bus calls are used."""
+    try:
+        from libei import ei
+    except ImportError:
+        return None
+    if not ei.is_available():
+        return None
+    connection = session.eis()
+    if connection is None:
+        return None
+    try:
+        return LibeiWires(ei, connection, session.stream)
+    finally:
+        os.close(connection)
 
-    def in_units(point: DesktopPoint) -> tuple[float, float]:
-        view = viewport()
-        if session.units == "logical":
-            return point.x - view.region.left, point.y - view.region.top
-        at = view.desktop_to_capture(point)
-        return at.x, at.y
 
-    return in_units
+class LibeiWires:
+    """`Wires` through libei. Raises BusError: the desktop offers no input devices, or has removed them."""
+
+    def __init__(self, ei: Any, connection: int, stream: Stream) -> None:
+        self._ei = ei
+        self._stream = stream
+        self._devices: dict[str, Any] = {}  # the device for each of pointer, button, wheel and key
+        self._sender = ei.Sender.create_for_fd(os.dup(connection), name="mai-agent")
+        self._gone = False
+        can = ei.DeviceCapability
+        self._needed = {"pointer": can.POINTER_ABSOLUTE, "button": can.BUTTON, "wheel": can.SCROLL, "key": can.KEYBOARD}
+        try:
+            self._wait(lambda: self._devices.keys() == self._needed.keys())
+        except BaseException:
+            self.close()
+            raise
+
+    def move(self, point: DesktopPoint) -> None:
+        box, region = self._stream.region, self._region()
+        left, top = (box.left, box.top) if region is None else region.position
+        x, y = left + point.x - box.left, top + point.y - box.top
+        self._do("pointer", lambda device: device.pointer_motion_absolute(x, y))
+
+    def button(self, code: int, *, down: bool) -> None:
+        self._do("button", lambda device: device.button(code, down))
+
+    def key(self, code: int, *, down: bool) -> None:
+        self._do("key", lambda device: device.keyboard_key(code, down))
+
+    def wheel(self, axis: Axis, steps: int) -> None:
+        turn = (0, steps * _STEP) if axis == "vertical" else (steps * _STEP, 0)
+        self._do("wheel", lambda device: device.scroll_discrete(*turn))
+
+    def close(self) -> None:
+        """Disconnect. Never raises; safe to call twice."""
+        if not self._gone:
+            self._gone = True
+            with suppress(Exception):
+                self._sender.disconnect()
+
+    def _do(self, what: str, act: Callable[[Any], Any]) -> None:
+        self._take_in(0)
+        if what not in self._devices:
+            self._wait(lambda: what in self._devices)
+        device = self._devices[what]
+        act(device)
+        device.frame()
+        self._sender.dispatch()
+
+    def _region(self) -> Any:
+        """Return the stream's region in the pointer's coordinate space, or None if the device does not report it."""
+        self._take_in(0)
+        regions = self._devices["pointer"].regions if "pointer" in self._devices else ()
+        named = [one for one in regions if self._stream.mapping and one.mapping_id == self._stream.mapping]
+        box = self._stream.region
+        return next((one for one in (*named, *regions) if one in named or one.position == (box.left, box.top)), None)
+
+    def _wait(self, true: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _DEVICES
+        while not true():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise BusError("the desktop gives no devices for input")
+            self._take_in(left)
+
+    def _take_in(self, seconds: float) -> None:
+        """Process events about devices, waiting up to some seconds for them."""
+        self._check()
+        if seconds:
+            select.select([self._sender.fd], [], [], seconds)
+        self._sender.dispatch()
+        kinds, needed = self._ei.EventType, self._needed
+        for event in self._sender.events:
+            kind = event.event_type
+            if kind == kinds.SEAT_ADDED:
+                event.seat.bind(tuple(needed.values()))
+            elif kind == kinds.DEVICE_RESUMED:
+                device = event.device
+                device.start_emulating()
+                self._devices |= {name: device for name, one in needed.items() if one in device.capabilities}
+            elif kind in (kinds.DEVICE_PAUSED, kinds.DEVICE_REMOVED):
+                self._devices = {name: one for name, one in self._devices.items() if one is not event.device}
+            elif kind == kinds.DISCONNECT:
+                self._gone = True
+        self._check()  # otherwise, events sent from now on would be lost silently
+
+    def _check(self) -> None:
+        if self._gone:
+            raise BusError("the desktop took its devices for input away")

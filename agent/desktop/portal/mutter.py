@@ -5,7 +5,7 @@ Only for the disposable compositors of tests and sandboxes. A user's real sessio
 
 import socket
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,19 +38,12 @@ def missing_on(environ: Mapping[str, str]) -> str:
 
 
 def open_mutter(environ: Mapping[str, str], monitor: int | None) -> "MutterSession":
-    """Open a session for one monitor; see `protocol.monitors.number_of`.
-
-    Raises:
-        EnvironmentLacksError: this compositor does not have the interfaces.
-        UsageError: there is no such monitor.
-    """
+    """Open a session for one monitor. Raises EnvironmentLacksError, and UsageError: there is no such monitor."""
     try:
-        bus = Bus(environ)
-        try:
-            return MutterSession(bus, environ, monitor)
-        except BaseException:
-            bus.close()
-            raise
+        with ExitStack() as begun:  # closes the bus if the session cannot be opened
+            session = MutterSession(begun.enter_context(Bus(environ)), environ, monitor)
+            begun.pop_all()
+        return session
     except BusError as error:
         raise EnvironmentLacksError(f"This compositor cannot be used ({error}).", "Is it a GNOME Shell?") from error
 

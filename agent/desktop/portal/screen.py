@@ -11,13 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from typing_extensions import override
 
 from agent.core.geometry import Size, Viewport
 from agent.desktop.linux.bus import BusError
@@ -45,26 +41,8 @@ class NoFramesError(Exception):
     """This method gives no frames, or no more frames. The message gives the reason, as a clause."""
 
 
-class Frames(ABC):
-    """The frames of one stream. Use it from one thread."""
-
-    @abstractmethod
-    def latest(self) -> "Image":
-        """Return the last frame received, in RGB. Raises NoFramesError."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Stop the stream. Never raises; safe to call twice."""
-
-
-class LibraryFrames(Frames):
-    """Frames through pipewire-capture: in shared memory, of up to 4096 by 4096 pixels.
-
-    Args:
-        connection: connection to PipeWire; the caller closes it.
-        node: the stream.
-        size: approximate size of the frames.
-    """
+class LibraryFrames:
+    """The frames of one stream through pipewire-capture: in shared memory, of up to 4096 by 4096 pixels."""
 
     def __init__(self, connection: int, node: int, size: Size) -> None:
         try:
@@ -74,7 +52,11 @@ class LibraryFrames(Frames):
         self._stream: Any = CaptureStream(connection, node, size.width, size.height, 0.0)
         try:
             self._stream.start()
-            _wait_for(lambda: self._frame() is not None)
+            deadline = time.monotonic() + _FIRST
+            while self._frame() is None:
+                if time.monotonic() >= deadline:
+                    raise NoFramesError("no frame came")
+                time.sleep(_POLL)
         except BaseException as error:
             self.close()
             if isinstance(error, RuntimeError | OSError):
@@ -86,8 +68,8 @@ class LibraryFrames(Frames):
             raise NoFramesError(f"the stream ended ({self._stream.error or 'without a reason'})")
         return self._stream.get_frame()
 
-    @override
     def latest(self) -> "Image":
+        """Return the last frame received, in RGB. Raises NoFramesError."""
         from PIL.Image import frombytes
 
         frame = self._frame()
@@ -96,13 +78,13 @@ class LibraryFrames(Frames):
         height, width = frame.shape[:2]
         return frombytes("RGB", (width, height), frame, "raw", "BGRX", 0, 1)
 
-    @override
     def close(self) -> None:
+        """Stop the stream. Never raises; safe to call twice."""
         with suppress(RuntimeError, OSError):
             self._stream.stop()
 
 
-class GStreamerFrames(Frames):
+class GStreamerFrames:
     """Frames through GStreamer, of any size and also from GPU memory. Arguments: see `LibraryFrames`.
 
     GStreamer's Python bindings are only in the system's own Python. So a separate process uses them and sends the last
@@ -127,13 +109,13 @@ class GStreamerFrames(Frames):
         self._said.close()
         raise NoFramesError(f"GStreamer: {why}")
 
-    @override
     def latest(self) -> "Image":
+        """See `LibraryFrames.latest`."""
         self._last = self._asked(_NEXT)
         return self._last
 
-    @override
     def close(self) -> None:
+        """Stop the process. Never raises; safe to call twice."""
         self._end()
         self._said.close()
 
@@ -175,22 +157,13 @@ class GStreamerFrames(Frames):
         return lines[-1][:200] if lines else ""
 
 
-def _open_frames(connect: Callable[[], int], node: int, size: Size) -> tuple[Frames, socket.socket]:
-    """Open the frames of a stream with the first method that works. Return them and their connection.
-
-    Args:
-        connect: opens a new connection to PipeWire.
-        node: the stream.
-        size: approximate size of the frames.
-
-    Raises:
-        EnvironmentLacksError: no method gives frames.
-    """
+def _open_frames(session: Session) -> tuple[LibraryFrames | GStreamerFrames, socket.socket]:
+    """Return the frames by the first method that works, and their PipeWire connection. Raises EnvironmentLacksError."""
     why: list[str] = []
     for way in (LibraryFrames, GStreamerFrames):
-        connection = socket.socket(fileno=connect())
+        connection = socket.socket(fileno=session.pipewire())
         try:
-            return way(connection.fileno(), node, size), connection
+            return way(connection.fileno(), session.stream.node, session.stream.region.size), connection
         except NoFramesError as error:
             connection.close()
             why.append(str(error))
@@ -204,39 +177,18 @@ def _open_frames(connect: Callable[[], int], node: int, size: Size) -> tuple[Fra
     )
 
 
-def _wait_for(there: Callable[[], bool]) -> None:
-    """Wait for the first frame. Raises NoFramesError: none arrives."""
-    deadline = time.monotonic() + _FIRST
-    while not there():
-        if time.monotonic() >= deadline:
-            raise NoFramesError("no frame came")
-        time.sleep(_POLL)
-
-
 class PortalScreen:
-    """The shared monitor. May be opened on one thread and used on another.
-
-    `viewport` is the only place that relates pixels of frames to desktop units; input uses it too.
-
-    Args:
-        session: the session with the stream.
-
-    Raises:
-        EnvironmentLacksError: the stream gives no frames.
-    """
+    """The shared monitor of a session, usable on any thread. Raises EnvironmentLacksError: there are no frames."""
 
     def __init__(self, session: Session) -> None:
         keep_freed_memory()
-        self._ended = False
-        session.on_closed(self._end)
-        stream = session.stream
+        self._session, self._region = session, session.stream.region
         try:
-            self._frames, self._connection = _open_frames(session.pipewire, stream.node, stream.region.size)
+            self._frames, self._connection = _open_frames(session)
         except BusError as error:
             raise EnvironmentLacksError(f"PipeWire cannot be reached ({error}).", "Does pipewire run?") from error
-        self._region = stream.region
         try:
-            self.viewport = self.grab().viewport
+            self.grab()
         except BaseException:
             self.close()
             raise
@@ -245,7 +197,7 @@ class PortalScreen:
     def grab(self) -> Frame:
         """Return the last frame received, which shows the present screen."""
         try:
-            if self._ended:  # the stream does not notice, and would return the last frame forever
+            if self._session.has_ended:  # the stream does not notice, and would return the last frame forever
                 raise NoFramesError("the desktop ended sharing it")
             if self.is_cut_off():
                 raise NoFramesError("PipeWire went away")
@@ -254,8 +206,8 @@ class PortalScreen:
             raise EnvironmentLacksError(
                 f"The screen can no longer be captured: {error}.", "Was sharing it ended, or the screen locked?"
             ) from error
-        self.viewport = Viewport(self._region, Size(image.width, image.height))
-        return Frame(image, self.viewport, time.monotonic())
+        view = self._session.viewport = Viewport(self._region, Size(image.width, image.height))
+        return Frame(image, view, time.monotonic())
 
     def is_cut_off(self) -> bool:
         """Whether the connection to PipeWire is lost. May be called from any thread."""
@@ -267,6 +219,3 @@ class PortalScreen:
     def close(self) -> None:
         self._frames.close()
         self._connection.close()
-
-    def _end(self) -> None:
-        self._ended = True

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from agent.core.geometry import Region
+from agent.core.geometry import DesktopPoint, Region, Viewport
 from agent.desktop.linux.bus import Bus, BusError
 
 #: Units of a stream's points: pixels of its frames, or the desktop's logical units.
@@ -34,16 +34,14 @@ class Stream:
 
 
 class Session(ABC):
-    """Input, frames and clipboard of a session. Every method but `close` raises BusError. Usable from any thread.
-
-    Args:
-        bus: is closed with the session.
-    """
+    """Input, frames and clipboard of a session. Every method but `close` raises BusError. Usable from any thread."""
 
     monitors: Sequence[Region]  # all known monitors, in desktop units
     stream: Stream  # the monitor that is captured and controlled
-    units: Units  # of `move`
-    #: Whether `move` rejects points beyond the stream's size in desktop units, even if its frames are larger.
+    viewport: Viewport  # of the last frame; the only thing that relates pixels of frames to desktop units
+    units: Units  # of the pointer's calls
+    #: Whether the pointer's calls reject points beyond the stream's size in desktop units, even if its frames are
+    #: larger.
     unscaled_only = False
     has_clipboard = True
     #: D-Bus types of the stream's handle, a pressed state, and a key; and an option's name.
@@ -56,7 +54,7 @@ class Session(ABC):
         self._bus = bus
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], object]] = []
-        self._ended = False  # not by us
+        self.has_ended = False  # not by us
         self._closed = False
         self.is_lost = False  # ended because the program that opened it is gone
         self._on_clipboard: Callable[[Sequence[str], bool], object] = lambda *_: None
@@ -82,12 +80,16 @@ class Session(ABC):
 
     @abstractmethod
     def eis(self) -> int | None:
-        """Open a connection for libei, or return None if there is none. Afterwards, the input calls below
-        are rejected.
-        """
+        """Open a connection for libei; None if there is none. Afterwards, the input calls below are rejected."""
 
-    def move(self, x: float, y: float) -> None:
-        """Move the pointer to a point of the stream."""
+    def move(self, point: DesktopPoint) -> None:
+        """Move the pointer."""
+        view, x, y = self.viewport, point.x, point.y
+        if self.units == "logical":
+            x, y = x - view.region.left, y - view.region.top
+        else:
+            at = view.desktop_to_capture(point)
+            x, y = at.x, at.y
         self._notify("PointerMotionAbsolute", f"{self.handle_type}dd", self.stream.handle, float(x), float(y))
 
     def button(self, code: int, *, down: bool) -> None:
@@ -140,16 +142,16 @@ class Session(ABC):
         """Call `listener` once when the session ends, unless we end it; immediately if it has already ended."""
         with self._lock:
             self._listeners.append(listener)
-            ended = self._ended
+            ended = self.has_ended
         if ended:
             listener()
 
     def ended(self, _: tuple[Any, ...] = ()) -> None:
         """Handle the end of the session by the desktop."""
         with self._lock:
-            if self._ended or self._closed:
+            if self.has_ended or self._closed:
                 return
-            self._ended = True
+            self.has_ended = True
             listeners = list(self._listeners)
         for listener in listeners:
             with suppress(Exception):
@@ -158,7 +160,7 @@ class Session(ABC):
     def lost(self) -> None:
         """Handle the loss of the program that opened the session."""
         with self._lock:
-            self.is_lost = self.is_lost or not self._ended
+            self.is_lost = self.is_lost or not self.has_ended
         self.ended()
 
     def close(self) -> None:

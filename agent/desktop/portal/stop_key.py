@@ -34,19 +34,13 @@ _PERSON = 60.0
 
 
 class ShellStopKey:
-    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it.
-
-    Raises:
-        UsageError: the chord is invalid.
-    """
+    """Sets the stop switch when the chord is pressed, until closed."""
 
     def __init__(self, environ: Mapping[str, str], stop: StopSwitch, chord: str) -> None:
         self.remark = ""
         self._stop = stop
         self._bus: Bus | None = None
         self._number = 0
-        if not parse_chord(chord)[1]:
-            return
         chords = [chord, _INSTEAD] if chord == DEFAULT_CHORD else [chord]
         try:
             self._bus = Bus(environ)
@@ -88,18 +82,10 @@ def has_shortcuts(environ: Mapping[str, str]) -> bool:
 
 
 class PortalStopKey:
-    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it.
+    """Sets the stop switch when the chord is pressed, until closed.
 
-    The constructor waits while the desktop asks the user for permission, which GNOME and KDE do once.
-
-    Args:
-        environ: environment of the session.
-        stop: the switch to set; setting it also ends the wait.
-        chord: as the user writes it.
-        seconds: how long the user has to answer.
-
-    Raises:
-        UsageError: the chord is invalid.
+    The constructor waits, until the stop switch is set, while the desktop asks the user for permission, which GNOME and
+    KDE do once.
     """
 
     def __init__(self, environ: Mapping[str, str], stop: StopSwitch, chord: str, seconds: float = _PERSON) -> None:
@@ -107,8 +93,6 @@ class PortalStopKey:
         self._stop = stop
         self._bus: Bus | None = None
         modifiers, key = parse_chord(chord)
-        if not key:
-            return
         trigger = "+".join([*(_PORTAL_MODIFIERS[one] for one in modifiers), keysym_of(key)])
         try:
             self._bus = Bus(environ)
@@ -147,9 +131,7 @@ class PortalStopKey:
 
 
 def _introduce(bus: Bus, environ: Mapping[str, str]) -> None:
-    """Register our application ID if the portal supports it (since 1.20), which grants shortcuts only to known
-    applications.
-    """
+    """Register our application ID, where the portal grants shortcuts only to known applications (since 1.20)."""
     entry = places.data_home(environ) / "applications" / f"{_APPLICATION}.desktop"
     with suppress(OSError):
         entry.parent.mkdir(parents=True, exist_ok=True)

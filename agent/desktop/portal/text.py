@@ -34,12 +34,8 @@ _INPUT_METHODS = ("GTK_IM_MODULE", "QT_IM_MODULE", "XMODIFIERS")
 class PortalTextEntry(CheckedTextEntry):
     """Enters text by keys or by pasting.
 
-    Args:
-        source: returns the keyboard.
-        clipboard: returns the session's clipboard.
-        open_windows: see `CheckedTextEntry`.
-        composes: whether keys go through an input method and so do not type their letters.
-        told_app: returns the focused application's name where windows are not known; "" if unknown.
+    `composes` tells whether keys go through an input method and so do not type their letters. `told_app` returns the
+    focused application's name where windows are not known.
     """
 
     def __init__(
@@ -86,7 +82,7 @@ class PortalTextEntry(CheckedTextEntry):
         strokes = None if self._composes() else self._source().strokes(text)
         if strokes is None:
             return False
-        self._source().type(strokes, lambda _: focus.before_key())
+        self._source().type(strokes, focus.before_key)
         return True
 
 

@@ -7,10 +7,11 @@ import json
 import os
 import queue
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from jeepney import DBusAddress
 from typing_extensions import override
@@ -32,54 +33,88 @@ _PATIENCE = 3.0
 _numbers = count(1)
 
 
-class _Source(Protocol):
-    """A desktop that describes its windows. Every method raises BusError."""
-
-    def is_there(self) -> bool:
-        """Whether this session runs that desktop."""
-
-    def describe(self) -> Any:
-        """Return the present windows and pointer; see the module's docstring for the format."""
-
-    def activate(self, identifier: WindowId) -> bool:
-        """Bring a window to the front. Return whether it existed."""
+def has_extension(environ: Mapping[str, str]) -> bool:
+    """Whether the session's GNOME Shell has our extension."""
+    with suppress(BusError), Bus(environ, _PATIENCE) as bus:
+        return bus.owned(SHELL) and bool(bus.call(EXTENSION, "Tell"))
+    return False
 
 
-class _Gnome(_Source):
-    """GNOME Shell with our extension."""
+class DescribedWindows(StackedWindows):
+    """The windows as the desktop describes them. Each query uses its own connection to the session bus."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
+        self._orders: dict[WindowId, int] = {}
 
+    @abstractmethod
+    def is_there(self) -> bool:
+        """Whether this session runs that desktop. Raises BusError."""
+
+    @abstractmethod
+    def describe(self) -> Any:
+        """Return the present windows and pointer; see the module's docstring for the format. Raises BusError."""
+
+    @override
+    def read(self) -> list[StackedWindow]:
+        with _telling_loss():
+            described = self.describe()["windows"]
+        self._orders = {one["id"]: int(one["order"]) for one in described}
+        # A window without a size is not placed yet.
+        found = [_window(one) for one in described if min(*one["box"][2:], *one["outer"][2:]) >= 1]
+        return sorted(found, key=lambda one: one.visible)
+
+    @override
+    def order(self, identifier: WindowId) -> int:
+        return self._orders.get(identifier, 0)
+
+    @override
+    def pointer(self) -> tuple[int, int]:
+        with _telling_loss():
+            x, y = self.describe()["pointer"]
+        return int(x), int(y)
+
+    @override
+    def close(self) -> None: ...
+
+
+class _GnomeWindows(DescribedWindows):
+    """Told by GNOME Shell with our extension."""
+
+    @override
     def is_there(self) -> bool:
         return has_extension(self._environ)
 
+    @override
     def describe(self) -> Any:
-        return json.loads(self._ask("Tell"))
+        return json.loads(self._call("Tell"))
 
-    def activate(self, identifier: WindowId) -> bool:
-        return bool(self._ask("Activate", "u", int(str(identifier))))
+    @override
+    def bring(self, identifier: WindowId) -> bool:
+        with _telling_loss():
+            return bool(self._call("Activate", "u", int(str(identifier))))
 
-    def _ask(self, method: str, signature: str | None = None, *body: Any) -> Any:
+    def _call(self, method: str, signature: str | None = None, *body: Any) -> Any:
         with Bus(self._environ, _PATIENCE) as bus:
             return bus.call(EXTENSION, method, signature, *body)[0]
 
 
-class _Kwin(_Source):
-    """KWin: runs a short script in it that calls us back. This needs no permission."""
+class _KwinWindows(DescribedWindows):
+    """Told by KWin: runs a short script in it that calls us back. This needs no permission."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-
+    @override
     def is_there(self) -> bool:
         with Bus(self._environ, _PATIENCE) as bus:
             return bus.owned(_KWIN)
 
+    @override
     def describe(self) -> Any:
         return self._run("windows")
 
-    def activate(self, identifier: WindowId) -> bool:
-        return bool(self._run("activate", WINDOW=str(identifier)))
+    @override
+    def bring(self, identifier: WindowId) -> bool:
+        with _telling_loss():
+            return bool(self._run("activate", WINDOW=str(identifier)))
 
     def _run(self, script: str, **words: str) -> Any:
         """Run one of our scripts and return the JSON of its callback. Only calls from KWin itself count."""
@@ -94,7 +129,7 @@ class _Kwin(_Source):
             bus.serve(_KWIN, EXTENSION, "Told", replies.put)
             [number] = bus.call(_SCRIPTING, "loadScript", "ss", file.name, name)
             try:
-                _start(bus, number)
+                bus.call(DBusAddress(f"/Scripting/Script{number}", _KWIN, "org.kde.kwin.Script"), "run")
                 body = replies.get(timeout=_PATIENCE)
             except queue.Empty as error:
                 raise BusError("KWin told nothing") from error
@@ -104,60 +139,14 @@ class _Kwin(_Source):
         return json.loads(body[0])
 
 
-def _start(bus: Bus, number: int) -> None:
-    """Run a loaded script, at the object path of KWin 5.27 and 6, or else that of older versions. Raises BusError."""
+@contextmanager
+def _telling_loss() -> Iterator[None]:
     try:
-        bus.call(DBusAddress(f"/Scripting/Script{number}", _KWIN, "org.kde.kwin.Script"), "run")
-    except BusError:
-        bus.call(DBusAddress(f"/{number}", _KWIN, "org.kde.kwin.Script"), "run")
-
-
-def has_extension(environ: Mapping[str, str]) -> bool:
-    """Whether the session's GNOME Shell has our extension."""
-    with suppress(BusError), Bus(environ, _PATIENCE) as bus:
-        return bus.owned(SHELL) and bool(bus.call(EXTENSION, "Tell"))
-    return False
-
-
-class DescribedWindows(StackedWindows):
-    """The windows as the desktop describes them."""
-
-    def __init__(self, source: _Source) -> None:
-        self._source = source
-        self._orders: dict[WindowId, int] = {}
-
-    @override
-    def read(self) -> list[StackedWindow]:
-        described = self._ask(self._source.describe)["windows"]
-        self._orders = {one["id"]: int(one["order"]) for one in described}
-        # A window without a size is not placed yet.
-        found = [_window(one) for one in described if min(*one["box"][2:], *one["outer"][2:]) >= 1]
-        return sorted(found, key=lambda one: one.visible)
-
-    @override
-    def order(self, identifier: WindowId) -> int:
-        return self._orders.get(identifier, 0)
-
-    @override
-    def pointer(self) -> tuple[int, int]:
-        x, y = self._ask(self._source.describe)["pointer"]
-        return int(x), int(y)
-
-    @override
-    def bring(self, identifier: WindowId) -> bool:
-        return bool(self._ask(lambda: self._source.activate(identifier)))
-
-    @override
-    def close(self) -> None:
-        """Do nothing: each query uses its own connection."""
-
-    def _ask(self, question: Callable[[], Any]) -> Any:
-        try:
-            return question()
-        except BusError as error:
-            raise EnvironmentLacksError(
-                f"The desktop tells no more of its windows ({error}).", "Is the session still running?"
-            ) from error
+        yield
+    except BusError as error:
+        raise EnvironmentLacksError(
+            f"The desktop tells no more of its windows ({error}).", "Is the session still running?"
+        ) from error
 
 
 def _window(one: Mapping[str, Any]) -> StackedWindow:
@@ -172,8 +161,8 @@ def _window(one: Mapping[str, Any]) -> StackedWindow:
 
 def open_described_windows(environ: Mapping[str, str]) -> DescribedWindows | None:
     """Return the windows of a session, or None if the desktop does not describe them. For the calling thread only."""
-    for source in (_Gnome(environ), _Kwin(environ)):
+    for windows in (_GnomeWindows(environ), _KwinWindows(environ)):
         with suppress(BusError):
-            if source.is_there():
-                return DescribedWindows(source)
+            if windows.is_there():
+                return windows
     return None

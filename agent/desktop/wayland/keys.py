@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 from foundation.configs import load_config
 
-_KEYSYMS = {
-    "escape": "Escape", "enter": "Return", "print_screen": "Print", "pause": "Pause", "space": "space",
-    "backspace": "BackSpace", "delete": "Delete", "tab": "Tab", "page_up": "Prior", "page_down": "Next",
-}  # fmt: skip
+_KEYSYMS: dict[str, str] = load_config("keys.toml")["keysyms"]
+#: Key and button codes of Linux.
+EVDEV = load_config("evdev.toml")
 
 
 def keysym_of(key: str) -> str:
@@ -27,7 +26,7 @@ class Stroke(NamedTuple):
 def us_layout() -> dict[str, Stroke]:
     """Return the stroke of each character. The dict is cached: do not modify it."""
     found: dict[str, Stroke] = {}
-    for row in load_config("evdev.toml")["rows"]:
+    for row in EVDEV["rows"]:
         for index, (plain, shifted) in enumerate(zip(row["plain"], row["shifted"], strict=True)):
             found.setdefault(shifted, Stroke(row["first"] + index, shift=True))
             found[plain] = Stroke(row["first"] + index)

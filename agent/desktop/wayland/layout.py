@@ -28,21 +28,12 @@ _KEYS = (*range(2, 54), 57, 86, 89, 124)
 KNOWN = 0.3
 
 
-def read_layout(path: str) -> dict[str, Stroke] | None:
-    """Return the strokes of the characters that the keyboard can type, or None without a keyboard or a usable keymap.
-
-    Args:
-        path: the compositor's socket.
-
-    Raises:
-        EnvironmentLacksError: the compositor is gone.
-    """
-    keymap = keymap_of(path)
-    if not keymap:
-        return None
-    with suppress(EnvironmentLacksError):  # libxkbcommon is missing or too old
-        return characters(keymap)
-    return None
+def read_layout(path: str) -> dict[str, Stroke]:
+    """Return the strokes of the characters that the keyboard can type, if known. Raises EnvironmentLacksError."""
+    if keymap := keymap_of(path):
+        with suppress(EnvironmentLacksError):  # libxkbcommon is missing or too old
+            return characters(keymap)
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +45,7 @@ class Seat:
 
 
 def read_seat(path: str) -> Seat:
-    """Return the seat's present devices; without a mouse, for example, it has no pointer. Raises
-    EnvironmentLacksError.
-    """
+    """Return the seat's present devices; without a mouse, it has no pointer. Raises EnvironmentLacksError."""
     with closing(Connection(path)) as connection:
         _, told = _seat(connection)
         return Seat(bool(told & _POINTER), bool(told & _KEYBOARD))

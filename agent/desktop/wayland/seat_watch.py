@@ -26,15 +26,9 @@ _WHAT = "used mouse or keyboard"
 
 
 class SeatWatch:
-    """Watches until it is closed or the stop switch is set.
+    """Watches until it is closed or the stop switch is set; sets it when the compositor goes away.
 
-    Args:
-        path: the compositor's socket.
-        stop: is set when the compositor goes away.
-        takeover: is told of user activity; None for a run that cannot be paused.
-
-    Raises:
-        EnvironmentLacksError: the compositor cannot be reached.
+    `takeover` is None for a run that cannot be paused. Raises EnvironmentLacksError: the compositor cannot be reached.
     """
 
     def __init__(self, path: str, stop: StopSwitch, takeover: TakeoverWatch | None) -> None:

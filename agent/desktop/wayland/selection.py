@@ -1,4 +1,4 @@
-"""The clipboard on Wayland, with any of its protocols: offers of other clients, and our own source.
+"""The clipboard on Wayland, with any of its protocols, as other clients offer it.
 
 No other client can block us: every transfer has a timeout.
 """
@@ -6,7 +6,6 @@ No other client can block us: every transfer has a timeout.
 import os
 import select
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent.desktop.protocol.clipboard import HungError
@@ -19,7 +18,6 @@ _PATIENCE = 0.5
 _MOST = 64_000_000
 #: Bytes to read or write at a time: the capacity of a pipe.
 _PIECE = 1 << 16
-_SEND, _CANCELLED = 0, 1  # events of a data-control source
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +35,20 @@ DATA_CONTROL = Opcodes(receive=0, destroy_offer=1, selection=1)
 
 
 class Selection:
-    """The clipboard of a seat.
-
-    Args:
-        connection: connection to the compositor.
-        manager: object ID of wl_data_device_manager or of a data-control manager.
-        seat: object ID of the seat.
-        opcodes: the opcodes of that protocol.
-    """
+    """The clipboard of a seat. `manager` is a wl_data_device_manager or a data-control manager."""
 
     def __init__(self, connection: Connection, manager: int, seat: int, opcodes: Opcodes) -> None:
-        self._connection, self._manager, self._opcodes = connection, manager, opcodes
+        self._connection, self._opcodes = connection, opcodes
         self._offers: dict[int, list[str]] = {}  # MIME types, by the offer's object ID
         self._offer = 0
-        self.given: Mapping[str, bytes] = {}  # what we offer, while we own the clipboard
-        self._device = connection.new(self._of_device)
-        connection.request(manager, 1, "no", self._device, seat)
+        connection.request(manager, 1, "no", connection.new(self._of_device), seat)
 
     def kinds(self) -> list[str]:
         """Return the MIME types of the content, from the events received so far."""
-        return list(self.given) or self._offers.get(self._offer, [])
+        return self._offers.get(self._offer, [])
 
     def read(self, kind: str) -> bytes:
         """Return the content as one of its MIME types. Raises HungError: the owner does not deliver it."""
-        if kind in self.given:  # the request would come back to us
-            return self.given[kind]
         reading, writing = os.pipe2(os.O_CLOEXEC)
         try:
             try:
@@ -74,16 +61,6 @@ class Selection:
         finally:
             os.close(reading)
 
-    def give(self, kinds: Mapping[str, bytes]) -> None:
-        """Own the clipboard with this content. Only with data control."""
-        connection, source = self._connection, self._connection.new()
-        connection.hear(source, lambda opcode, arguments: self._of_source(source, kinds, opcode, arguments))
-        connection.request(self._manager, 0, "n", source)
-        for kind in kinds:
-            connection.request(source, 0, "s", kind)
-        self.given = kinds
-        connection.request(self._device, 0, "o", source)
-
     def _of_device(self, opcode: int, arguments: Arguments) -> None:
         if opcode == 0:
             offer = arguments.number()
@@ -94,15 +71,6 @@ class Selection:
             for old in [one for one in self._offers if one != self._offer]:
                 del self._offers[old]
                 self._connection.request(old, self._opcodes.destroy_offer)
-
-    def _of_source(self, source: int, kinds: Mapping[str, bytes], opcode: int, arguments: Arguments) -> None:
-        if opcode == _SEND:
-            kind, file = arguments.text(), arguments.file()
-            write_all(file, kinds.get(kind, b""))
-        elif opcode == _CANCELLED:
-            self._connection.request(source, 1)
-            if self.given is kinds:
-                self.given = {}
 
 
 def read_all(file: int) -> bytes:

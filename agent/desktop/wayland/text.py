@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.desktop.protocol.windows import Connection, OpenWindows, Window, Windows
+from agent.desktop.protocol.windows import Connection, OpenWindows, Windows
 
 #: The focus is checked once per this many keys, because a check takes as long as a key.
 _LOOK_EVERY = 8
@@ -35,18 +35,15 @@ class FocusCheck:
         now = self.windows.active()
         if now is not None and now.id == self.window.id:
             return
+        went = "went away" if now is None else f"went to {now.title or now.app!r}"
         raise ActionFailedError(
-            f"the keyboard focus {_went_to(now)} while this was typed: at most the first {self._keys} of "
+            f"the keyboard focus {went} while this was typed: at most the first {self._keys} of "
             f"{self._length} characters are in {self.window.title or self.window.app!r}, and the rest was not typed"
         )
 
 
 class CheckedTextEntry(ABC):
-    """Text entry that stops when another window takes the focus, and reports how much was typed.
-
-    Args:
-        open_windows: opens a connection to the windows, if they are known.
-    """
+    """Text entry that stops when another window takes the focus, and reports how much was typed."""
 
     def __init__(self, open_windows: OpenWindows) -> None:
         self._open_windows = open_windows
@@ -67,7 +64,3 @@ class CheckedTextEntry(ABC):
     @abstractmethod
     def _enter(self, text: str, press: Callable[[tuple[str, ...]], None], focus: FocusCheck) -> None:
         """Enter text that does not end in a line end."""
-
-
-def _went_to(window: Window | None) -> str:
-    return "went away" if window is None else f"went to {window.title or window.app!r}"

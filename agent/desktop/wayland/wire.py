@@ -105,10 +105,7 @@ def socket_of(environ: Mapping[str, str]) -> str:
 
 
 class Connection:
-    """A connection to a compositor, used from one thread.
-
-    Args:
-        path: the compositor's socket.
+    """A connection to a compositor's socket, used from one thread.
 
     Every method but `close` raises EnvironmentLacksError if the compositor is gone, hangs, or reports a protocol error.
     """
@@ -179,9 +176,7 @@ class Connection:
         return interface in self.globals
 
     def bind(self, interface: str, version: int, handler: Handler | None = None, which: int = 0) -> int:
-        """Bind a global with at most this version and return the object ID. Raises EnvironmentLacksError: it is not
-        offered.
-        """
+        """Bind a global with at most this version and return the object ID. Raises EnvironmentLacksError."""
         offered = self.globals.get(interface, [])
         if which >= len(offered):
             raise EnvironmentLacksError(f"This compositor does not offer {interface}.", "Is another one installed?")

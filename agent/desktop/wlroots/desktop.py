@@ -28,10 +28,7 @@ _PANELS = "Panels, notifications and open menus are not told here: a click there
 
 
 def missing_on(path: str) -> list[str]:
-    """Return the needed interfaces that a compositor does not offer. Raises EnvironmentLacksError.
-
-    `path` is the compositor's socket.
-    """
+    """Return the needed interfaces that a compositor's socket does not offer. Raises EnvironmentLacksError."""
     with closing(Connection(path)) as connection:
         return [one for one in NEEDED if not connection.has(one)]
 
@@ -45,7 +42,7 @@ class WlrootsDesktop(WaylandDesktop):
         self.monitors, self.home = self.screen.monitors, self.screen.home
         self._pointer = Pointer(self.home.rounded())
         self._has_names = self._offers(TOPLEVELS)
-        is_sway = bool(sway.socket_of(os.environ))
+        is_sway = bool(os.environ.get("SWAYSOCK"))
         self.abilities = Abilities(
             windows=is_sway,
             names=self._has_names,
@@ -64,10 +61,8 @@ class WlrootsDesktop(WaylandDesktop):
 
     @override
     def open_windows(self) -> Windows | None:
-        opened = sway.open_sway()
-        if opened is not None:
-            return sway.SwayWindows(opened, self._pointer)
-        return ToplevelWindows(self._path, self._pointer) if self._has_names else None
+        found = sway.open_windows(self._pointer)
+        return ToplevelWindows(self._path, self._pointer) if found is None and self._has_names else found
 
     @override
     def open_elements(self) -> Elements | None:

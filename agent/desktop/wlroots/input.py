@@ -10,19 +10,20 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from typing_extensions import override
+
 from agent.core.geometry import around
 from agent.desktop.input.helper_process import HelperProcess
 from agent.desktop.input.pressed_notes import PressedNotes, desktop_at
 from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.protocol.windows import OpenWindows
-from agent.desktop.wayland.desktop import Pointer
+from agent.desktop.wayland.desktop import Pointer, WaylandInput
+from agent.desktop.wayland.keys import EVDEV
 from agent.desktop.wayland.layout import CAPABILITIES, KNOWN, POINTER_AND_KEYBOARD
 from agent.desktop.wayland.outputs import read_outputs
 from agent.desktop.wayland.text import CheckedTextEntry, FocusCheck
 from agent.desktop.wayland.wire import Arguments, Connection
 from agent.desktop.wlroots.keymap import Keymap, is_key, portions
-from foundation.configs import load_config
-from foundation.errors import EnvironmentLacksError
 
 POINTERS = "zwlr_virtual_pointer_manager_v1"
 KEYBOARDS = "zwp_virtual_keyboard_manager_v1"
@@ -32,39 +33,28 @@ _WHEEL, _VERTICAL, _HORIZONTAL = 0, 0, 1
 _XKB = 1
 #: One wheel step in scroll units, as in libinput.
 _STEP = 15.0
-#: Seconds between two keys: toolkits that draw slowly lose faster input.
-_BETWEEN = 0.004
-_TABLE = load_config("evdev.toml")
-_BUTTONS = _TABLE["buttons"]
+_BUTTONS = EVDEV["buttons"]
+_NAMES = {code: name for name, code in EVDEV["keys"].items()}
 _RELEASER = Path(__file__).with_name("releaser_process.py")
 
 
-class WlrootsInput:
-    """Mouse and keyboard of our own.
-
-    Args:
-        path: the compositor's socket.
-        pointer: the assumed pointer position; kept up to date.
-
-    Raises:
-        EnvironmentLacksError: the compositor accepts no input from programs.
-    """
+class WlrootsInput(WaylandInput):
+    """Mouse and keyboard of our own. Raises EnvironmentLacksError: the compositor accepts no input from programs."""
 
     def __init__(self, path: str, pointer: Pointer) -> None:
+        super().__init__(pointer)
         self._path = path
         self._connection = connection = Connection(path)
-        self._at = pointer
         self._keymap = Keymap()
-        self._down: dict[int, str] = {}  # key names by code
+        self._down: dict[int, str] = {}  # the names of the keys that are down, by code
         self._locked = 0
         self._releaser: HelperProcess | None = None
         self._lacked = False  # the seat lacked a mouse or keyboard, if only briefly after another hand closed
         try:
             pointers, keyboards = connection.bind(POINTERS, 2), connection.bind(KEYBOARDS, 1)
             seat = connection.bind("wl_seat", 5, self._of_seat)
-            self._around = around(
-                [one.region for one in read_outputs(connection)]
-            )  # the seat's capabilities have arrived by then
+            # The seat's capabilities have arrived after this.
+            self._around = around([one.region for one in read_outputs(connection)])
             self._pointer, self._keyboard = connection.new(), connection.new()
             connection.request(pointers, _CREATE_POINTER, "on", seat, self._pointer)
             connection.request(keyboards, _CREATE_KEYBOARD, "on", seat, self._keyboard)
@@ -79,10 +69,6 @@ class WlrootsInput:
             connection.close()
             raise
 
-    def position(self) -> tuple[int, int]:
-        """Returns where we moved it last."""
-        return self._at.at
-
     def move(self, x: int, y: int) -> None:
         """Moves to the middle of that unit, because positions between two units are rounded."""
         box = self._around
@@ -91,10 +77,6 @@ class WlrootsInput:
         self._point(_MOVE_TO, "uuuu", *inside, 2 * box.width, 2 * box.height)
         self._connection.roundtrip()
         self._at.at = x, y
-
-    def held(self) -> list[str]:
-        """Not known here."""
-        return []
 
     def has_key(self, name: str) -> bool:
         return is_key(name)
@@ -111,7 +93,8 @@ class WlrootsInput:
             stroke = self._keymap.of_key(press.name)
             if stroke is None:
                 raise ActionFailedError(f"this keyboard has no key {press.name!r}: use type for text")
-            self._key(stroke.code, press.name, down=True)
+            self._down[stroke.code] = press.name
+            self._key(stroke.code, down=True)
         self._connection.roundtrip()
 
     def release(self, presses: Sequence[Press]) -> None:
@@ -119,7 +102,7 @@ class WlrootsInput:
             if press.kind == "button":
                 self._point(_BUTTON, "uu", _BUTTONS[press.name], 0)
             for code in [code for code, name in self._down.items() if press.kind == "key" and name == press.name]:
-                self._key(code, press.name, down=False)
+                self._key(code, down=False)
         self._connection.roundtrip()
         for press in presses:
             if press.kind == "button" and self._releaser is not None:
@@ -135,11 +118,7 @@ class WlrootsInput:
         self._connection.roundtrip()
 
     def type(self, text: str, check: Callable[[], None]) -> None:
-        """Type a text of any script by keys. `check` is called before every key, and may raise.
-
-        Raises:
-            ActionFailedError: there is no key for a character.
-        """
+        """Type a text of any script by keys. `check` is called before every key. Raises ActionFailedError."""
         for character in text:
             if character not in "\n\r\t" and unicodedata.category(character) in ("Cc", "Cs"):
                 raise ActionFailedError(f"no keyboard has a key for {character!r}")
@@ -147,23 +126,8 @@ class WlrootsInput:
             self._add(portion)
             for character in portion:
                 check()
-                stroke = self._keymap.of_character(character)
-                shift = _TABLE["keys"]["shift"] if stroke.shift else None
-                try:
-                    if shift is not None:
-                        self._key(shift, "shift", down=True)
-                    self._key(stroke.code, character, down=True)
-                finally:
-                    self._key(stroke.code, character, down=False)
-                    if shift is not None:
-                        self._key(shift, "shift", down=False)
+                self._stroke(self._keymap.of_character(character))
                 self._connection.roundtrip()
-                time.sleep(_BETWEEN)
-
-    def set_busy(self, busy: bool) -> None: ...
-
-    def lost(self, error: Exception) -> Exception:
-        return EnvironmentLacksError(f"This desktop takes no more input ({error}).", "Is the session still running?")
 
     def close(self) -> None:
         self._connection.close()
@@ -177,15 +141,17 @@ class WlrootsInput:
         self._connection.request(self._pointer, opcode, f"u{signature}", _now(), *arguments)
         self._connection.request(self._pointer, _FRAME)
 
-    def _key(self, code: int, name: str, *, down: bool) -> None:
+    @override
+    def _key(self, code: int, *, down: bool) -> None:
         self._wait_until_known()
+        name = _NAMES.get(code, "")
         if down:
-            self._down[code] = name
-            self._locked ^= _TABLE["locks"].get(name, 0)
+            self._down.setdefault(code, name)
+            self._locked ^= EVDEV["locks"].get(name, 0)
         else:
             self._down.pop(code, None)
         self._connection.request(self._keyboard, _KEY, "uuu", _now(), code, int(down))
-        if name in _TABLE["modifiers"] or name in _TABLE["locks"]:
+        if name in EVDEV["modifiers"] or name in EVDEV["locks"]:
             self._send_modifiers()
 
     def _of_seat(self, opcode: int, arguments: Arguments) -> None:
@@ -200,7 +166,7 @@ class WlrootsInput:
 
     def _send_modifiers(self) -> None:
         """Send the modifier state: a virtual keyboard must report it itself."""
-        held = sum(_TABLE["modifiers"].get(name, 0) for name in set(self._down.values()))
+        held = sum(EVDEV["modifiers"].get(name, 0) for name in set(self._down.values()))
         self._connection.request(self._keyboard, _MODIFIERS, "uuuu", held, 0, self._locked, 0)
 
     def _add(self, characters: Sequence[str] | str) -> None:
@@ -219,12 +185,7 @@ class WlrootsInput:
 
 
 class WlrootsTextEntry(CheckedTextEntry):
-    """Enters all text by keys of our own keyboard, so that the clipboard is not touched. Inner line ends are Enter too.
-
-    Args:
-        source: returns the keyboard.
-        open_windows: see `CheckedTextEntry`.
-    """
+    """Enters all text by keys of our own keyboard, which touches no clipboard. Inner line ends are Enter too."""
 
     def __init__(self, source: Callable[[], WlrootsInput], open_windows: OpenWindows) -> None:
         super().__init__(open_windows)

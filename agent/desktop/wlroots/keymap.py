@@ -2,18 +2,14 @@
 
 from collections.abc import Iterable
 
-from agent.desktop.wayland.keys import Stroke, us_layout
-from foundation.configs import load_config
+from agent.desktop.wayland.keys import EVDEV, Stroke, us_layout
 
-_TABLE = load_config("evdev.toml")
-_KEYS: dict[str, int] = _TABLE["keys"]
-_SPARE = range(_TABLE["spare"]["first"], _TABLE["spare"]["last"] + 1)
+_KEYS: dict[str, int] = EVDEV["keys"]
+_SPARE = range(EVDEV["spare"]["first"], EVDEV["spare"]["last"] + 1)
 #: XKB keycodes are Linux keycodes plus 8 (the X11 protocol reserves the first 8).
 _OFFSET = 8
 #: Characters that have keys of their own.
 _CONTROLS = {"\n": "enter", "\r": "enter", "\t": "tab", "\b": "backspace", "\x1b": "escape"}
-
-
 _LAYOUT = us_layout()
 
 

@@ -46,16 +46,7 @@ class _Shape:
 
 
 class WlrootsScreen:
-    """One monitor, copied into a shared buffer that is reused while its shape fits.
-
-    Args:
-        path: the compositor's socket.
-        monitor: 1, 2 and so on, or None for the one at the origin, else the first.
-
-    Raises:
-        EnvironmentLacksError: it cannot be captured.
-        UsageError: there is no such monitor.
-    """
+    """One monitor, copied into a shared buffer. Raises EnvironmentLacksError, and UsageError: no such monitor."""
 
     def __init__(self, path: str, monitor: int | None = None) -> None:
         keep_freed_memory()
@@ -65,8 +56,6 @@ class WlrootsScreen:
         self._connection = connection = Connection(path)
         try:
             self._shared, self._manager = connection.bind("wl_shm", 1), connection.bind(SCREENCOPY, 3)
-            # Versions before 3 have no event for the end of the list of buffer types, because they offer only one.
-            self._is_old = connection.globals[SCREENCOPY][0][1] < 3
             outputs = read_outputs(connection)
             if not outputs:
                 raise EnvironmentLacksError("No monitor is switched on.", "Switch one on.")
@@ -82,7 +71,7 @@ class WlrootsScreen:
         connection, events = self._connection, _Events()
         frame = connection.new(events)
         connection.request(self._manager, 0, "nio", frame, 0, self._output.number)
-        connection.wait(lambda: _LISTED in events or _FAILED in events or (_BUFFER in events and self._is_old))
+        connection.wait(lambda: _LISTED in events or _FAILED in events)
         if _BUFFER in events and _FAILED not in events:
             connection.request(frame, 0, "o", self._buffer_of(_Shape(*events[_BUFFER][0])))
             connection.wait(lambda: _READY in events or _FAILED in events)

@@ -10,7 +10,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 from typing_extensions import override
@@ -36,11 +36,6 @@ _POLL = 0.2
 _MODIFIERS = {"ctrl": "Ctrl", "alt": "Mod1", "shift": "Shift", "super": "Mod4"}
 
 
-def socket_of(environ: Mapping[str, str]) -> str:
-    """Return the path of an environment's sway socket; "" for none."""
-    return environ.get("SWAYSOCK", "")
-
-
 class Sway:
     """A connection to sway, used from one thread. Raises EnvironmentLacksError if sway is gone."""
 
@@ -54,7 +49,7 @@ class Sway:
             raise _gone(error) from error
 
     def ask(self, kind: int, payload: str = "") -> Any:
-        """Send a request and return the reply. Not for a connection that has subscribed to events."""
+        """Send a request and return the reply; on a connection that has subscribed, it may be an event."""
         data = payload.encode()
         try:
             self._socket.sendall(_HEADER.pack(_MAGIC, len(data), kind) + data)
@@ -94,7 +89,7 @@ class Sway:
 
 def open_sway() -> Sway | None:
     """Connect to the sway of this process's environment. Return None if there is none."""
-    path = socket_of(os.environ)
+    path = os.environ.get("SWAYSOCK")
     with suppress(EnvironmentLacksError):
         return Sway(path) if path else None
     return None
@@ -105,12 +100,7 @@ def _gone(error: Exception) -> EnvironmentLacksError:
 
 
 class SwayWindows(StackedWindows):
-    """The windows in sway's tree. It does not contain panels and notifications (layer shell) or open menus.
-
-    Args:
-        sway: a connection; closed with this.
-        pointer: the assumed position of our pointer.
-    """
+    """The windows in sway's tree. It does not contain panels and notifications (layer shell) or open menus."""
 
     def __init__(self, sway: Sway, pointer: Pointer) -> None:
         self._sway = sway
@@ -152,9 +142,7 @@ def _leaves(node: Mapping[str, Any], *, floating: bool = False) -> Iterator[tupl
 
 
 def _described(node: Mapping[str, Any], *, floating: bool) -> tuple[tuple[bool, bool, bool], StackedWindow]:
-    """Return a window and its sort key. Floating windows count as dialogs: sway floats other windows only
-    on request.
-    """
+    """Return a window and its sort key. Floating windows are dialogs: sway floats others only on request."""
     frame, inner, told = node["rect"], node["window_rect"], node.get("geometry", {})
     title_bar = node.get("deco_rect", {}).get("height", 0)  # above the frame, except for floating windows
     outer = Region(frame["x"], frame["y"] - title_bar, max(1, frame["width"]), max(1, frame["height"] + title_bar))
@@ -171,20 +159,14 @@ def _described(node: Mapping[str, Any], *, floating: bool) -> tuple[tuple[bool, 
     return (visible, bool(node.get("fullscreen_mode")), floating), one
 
 
-def open_windows() -> SwayWindows | None:
-    """Connect to the windows of this process's sway, for callers that do not move the pointer. Return None without
-    sway.
-    """
+def open_windows(pointer: Pointer | None = None) -> SwayWindows | None:
+    """Connect to the windows of this process's sway; None without sway. `pointer` is for callers that move it."""
     sway = open_sway()
-    return None if sway is None else SwayWindows(sway, Pointer((0, 0)))
+    return None if sway is None else SwayWindows(sway, pointer or Pointer((0, 0)))
 
 
 class SwayStopKey:
-    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it.
-
-    Raises:
-        UsageError: the chord is invalid.
-    """
+    """Sets the stop switch when the chord is pressed, until closed. The chord "none" disables it. Raises UsageError."""
 
     def __init__(self, stop: StopSwitch, chord: str) -> None:
         self.remark = ""
@@ -195,34 +177,26 @@ class SwayStopKey:
             return
         self._keys = "+".join([*(_MODIFIERS[one] for one in modifiers), keysym_of(key)])
         self._command = f"nop mai-agent stop {os.getpid()}"  # no effect by itself; sway reports the binding
-        self._sway, self._events = open_sway(), open_sway()
         try:
-            if self._sway is None or self._events is None:
-                raise EnvironmentLacksError("sway went away.")
-            self._events.ask(SUBSCRIBE, json.dumps(["binding"]))
-            done = self._sway.ask(RUN_COMMAND, f"bindsym --no-warn {self._keys} {self._command}")
+            sway = Sway(os.environ.get("SWAYSOCK", ""))
+            done = sway.ask(RUN_COMMAND, f"bindsym --no-warn {self._keys} {self._command}")
             if not (done and done[0].get("success")):
                 self.remark = f"The stop key {chord} cannot be used here: choose another with the setting stop_key."
                 return
+            sway.ask(SUBSCRIBE, json.dumps(["binding"]))
         except EnvironmentLacksError as error:
             self.remark = f"The stop key {chord} cannot be watched ({error})."
             return
-        threading.Thread(target=self._watch, name="stop key", daemon=True).start()
+        threading.Thread(target=self._watch, args=(sway,), name="stop key", daemon=True).start()
 
     def close(self) -> None:
         """Release the chord; does not wait."""
         self._closed.set()
 
-    def _watch(self) -> None:
-        assert self._sway is not None and self._events is not None
-        try:
+    def _watch(self, sway: Sway) -> None:
+        with closing(sway), suppress(EnvironmentLacksError):  # the seat watch reports it
             while not self._closed.is_set() and not self._stop.stopped:
-                told = self._events.event(_POLL)
+                told = sway.event(_POLL)
                 if told is not None and told.get("binding", {}).get("command") == self._command:
                     self._stop.stop(_REASON)
-            self._sway.ask(RUN_COMMAND, f"unbindsym {self._keys}")
-        except EnvironmentLacksError:
-            return  # the seat watch reports it
-        finally:
-            self._sway.close()
-            self._events.close()
+            sway.ask(RUN_COMMAND, f"unbindsym {self._keys}")

@@ -5,6 +5,7 @@ Compositors other than sway report at most this; they do not report window posit
 
 import struct
 from dataclasses import dataclass
+from itertools import count
 
 from agent.core.geometry import Region
 from agent.desktop.protocol.windows import Window, WindowId, WindowKind, Windows
@@ -19,24 +20,25 @@ _ACTIVATE, _DESTROY = 4, 7
 
 @dataclass(slots=True)
 class _Toplevel:
+    number: int  # its object ID
     title: str = ""
     app: str = ""
     states: frozenset[int] = frozenset()
     parent: int = 0
+    used: int = 0  # grows with every focus of a window since the connection was opened
+
+    @property
+    def window(self) -> Window:
+        return Window(self.number, self.title, self.app, None)
 
 
 class ToplevelWindows(Windows):
-    """Windows without positions.
-
-    Args:
-        path: the compositor's socket.
-        pointer: the assumed position of our pointer.
-    """
+    """Windows without positions."""
 
     def __init__(self, path: str, pointer: Pointer) -> None:
         self._pointer = pointer
-        self._known: dict[int, _Toplevel] = {}  # by object ID, in the order of opening
-        self._used: list[int] = []  # windows that got the focus, most recent last
+        self._known: dict[WindowId, _Toplevel] = {}  # in the order of opening
+        self._uses = count(1)
         self._connection = connection = Connection(path)
         try:
             self._manager = connection.bind(TOPLEVELS, 3, self._of_manager)
@@ -47,15 +49,14 @@ class ToplevelWindows(Windows):
             raise
 
     def windows(self) -> list[Window]:
-        return [_window(number, one) for number, one in self._read().items()]
+        return [one.window for one in self._read().values()]
 
     def active(self) -> Window | None:
-        return next((_window(number, one) for number, one in self._read().items() if _ACTIVATED in one.states), None)
+        return next((one.window for one in self._read().values() if _ACTIVATED in one.states), None)
 
     def stacking(self) -> list[WindowId]:
         """Sort by the last focus since this connection was opened."""
-        known = self._read()
-        return sorted(known, key=lambda number: self._used.index(number) if number in self._used else -1)
+        return [one.number for one in sorted(self._read().values(), key=lambda one: one.used)]
 
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
         """Raise EnvironmentLacksError: a window to hide must not count as invisible."""
@@ -64,39 +65,38 @@ class ToplevelWindows(Windows):
         return []
 
     def is_ordinary(self, identifier: WindowId) -> bool:
-        return any(one == identifier and _MINIMIZED not in told.states for one, told in self._read().items())
+        told = self._read().get(identifier)
+        return told is not None and _MINIMIZED not in told.states
 
     def kind(self, identifier: WindowId) -> WindowKind:
         """A window with a parent counts as a dialog."""
-        return "dialog" if any(one == identifier and told.parent for one, told in self._read().items()) else ""
+        told = self._read().get(identifier)
+        return "dialog" if told is not None and told.parent else ""
 
     def pointer(self) -> tuple[int, int]:
-        """Returns where we moved it last, because the real position is not reported."""
         return self._pointer.at
 
     def activate(self, identifier: WindowId) -> bool:
-        number = next((one for one in self._read() if one == identifier), None)
-        if number is None:
-            return False
-        self._connection.request(number, _ACTIVATE, "o", self._seat)
-        self._connection.roundtrip()
-        return True
+        told = self._read().get(identifier)
+        if told is not None:
+            self._connection.request(told.number, _ACTIVATE, "o", self._seat)
+            self._connection.roundtrip()
+        return told is not None
 
     def close(self) -> None:
         self._connection.close()
 
-    def _read(self) -> dict[int, _Toplevel]:
+    def _read(self) -> dict[WindowId, _Toplevel]:
         self._connection.roundtrip()
         return self._known
 
     def _of_manager(self, opcode: int, arguments: Arguments) -> None:
-        if opcode != 0:
-            return
-        number, told = arguments.number(), _Toplevel()
-        self._known[number] = told
-        self._connection.hear(number, lambda kind, more: self._heard(number, told, kind, more))
+        if opcode == 0:
+            told = _Toplevel(arguments.number())
+            self._known[told.number] = told
+            self._connection.hear(told.number, lambda kind, more: self._heard(told, kind, more))
 
-    def _heard(self, number: int, told: _Toplevel, opcode: int, arguments: Arguments) -> None:
+    def _heard(self, told: _Toplevel, opcode: int, arguments: Arguments) -> None:
         match opcode:
             case 0:
                 told.title = arguments.text()
@@ -105,16 +105,10 @@ class ToplevelWindows(Windows):
             case 4:
                 data = arguments.data()
                 before, told.states = told.states, frozenset(struct.unpack(f"={len(data) // 4}I", data))
-                if _ACTIVATED in told.states - before:
-                    self._used = [one for one in self._used if one != number] + [number]
+                told.used = next(self._uses) if _ACTIVATED in told.states - before else told.used
             case 6:
-                self._known.pop(number, None)
-                self._used = [one for one in self._used if one != number]
-                self._connection.request(number, _DESTROY)
-                self._connection.forget(number)
+                self._known.pop(told.number, None)
+                self._connection.request(told.number, _DESTROY)
+                self._connection.forget(told.number)
             case 7:
                 told.parent = arguments.number()
-
-
-def _window(number: int, told: _Toplevel) -> Window:
-    return Window(number, told.title, told.app, None)

@@ -11,32 +11,26 @@ from inspect import isfunction
 from pathlib import Path
 from typing import Any, TypeVar
 
+from agent.desktop.protocol.windows import Window
 from foundation.errors import EnvironmentLacksError
 
 T = TypeVar("T")
 
 
 def open_display() -> Any:
-    """Open a connection to the X server of DISPLAY.
-
-    Raises:
-        EnvironmentLacksError: there is no X server, or it rejects this user.
-    """
-    prepare_xlib()
+    """Connect to the X server of DISPLAY. Raises EnvironmentLacksError: there is none, or it rejects this user."""
+    _prepare_xlib()
     try:
         from Xlib.display import Display
 
         return Display()
     except Exception as error:  # python3-xlib raises its own errors, OSError, AttributeError or struct.error here
-        raise no_display(error) from error
-
-
-def no_display(error: BaseException) -> EnvironmentLacksError:
-    """Return the error for a display that cannot be opened."""
-    return EnvironmentLacksError(
-        f"The display {os.environ.get('DISPLAY', '')!r} takes no input ({' '.join(str(error).split()) or error!r}).",
-        "Is the X server there, and may this user connect to it (XAUTHORITY)? --sandbox brings a display of its own.",
-    )
+        why = " ".join(str(error).split()) or repr(error)
+        raise EnvironmentLacksError(
+            f"The display {os.environ.get('DISPLAY', '')!r} takes no input ({why}).",
+            "Is the X server there, and may this user connect to it (XAUTHORITY)? "
+            "--sandbox brings a display of its own.",
+        ) from error
 
 
 def display_lost(error: BaseException) -> EnvironmentLacksError:
@@ -98,13 +92,30 @@ def window_of(display: Any, identifier: Any) -> Any:
     return display.create_resource_object("window", identifier)
 
 
+def ancestry(display: Any, identifier: Any) -> Iterator[int]:
+    """Yield a window and those that contain it, up to the child of the root (its frame). Raises Xlib's errors."""
+    handle, root = window_of(display, identifier), display.screen().root.id
+    while handle and handle.id != root:
+        yield int(handle.id)
+        handle = handle.query_tree().parent
+
+
 @unless_gone()
 def outermost(display: Any, identifier: Any) -> int | None:
     """Return the child of the root window that contains a window (its frame) or is it; None if it has closed."""
-    handle, root = window_of(display, identifier), display.screen().root.id
-    while (parent := handle.query_tree().parent) and parent.id != root:
-        handle = parent
-    return int(handle.id)
+    return [*ancestry(display, identifier)][-1]
+
+
+def describe(display: Any, identifier: Any) -> Window | None:
+    """Return title, class and process of a window; None if it has neither title nor class."""
+    title = read_property(display, identifier, "_NET_WM_NAME")
+    if title is None:
+        title = read_property(display, identifier, "WM_NAME")
+    wm_class, pid = (read_property(display, identifier, name) for name in ("WM_CLASS", "_NET_WM_PID"))
+    if title is None and wm_class is None:
+        return None
+    app = text_of(wm_class).rstrip("\0").split("\0")[-1]
+    return Window(identifier, text_of(title), app, int(pid[0]) if pid else None)
 
 
 def client_of(display: Any, identifier: int) -> int:
@@ -137,7 +148,7 @@ def describe_display() -> tuple[list[str], list[str]]:
         return [f"{whole}, scale 1{fonts}"], [one for one in rules[2].split(",") if one] if len(rules) > 2 else []
 
 
-def prepare_xlib() -> None:
+def _prepare_xlib() -> None:
     """Make python3-xlib work without an X cookie, as with a plain Xvfb.
 
     It fails if ~/.Xauthority is missing, even if the server requires no cookie. If it finds no cookie, it prints a

@@ -6,15 +6,16 @@ pyautogui connects to the X server when it is imported, and keeps that connectio
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from agent.desktop.input.helper_process import HelperProcess
 from agent.desktop.input.pressed_notes import desktop_at
 from agent.desktop.input.takeover import Look
 from agent.desktop.portable.input import PyAutoGuiInput, own_name
 from agent.desktop.protocol.hand import Press
-from agent.desktop.x11.connection import display_lost, keys_down, no_display, open_display, prepare_xlib
-from agent.desktop.x11.releaser import Releaser
-from agent.safety.stop import StopSwitch
+from agent.desktop.x11.connection import display_lost, keys_down, open_display
+from agent.safety.stop import REASONS, StopSwitch, shared_descriptor
 from foundation.errors import EnvironmentLacksError
 
 #: X11's button numbers.
@@ -28,16 +29,28 @@ _HELD = {
 _STOP_ARRIVES = 0.3
 
 
+class Releaser(HelperProcess):
+    """Controls `releaser_process.py`, which removes the file `notes` once everything is released."""
+
+    def __init__(self, stop: StopSwitch, notes: Path) -> None:
+        shared = shared_descriptor()
+        super().__init__(
+            Path(__file__).with_name("releaser_process.py"),
+            str(-1 if shared is None else shared),
+            ",".join(str(int(number)) for number in REASONS),
+            str(notes),
+            files=() if shared is None else (shared,),
+        )
+        stop.on_stop(lambda: self.tell("stop"))
+
+
 class X11Input(PyAutoGuiInput):
     """Mouse and keyboard of X11. Raises EnvironmentLacksError if the display accepts no input."""
 
     def __init__(self, stop: StopSwitch) -> None:
-        prepare_xlib()
-        try:
-            name = os.environ.get("DISPLAY", "")
-            super().__init__(desktop_at(name, f"/tmp/.X11-unix/X{name.rpartition(':')[2].partition('.')[0]}"))  # noqa: S108
-        except EnvironmentLacksError as error:
-            raise no_display(error.__cause__ or error) from error.__cause__
+        open_display().close()  # its error says more than pyautogui's
+        name = os.environ.get("DISPLAY", "")
+        super().__init__(desktop_at(name, f"/tmp/.X11-unix/X{name.rpartition(':')[2].partition('.')[0]}"))  # noqa: S108
         self._stop = stop
         self._releaser = Releaser(stop, self._notes.path)
         self._releaser.tell(f"client {_connected(self._gui.platformModule)}")

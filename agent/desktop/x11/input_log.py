@@ -123,12 +123,12 @@ class X11InputLog:
         """Return what a key means with these modifiers; 0 for nothing."""
         first = 4 if state & _ALTGR else 2 * (state >> 13 & 1)  # the columns of a layout, as the core protocol has them
         plain, shifted = (self._control.keycode_to_keysym(code, first + column) for column in (0, 1))
-        other = bool(state & _NUM) if shifted in _KEYPAD else bool(state & _LOCK) and _is_letter(plain)
+        other = (
+            bool(state & _NUM)
+            if shifted in _KEYPAD
+            else bool(state & _LOCK and plain) and character_of(plain).isalpha()
+        )
         return int((shifted if other is not bool(state & _SHIFT) else plain) or plain)
-
-
-def _is_letter(keysym: int) -> bool:
-    return bool(keysym) and character_of(keysym).isalpha()
 
 
 def _canonical(keysym: int) -> str:

@@ -11,6 +11,7 @@ from agent.core.geometry import Region, without
 from agent.desktop.protocol.windows import Layer, Window, WindowId
 from agent.desktop.x11.connection import (
     client_of,
+    describe,
     outermost,
     read_property,
     unless_gone,
@@ -24,16 +25,12 @@ _COVERING = {"MENU", "DROPDOWN_MENU", "POPUP_MENU", "COMBO", "TOOLTIP", "DND"}
 
 
 class Layers:
-    """Reads the window stack, and caches what cannot change about a window.
+    """Reads the window stack, and caches what cannot change about a window."""
 
-    `describe` returns title, class and process of a window.
-    """
-
-    def __init__(self, display: Any, describe: Callable[[int], Window | None]) -> None:
+    def __init__(self, display: Any) -> None:
         self._display = display
         self._lower = display.display
         self._root = display.screen().root
-        self._describe = describe
         self._outermost: dict[int, int] = {}  # managed window -> the child of the root that contains it
         self._of: dict[int, int] = {}  # child of the root -> the managed window in it
         self._known: dict[int, tuple[Window, frozenset[str]]] = {}  # what does not change about a window
@@ -49,12 +46,9 @@ class Layers:
             if (outer := outermost(self._display, client)) is not None:
                 self._outermost[client] = outer
         self._of = {outer: client for client, outer in self._outermost.items() if client in clients}
+        send = self._send
         asked = [
-            (
-                outer,
-                request.GetWindowAttributes(display=self._lower, defer=1, window=outer),
-                request.GetGeometry(display=self._lower, defer=1, drawable=outer),
-            )
+            (outer, send(request.GetWindowAttributes, window=outer), send(request.GetGeometry, drawable=outer))
             for outer in reversed(stack)
         ]
         boxes = [(outer, _shown(attributes, geometry)) for outer, attributes, geometry in asked]
@@ -70,10 +64,7 @@ class Layers:
         from Xlib.protocol import request
 
         root = self._root.id
-        asked = [
-            request.TranslateCoords(display=self._lower, defer=1, src_wid=root, dst_wid=root, src_x=x, src_y=y)
-            for x, y in points
-        ]
+        asked = [self._send(request.TranslateCoords, src_wid=root, dst_wid=root, src_x=x, src_y=y) for x, y in points]
         for one in asked:
             one.reply()
         outer = [int(getattr(one.child, "id", one.child)) for one in asked]
@@ -84,22 +75,21 @@ class Layers:
         from Xlib import X
         from Xlib.protocol import request
 
-        title, shadow = (self._display.intern_atom(name) for name in ("_NET_WM_NAME", "_GTK_FRAME_EXTENTS"))
-
-        def read(name: int, length: int) -> Any:
-            return request.GetProperty(
-                display=self._lower, defer=1, delete=0, window=inner, property=name, type=X.AnyPropertyType,
-                long_offset=0, long_length=length,
-            )  # fmt: skip
-
         return [
-            request.GetGeometry(display=self._lower, defer=1, drawable=inner),
-            request.TranslateCoords(
-                display=self._lower, defer=1, src_wid=inner, dst_wid=self._root.id, src_x=0, src_y=0
+            self._send(request.GetGeometry, drawable=inner),
+            self._send(request.TranslateCoords, src_wid=inner, dst_wid=self._root.id, src_x=0, src_y=0),
+            *(
+                self._send(
+                    request.GetProperty, delete=0, window=inner, property=self._display.intern_atom(name),
+                    type=X.AnyPropertyType, long_offset=0, long_length=length,
+                )
+                for name, length in (("_NET_WM_NAME", _LONGEST_TITLE), ("_GTK_FRAME_EXTENTS", 4))
             ),
-            read(title, _LONGEST_TITLE),
-            read(shadow, 4),
-        ]
+        ]  # fmt: skip
+
+    def _send(self, request: Any, **fields: Any) -> Any:
+        """Send a request without waiting for its reply."""
+        return request(display=self._lower, defer=1, **fields)
 
     @unless_gone()
     def _layer(self, outer: int, box: Region, answers: list[Any]) -> Layer | None:
@@ -122,7 +112,7 @@ class Layers:
         return Layer(window, content, box, outer not in self._of, "DESKTOP" in kinds, "TOOLTIP" in kinds, client, kinds)
 
     def _meet(self, inner: int) -> tuple[Window, frozenset[str]]:
-        window = self._describe(inner) or Window(inner, "", "", None)
+        window = describe(self._display, inner) or Window(inner, "", "", None)
         return window, frozenset(window_types(self._display, inner))
 
 

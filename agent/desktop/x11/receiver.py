@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.desktop.guard.targets import named
 from agent.desktop.protocol.windows import Window
 from agent.desktop.x11.connection import (
+    ancestry,
     client_of,
+    describe,
     outermost,
     read_property,
     text_of,
@@ -31,17 +32,9 @@ class Receiver:
     """The window that had the keyboard focus when it was read."""
 
     focus: int  # the X window that gets keys
-    outer: int  # the child of the root that contains it
     client: int  # the client that created it
-    app: str  # the application's class; "" if unknown
-    title: str
-    pid: int | None  # from the window's property, so in the PID namespace of its program
+    window: Window  # the child of the root that contains it; its PID is in the PID namespace of its program
     desktop: bool = False  # whether it is the desktop itself
-
-    @property
-    def name(self) -> str:
-        """The window's title for messages, shortened."""
-        return named(Window(self.outer, self.title, self.app, self.pid))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,29 +76,21 @@ def is_tk(display: Any, receiver: Receiver) -> bool:
 def has_focus(display: Any, receiver: Receiver) -> bool:
     """Whether the window still has the focus. A program may move the focus within one window."""
     focus = with_focus(display)
-    return focus is not None and (focus.id == receiver.focus or outermost(display, focus.id) == receiver.outer)
+    return focus is not None and (focus.id == receiver.focus or outermost(display, focus.id) == receiver.window.id)
 
 
 @unless_gone()
 def _described(display: Any, focus: int) -> Receiver | None:
     """Describe the focused window, from its own properties and those of the windows around it."""
-    app, title, pid = "", "", None
-    kinds: set[str] = set()
-    cared_for = False
-    handle, outer, root = window_of(display, focus), focus, display.screen().root.id
-    while handle and handle.id != root:
-        outer = int(handle.id)
-        app = app or text_of(read_property(display, outer, "WM_CLASS")).rstrip("\0").split("\0")[-1]
-        named = read_property(display, outer, "_NET_WM_NAME") or read_property(display, outer, "WM_NAME")
-        title = title or text_of(named)
-        told = read_property(display, outer, "_NET_WM_PID")
-        pid = int(told[0]) if pid is None and told else pid
-        kinds |= window_types(display, outer)
-        cared_for = cared_for or read_property(display, outer, "WM_STATE") is not None
-        handle = handle.query_tree().parent
-    if not cared_for and not _is_on_screen(display, outer):
+    around = list(ancestry(display, focus))
+    told = [found for one in around if (found := describe(display, one)) is not None]
+    app, title = (next((text for one in told if (text := getattr(one, name))), "") for name in ("app", "title"))
+    pid = next((one.pid for one in told if one.pid), None)
+    cared_for = any(read_property(display, one, "WM_STATE") is not None for one in around)
+    if not cared_for and not _is_on_screen(display, around[-1]):
         return None  # window managers focus an invisible window if no other has the focus
-    return Receiver(focus, outer, client_of(display, focus), app, title, pid, "DESKTOP" in kinds)
+    desktop = any("DESKTOP" in window_types(display, one) for one in around)
+    return Receiver(focus, client_of(display, focus), Window(around[-1], title, app, pid), desktop)
 
 
 def _is_on_screen(display: Any, identifier: int) -> bool:
@@ -149,12 +134,12 @@ class Ping:
     @unless_gone()
     def _answering(self, focus: int) -> int | None:
         """Return the window around the focus that supports pings; None if there is none."""
-        handle, root = window_of(self._display, focus), self._display.screen().root.id
-        while handle and handle.id != root:
-            if self._atom in (read_property(self._display, handle.id, "WM_PROTOCOLS") or ()):
-                return int(handle.id)
-            handle = handle.query_tree().parent
-        return None
+        supported = (
+            one
+            for one in ancestry(self._display, focus)
+            if self._atom in (read_property(self._display, one, "WM_PROTOCOLS") or ())
+        )
+        return next(supported, None)
 
     @unless_gone()
     def _send(self, identifier: int) -> None:

@@ -6,7 +6,7 @@ and is told what is pressed and released. It releases everything if the hand has
 standard input ends. After a stop, it also closes the hand's connection by force: a hand that wakes up seconds later
 would otherwise go on in the middle of its action.
 
-Started by `releaser.py`. Imports nothing of ours, so that it starts in a few milliseconds.
+Started by `input.py`. Imports nothing of ours, so that it starts in a few milliseconds.
 
     python releaser_process.py SIGNAL_DESCRIPTOR SIGNAL_NUMBERS NOTES
 

@@ -10,6 +10,7 @@ Standard input holds, for each type, a line with its name and its number of byte
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -26,19 +27,20 @@ def read_kinds(source: BinaryIO) -> dict[str, bytes]:
     return kinds
 
 
-class Keeper:
-    """Owns the selection, and answers requests for it."""
+class Owner:
+    """Owns selections, and answers requests for them. `kinds` holds the type of the reply and the data, by target."""
 
-    def __init__(self, display: Any, selection: str, kinds: dict[str, bytes]) -> None:
+    def __init__(self, display: Any, selections: Sequence[str], kinds: Mapping[str, tuple[str, bytes]]) -> None:
         from Xlib import X
 
-        self._display = display
-        self._kinds = {display.intern_atom(name): data for name, data in kinds.items()}
-        self._targets = display.intern_atom("TARGETS")
-        self._incremental = display.intern_atom("INCR")
+        atom = display.intern_atom
+        self.display = display
+        self.kinds = {atom(target): (atom(kind), data) for target, (kind, data) in kinds.items()}
+        self._targets, self._incremental = atom("TARGETS"), atom("INCR")
         self._going: dict[tuple[int, int], tuple[int, bytes]] = {}  # window and property -> type and remaining data
         window = display.screen().root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
-        window.set_selection_owner(display.intern_atom(selection), X.CurrentTime)
+        for name in selections:
+            window.set_selection_owner(atom(name), X.CurrentTime)
         display.sync()
 
     def run(self) -> None:
@@ -46,37 +48,38 @@ class Keeper:
         from Xlib import X
 
         while True:
-            event = self._display.next_event()
+            event = self.display.next_event()
             if event.type == X.SelectionClear:
                 return
             if event.type == X.SelectionRequest:
-                self._answer(event)
+                self.answer(event)
             elif event.type == X.PropertyNotify and event.state == X.PropertyDelete:
                 self._go_on(event)
 
-    def _answer(self, request: Any) -> None:
+    def answer(self, request: Any, *, refuses: bool = False) -> None:
+        """Answer one request. `refuses`: hand over no content."""
         from Xlib import X, Xatom
         from Xlib.protocol import event
 
-        where, requestor = request.property or request.target, request.requestor
-        data = self._kinds.get(request.target)
+        where, requestor = request.property or request.target, request.requestor  # obsolete clients name no property
+        kind, data = self.kinds.get(request.target, (0, b""))
         if request.target == self._targets:
-            requestor.change_property(where, Xatom.ATOM, 32, [self._targets, *self._kinds])
-        elif data is None:
+            requestor.change_property(where, Xatom.ATOM, 32, [self._targets, *self.kinds])
+        elif refuses or not kind:
             where = 0
         elif len(data) <= _PIECE:
-            requestor.change_property(where, request.target, 8, data)
+            requestor.change_property(where, kind, 8, data)
         else:
             requestor.change_attributes(event_mask=X.PropertyChangeMask)
             requestor.change_property(where, self._incremental, 32, [len(data)])
-            self._going[requestor.id, where] = request.target, data
+            self._going[requestor.id, where] = kind, data
         requestor.send_event(
             event.SelectionNotify(
                 time=request.time, requestor=requestor, selection=request.selection, target=request.target,
                 property=where,
             )
         )  # fmt: skip
-        self._display.flush()
+        self.display.flush()
 
     def _go_on(self, event: Any) -> None:
         """Send the next piece to a window that has read the last one; an empty piece ends the transfer."""
@@ -87,7 +90,7 @@ class Keeper:
         event.window.change_property(event.atom, kind, 8, left[:_PIECE])
         if left:
             self._going[key] = kind, left[_PIECE:]
-        self._display.flush()
+        self.display.flush()
 
 
 def main() -> None:
@@ -96,7 +99,8 @@ def main() -> None:
 
     xauth.print = lambda *_: None  # it warns on standard output if there is no cookie
     with suppress(Exception):  # a lost display raises any of a dozen exceptions
-        keeper = Keeper(display.Display(), sys.argv[1], read_kinds(sys.stdin.buffer))
+        kinds = {name: (name, data) for name, data in read_kinds(sys.stdin.buffer).items()}
+        keeper = Owner(display.Display(), [sys.argv[1]], kinds)
         if os.fork():  # the selection is owned now: the caller need not wait any longer
             os._exit(0)
         keeper.run()

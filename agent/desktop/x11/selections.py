@@ -12,21 +12,14 @@ from typing import Any
 
 from agent.desktop.programs import bare_environ
 from agent.desktop.protocol.clipboard import HungError
-from agent.desktop.x11.connection import client_of, open_display
+from agent.desktop.x11.connection import client_of, open_display, with_focus
+from agent.desktop.x11.selection_keeper_process import Owner
+from foundation.configs import load_config
 
 _PROGRAM_TIMEOUT = 3.0
 #: Seconds for each request to the clipboard's owner, which may hang.
 _ANSWERS = 0.3
 _KEEPER = Path(__file__).with_name("selection_keeper_process.py")
-#: The types that are kept, if offered. Reading each takes some milliseconds, and programs offer up to fifty, most of
-#: them the same picture or text in other formats.
-_KEPT = (
-    "UTF8_STRING", "text/html", "text/rtf", "text/uri-list", "image/png", "image/svg+xml",
-    "x-special/gnome-copied-files", "x-special/mate-copied-files", "application/x-kde-cutselection",
-    "x-kde-passwordManagerHint",
-)  # fmt: skip
-#: The type to keep if a program offers no UTF-8.
-_OLD = "STRING"
 #: Bytes that are kept at most.
 _MOST = 64_000_000
 #: Seconds without a request after which an application has all it needs, and the longest wait for that.
@@ -56,22 +49,18 @@ class X11Clipboard:
         return (self.read("TARGETS") or b"").decode("ascii", "replace").split()
 
     def read(self, kind: str) -> bytes | None:
-        try:
-            return _run_xclip("clipboard", "-o", "-t", kind, seconds=_ANSWERS)
-        except (subprocess.TimeoutExpired, OSError) as error:
-            raise HungError from error
+        return _xclip("clipboard", "-o", "-t", kind, seconds=_ANSWERS)
 
 
 def _save(selection: str) -> dict[str, bytes]:
     """Read a selection's contents by type; empty if there is nothing that can be kept."""
-    listed = _xclip(selection, "-o", "-t", "TARGETS")
-    targets = listed.decode("ascii", "replace").split("\n") if listed else []
-    wanted = [one for one in _KEPT if one in targets] or [one for one in (_OLD,) if one in targets]
     found: dict[str, bytes] = {}
-    for target in wanted:
-        data = _xclip(selection, "-o", "-t", target)
-        if data is not None and sum(map(len, found.values())) + len(data) <= _MOST:
-            found[target] = data
+    with suppress(HungError):  # what was read until then is kept
+        targets = (_xclip(selection, "-o", "-t", "TARGETS") or b"").decode("ascii", "replace").split("\n")
+        for target in [one for one in load_config("pasting.toml")["kept"] if one in targets] or ["STRING"]:
+            data = _xclip(selection, "-o", "-t", target)
+            if data is not None and sum(map(len, found.values())) + len(data) <= _MOST:
+                found[target] = data
     return found
 
 
@@ -79,7 +68,8 @@ def _own(selection: str, kinds: dict[str, bytes]) -> None:
     """Let another process own a selection until another program copies something."""
     if len(kinds) == 1:
         [(target, data)] = kinds.items()
-        _xclip(selection, "-i", "-t", target, data=data)
+        with suppress(HungError):
+            _xclip(selection, "-i", "-t", target, data=data)
         return
     told = b"".join(f"{name} {len(data)}\n".encode() + data for name, data in kinds.items())
     with suppress(subprocess.TimeoutExpired, OSError):
@@ -99,26 +89,23 @@ def _wait_for_owner(display: Any, selection: str) -> None:
         time.sleep(0.005)
 
 
-def _xclip(selection: str, *arguments: str, data: bytes | None = None) -> bytes | None:
-    """Run xclip; None if it fails. A hung owner costs at most the timeout."""
-    with suppress(subprocess.TimeoutExpired, OSError):
-        return _run_xclip(selection.lower(), *arguments, data=data)
-    return None
-
-
-def _run_xclip(
+def _xclip(
     selection: str, *arguments: str, data: bytes | None = None, seconds: float = _PROGRAM_TIMEOUT
 ) -> bytes | None:
+    """Run xclip; None if it fails. Raises HungError: the selection's owner does not answer in time."""
     # As a selection's owner, xclip stays in the background with its output open, so only readers get a pipe.
-    done = subprocess.run(
-        ["xclip", "-selection", selection, *arguments],
-        input=data or b"", stdout=subprocess.DEVNULL if data is not None else subprocess.PIPE,
-        stderr=subprocess.DEVNULL, timeout=seconds, check=False,
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            ["xclip", "-selection", selection.lower(), *arguments],
+            input=data or b"", stdout=subprocess.DEVNULL if data is not None else subprocess.PIPE,
+            stderr=subprocess.DEVNULL, timeout=seconds, check=False,
+        )  # fmt: skip
+    except (subprocess.TimeoutExpired, OSError) as error:
+        raise HungError from error
     return done.stdout if done.returncode == 0 else None
 
 
-class SelectionOwner:
+class SelectionOwner(Owner):
     """Offers a text for pasting, and knows when it was fetched. It answers requests only during `serve`.
 
     A plain clipboard tool does not say whether the text arrived, and if the person's clipboard is restored too early,
@@ -129,17 +116,12 @@ class SelectionOwner:
     """
 
     def __init__(self, text: str, names: Sequence[str], client: int | None = None) -> None:
-        from Xlib import X
-
-        self._data = text.encode("utf-8")
         self._client = client
         self.thief = False
         self._asked = 0.0  # the time of the application's last request of any kind
-        self._display = open_display()
-        window = self._display.screen().root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
-        for name in names:
-            window.set_selection_owner(self._display.intern_atom(name), X.CurrentTime)
-        self._display.sync()
+        utf8 = "UTF8_STRING", text.encode("utf-8")
+        kinds = dict.fromkeys(("UTF8_STRING", "TEXT", "text/plain;charset=utf-8"), utf8)
+        super().__init__(open_display(), names, {**kinds, "STRING": ("STRING", text.encode("latin-1", "replace"))})
 
     def serve(self, seconds: float, *, until_fetched: bool = False) -> bool:
         """Answer requests for some seconds. Return whether the intended application fetched the text."""
@@ -149,7 +131,7 @@ class SelectionOwner:
             left = deadline - time.monotonic()
             if left <= 0 or (fetched and until_fetched):
                 return fetched
-            select.select([self._display.fileno()], [], [], left)
+            select.select([self.display.fileno()], [], [], left)
 
     def serve_paste(self, timeout: float, check: Callable[[], None]) -> bool:
         """Serve until the application has fetched the text and requests no more. Return False if it did not fetch."""
@@ -166,53 +148,27 @@ class SelectionOwner:
 
     def close(self) -> None:
         """Stop offering the text."""
-        self._display.close()
+        self.display.close()
 
     def _answer_all(self) -> bool:
         """Answer all pending requests. Return whether the text was fetched."""
         from Xlib import X
 
         fetched = False
-        while self._display.pending_events():
-            event = self._display.next_event()
-            fetched = (event.type == X.SelectionRequest and self._answer(event)) or fetched
+        while self.display.pending_events():
+            event = self.display.next_event()
+            fetched = (event.type == X.SelectionRequest and self._was_fetched(event)) or fetched
         return fetched
 
-    def _answer(self, request: Any) -> bool:
+    def _was_fetched(self, request: Any) -> bool:
         """Answer one request. Return whether the intended application requested the text."""
-        from Xlib import Xatom
-        from Xlib.protocol import event
-
-        atom = self._display.intern_atom
-        utf8, targets = atom("UTF8_STRING"), atom("TARGETS")
-        kinds = {utf8, Xatom.STRING, atom("TEXT"), atom("text/plain;charset=utf-8")}
-        where = request.property or request.target  # obsolete clients name no property
-        asks, has_focus = client_of(self._display, request.requestor.id), self._with_focus()
+        focus = with_focus(self.display)
+        asks, has_focus = (
+            None if one is None else client_of(self.display, one.id) for one in (request.requestor, focus)
+        )
         wanted = has_focus if self._client is None else self._client
         self._asked = time.monotonic() if asks == wanted else self._asked
-        steals = asks == has_focus != wanted and request.target in kinds
+        steals = asks == has_focus != wanted and request.target in self.kinds
         self.thief = self.thief or steals
-        if request.target == targets:
-            request.requestor.change_property(where, Xatom.ATOM, 32, [targets, *sorted(kinds)])
-        elif steals:
-            where = 0
-        elif request.target == Xatom.STRING:
-            latin = self._data.decode("utf-8").encode("latin-1", "replace")
-            request.requestor.change_property(where, Xatom.STRING, 8, latin)
-        elif request.target in kinds:
-            request.requestor.change_property(where, utf8, 8, self._data)
-        else:
-            where = 0
-        request.requestor.send_event(
-            event.SelectionNotify(
-                time=request.time, requestor=request.requestor, selection=request.selection,
-                target=request.target, property=where,
-            )
-        )  # fmt: skip
-        self._display.flush()
-        return request.target in kinds and asks == wanted
-
-    def _with_focus(self) -> int | None:
-        """Return the client whose window has the focus; None if no window has it."""
-        focus = self._display.get_input_focus().focus
-        return None if isinstance(focus, int) else client_of(self._display, focus.id)
+        self.answer(request, refuses=steals)
+        return request.target in self.kinds and asks == wanted

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.desktop.apps.catalogue import takes_text
+from agent.desktop.guard.targets import named
 from agent.desktop.protocol.hand import ActionFailedError
-from agent.desktop.x11.connection import client_of, open_display
-from agent.desktop.x11.keyboard import Keyboard
+from agent.desktop.x11.connection import client_of, open_display, read_property
 from agent.desktop.x11.receiver import Ping, Program, Receiver, find_receiver, has_focus, is_managed, is_tk
 from agent.desktop.x11.selections import SelectionOwner, saved
 from foundation.configs import load_config
@@ -34,9 +34,13 @@ _KEYS_AT_FIRST = 60
 _MOST_KEYS = 200
 #: Seconds in which clipboard managers read a new selection; their read must not count as the paste.
 _MANAGERS_LOOK = 0.03
+#: Seconds between two keys: toolkits that compress motion events also drop keys that come faster than they redraw.
+_BETWEEN = 0.008
 _NOTHING_TOOK_IT = "nothing on the screen took the text: is the right field focused?"
 _NO_FOCUS = "nothing has the keyboard focus, so nothing was typed: click where to type first"
 _DESKTOP = "only the desktop itself has the keyboard focus, and it took no text: click where to type first"
+
+Stroke = tuple[int, bool]  # keycode, and whether shift is held with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +55,12 @@ class Way:
 def way_of(
     app: str, libraries: Iterable[str], *, composes: bool, tk: bool, selected: bool, desktop: bool = False
 ) -> Way:
-    """Return how to enter text into an application (configs/pasting.toml).
+    """Return how to enter text into an application, by its class and loaded libraries (configs/pasting.toml).
 
-    Args:
-        app: the application's class.
-        libraries: the libraries that it has loaded.
-        composes: whether its keys go through an input method.
-        tk: whether its toolkit is Tk.
-        selected: whether it owns PRIMARY, so that some text in it is selected.
-        desktop: whether it is the desktop itself, where keys are shortcuts unless a file is being renamed.
+    `composes`: its keys go through an input method. `selected`: it owns PRIMARY, so some text in it is selected.
+    `desktop`: it is the desktop itself, where keys are shortcuts unless a file is being renamed.
     """
     known = load_config("pasting.toml")
-
     keys = not (composes or desktop or takes_text(app, "completing"))
     if takes_text(app, "primary"):
         return Way(keys, ("PRIMARY", "CLIPBOARD"))
@@ -72,15 +70,64 @@ def way_of(
     return Way(keys, ("CLIPBOARD",) if toolkit or selected else ("CLIPBOARD", "PRIMARY"))
 
 
+class Keyboard:
+    """Presses keys of the present layout, which is never changed. None can stay down, even if this process dies."""
+
+    def __init__(self, display: Any) -> None:
+        from Xlib import XK
+
+        self._display = display
+        self._shift = display.keysym_to_keycode(XK.XK_Shift_L)
+
+    def strokes(self, text: str) -> list[Stroke] | None:
+        """Return the keys for a text; None if the layout lacks one of its characters."""
+        found = [self._stroke(char) for char in text]
+        return None if None in found else [one for one in found if one is not None]
+
+    def is_plain(self, text: str) -> bool:
+        """Whether keys type their normal characters now: the first layout is active, and no Caps Lock changes them."""
+        from Xlib import X
+
+        mask = self._display.screen().root.query_pointer().mask
+        group = mask >> 13 & 3  # XKB's layout, in bits that the core protocol does not use
+        return not group and not (mask & X.LockMask and any(char.isalpha() for char in text))
+
+    def has_input_method(self) -> bool:
+        """Whether an input method serves this display; it may compose other characters from keys."""
+        servers = read_property(self._display, self._display.screen().root.id, "XIM_SERVERS") or ()
+        return any(not isinstance(self._display.get_selection_owner(server), int) for server in servers)
+
+    def press(self, strokes: list[Stroke], before_each: Callable[[int], None]) -> None:
+        """Press keys one after the other. `before_each` gets the number of keys pressed so far, and may raise."""
+        for number, (code, shifted) in enumerate(strokes):
+            before_each(number)
+            self._press([self._shift, code] if shifted else [code])
+            time.sleep(_BETWEEN)
+
+    def _press(self, keys: list[int]) -> None:
+        """Send press and release together, so that no key stays down or repeats, even if this process is killed."""
+        from Xlib import X
+        from Xlib.ext import xtest
+
+        for kind, codes in ((X.KeyPress, keys), (X.KeyRelease, keys[::-1])):
+            for code in codes:
+                xtest.fake_input(self._display, kind, code)
+        self._display.sync()
+
+    def _stroke(self, char: str) -> Stroke | None:
+        """Return keycode and shift for a character; None if this layout lacks it."""
+        from Xlib import XK
+
+        keysym = {"\n": XK.XK_Return, "\t": XK.XK_Tab}.get(char, ord(char))
+        if (keysym > 0xFF or not char.isprintable()) and char not in "\n\t":
+            return None
+        # Columns 0 and 1 of the layout are the plain and the shifted key; higher ones need other modifiers.
+        places = sorted((column, code) for code, column in self._display.keysym_to_keycodes(keysym) if column < 2)
+        return (places[0][1], places[0][0] == 1) if places else None
+
+
 class X11TextEntry:
-    """Text entry on X11; needs xclip to restore the clipboard.
-
-    Args:
-        number_here: translates a window's PID into our PID namespace.
-
-    Raises:
-        EnvironmentLacksError: xclip is missing.
-    """
+    """Text entry on X11; needs xclip to restore the clipboard. Raises EnvironmentLacksError: xclip is missing."""
 
     def __init__(self, number_here: Callable[[int], int] = lambda pid: pid) -> None:
         self._number_here = number_here
@@ -98,11 +145,11 @@ class X11TextEntry:
 
     def _program(self, receiver: Receiver) -> Program:
         """Return the program that shows a window, inspected only once."""
-        if receiver.pid is None:
+        if receiver.window.pid is None:
             return Program()
-        key = receiver.client, receiver.pid, receiver.app
+        key = receiver.client, receiver.window.pid, receiver.window.app
         if key not in self._programs:
-            self._programs[key] = Program.of(self._number_here(receiver.pid))
+            self._programs[key] = Program.of(self._number_here(receiver.window.pid))
         return self._programs[key]
 
 
@@ -161,7 +208,7 @@ class _Entering:
         owner = self._display.get_selection_owner(self._display.intern_atom("PRIMARY"))
         program = self._program(receiver)
         return way_of(
-            receiver.app,
+            receiver.window.app,
             program.libraries,
             composes=self._keyboard.has_input_method() or program.composes,
             tk=is_tk(self._display, receiver),
@@ -217,7 +264,7 @@ class _Entering:
             if owner.serve_paste(_POLL, self._check_stop):
                 return True
             if time.monotonic() >= deadline:
-                raise ActionFailedError(f"{self._receiver.name} does not answer: wait, and look what arrived")
+                raise ActionFailedError(f"{named(self._receiver.window)} does not answer: wait, and look what arrived")
         return owner.serve_paste(_POLL, self._check_stop)  # it may have answered the ping before the keys reached it
 
     def _check(self) -> None:
@@ -230,13 +277,14 @@ class _Entering:
         """Return the error for a lost keyboard focus, which says how much of the text was typed."""
         assert self._receiver is not None
         now = find_receiver(self._display)
-        to = "went away" if now is None else f"went to {now.name}"
+        to = "went away" if now is None else f"went to {named(now.window)}"
         # The key before the last check may have gone to the new window; X11 does not report which window got it.
         part = f"at most the first {self._done} of {len(self._text)} characters are" if self._done else "none of it is"
         if self._done == len(self._text):
             return ActionFailedError(f"the keyboard focus {to} after this was typed, so Enter was not pressed")
+        where = named(self._receiver.window)
         return ActionFailedError(
-            f"the keyboard focus {to} while this was typed: {part} in {self._receiver.name}, and the rest was not typed"
+            f"the keyboard focus {to} while this was typed: {part} in {where}, and the rest was not typed"
         )
 
 

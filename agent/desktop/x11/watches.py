@@ -13,6 +13,7 @@ from typing import Any
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, parse_chord
 from agent.desktop.x11.connection import display_lost, keys_down, open_display
 from agent.safety.stop import StopSwitch
+from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
 #: Seconds between two polls of the pointer. Nobody can move it into a corner and back faster, and 20 requests a second
@@ -31,7 +32,7 @@ _MODIFIERS = {
 }
 #: Masks of Caps Lock, Num Lock and other modifiers that may be active besides the chord, perhaps by the agent's hand.
 _OTHERS = (2, 16, 32, 64, 128)
-_KEYSYMS = {"enter": "Return", "print_screen": "Print", "pause": "Pause"}
+_KEYSYMS: dict[str, str] = load_config("keys.toml")["keysyms"]
 
 
 class DisplayWatch:
@@ -75,13 +76,11 @@ class DisplayWatch:
 
 
 class StopKey:
-    """Sets the stop switch when the chord is pressed anywhere, until it is closed. The chord "none" does nothing.
+    """Sets the stop switch when the chord is pressed anywhere, until closed. The chord "none" disables it. Raises
+    UsageError.
 
     The chord is grabbed, so that no application gets it. A grab does not work during another grab (an open menu, a
     virtual machine), so the keyboard's state is polled as well.
-
-    Raises:
-        UsageError: `chord` is not a chord.
     """
 
     def __init__(self, stop: StopSwitch, chord: str = DEFAULT_CHORD) -> None:

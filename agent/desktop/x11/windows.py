@@ -7,7 +7,9 @@ from typing import Any
 from agent.core.geometry import Region
 from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind, Windows
 from agent.desktop.x11.connection import (
+    ancestry,
     client_of,
+    describe,
     open_display,
     read_property,
     tells_loss,
@@ -31,29 +33,23 @@ class X11Windows(Windows):
         self._display = open_display()
         self._root = self._display.screen().root
         self._parts: VisibleParts | None = None
-        self._layers = Layers(self._display, self._describe)
+        self._layers = Layers(self._display)
 
     def windows(self) -> list[Window]:
-        return [window for identifier in self._ids("_NET_CLIENT_LIST") if (window := self._describe(identifier))]
+        return [window for identifier in self._ids("_NET_CLIENT_LIST") if (window := self.window(identifier))]
 
     def active(self) -> Window | None:
         identifiers = self._ids("_NET_ACTIVE_WINDOW")
-        return self._describe(identifiers[0]) if identifiers and identifiers[0] else None
+        return self.window(identifiers[0]) if identifiers and identifiers[0] else None
 
     def stacking(self) -> list[WindowId]:
         return [*self._ids("_NET_CLIENT_LIST_STACKING")]
 
     def at(self, x: int, y: int) -> Window | None:
-        known = set(self._ids("_NET_CLIENT_LIST"))
-        top = handle = self._root.translate_coords(self._root, x, y).child
-        while handle:  # from the frame down to the window in it; the server knows shapes and click-through windows
-            if handle.id in known:
-                return self._describe(handle.id)
-            handle = handle.translate_coords(self._root, x, y).child
-        if not top:
-            return None
-        framed = self._within(top, known)
-        return self._describe(framed) if framed else self._helper(top, known)
+        self._look()
+        [found] = self._layers.at([(x, y)])
+        known = self._ids("_NET_CLIENT_LIST")
+        return None if found is None else self.window(found) if found in known else self._helper(found, known)
 
     def region(self, identifier: WindowId) -> Region | None:
         return region_of(self._display, identifier)
@@ -74,36 +70,23 @@ class X11Windows(Windows):
         return False  # minimised, on another workspace, or closed
 
     def kind(self, identifier: WindowId) -> WindowKind:
-        kinds, owner = self._kinds(identifier) or set(), self._property(identifier, "WM_TRANSIENT_FOR")
+        kinds, owner = window_types(self._display, identifier), self._property(identifier, "WM_TRANSIENT_FOR")
         if "DESKTOP" in kinds:
             return "backdrop"
         return "dialog" if "DIALOG" in kinds or (owner and owner[0]) else ""
-
-    @unless_gone()
-    def _kinds(self, identifier: WindowId) -> set[str]:
-        return window_types(self._display, identifier)
 
     def pointer(self) -> tuple[int, int]:
         at = self._root.query_pointer()
         return at.root_x, at.root_y
 
-    @unless_gone()
-    def _within(self, handle: Any, known: set[int], depth: int = 3) -> int | None:
-        """Return the known window inside a frame, for points on the frame itself (title, borders, buttons)."""
-        children = handle.query_tree().children
-        found = next((child.id for child in children if child.id in known), None)
-        if found is None and depth:
-            found = next((one for child in children if (one := self._within(child, known, depth - 1))), None)
-        return found
-
-    def _helper(self, handle: Any, known: set[int]) -> Window | None:
+    def _helper(self, identifier: Any, known: list[int]) -> Window | None:
         """Describe an unmanaged window (a menu, an old dock), or another window of its program if it has no class."""
-        own = self._describe(handle.id)
+        own = self.window(identifier)
         if own is not None and own.app:
             return own
-        client = client_of(self._display, handle.id)
+        client = client_of(self._display, identifier)
         owner = next((one for one in known if client_of(self._display, one) == client), None)
-        return own if owner is None else self._describe(owner)
+        return own if owner is None else self.window(owner)
 
     def activate(self, identifier: WindowId) -> bool:
         from Xlib import X
@@ -139,7 +122,7 @@ class X11Windows(Windows):
         return True
 
     def window(self, identifier: WindowId) -> Window | None:
-        return self._describe(identifier)
+        return describe(self._display, identifier)
 
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
         if self._parts is None or self._parts.of != identifiers:
@@ -155,10 +138,7 @@ class X11Windows(Windows):
     def _around(self, identifier: int) -> Window | None:
         """Return the top-level window that contains a window or is it."""
         known = self._ids("_NET_CLIENT_LIST")
-        handle = window_of(self._display, identifier)
-        while handle and handle.id not in known:
-            handle = handle.query_tree().parent
-        return self._describe(handle.id) if handle else None
+        return next((self.window(one) for one in ancestry(self._display, identifier) if one in known), None)
 
     def told_bus(self) -> str:
         """Return the address of the accessibility bus that this display announces; "" if none."""
@@ -173,16 +153,6 @@ class X11Windows(Windows):
 
     def _ids(self, name: str) -> list[int]:
         return [int(identifier) for identifier in self._property(self._root.id, name) or ()]
-
-    def _describe(self, identifier: WindowId) -> Window | None:
-        title = self._property(identifier, "_NET_WM_NAME")
-        if title is None:
-            title = self._property(identifier, "WM_NAME")
-        wm_class, pid = self._property(identifier, "WM_CLASS"), self._property(identifier, "_NET_WM_PID")
-        if title is None and wm_class is None:
-            return None
-        app = text_of(wm_class).rstrip("\0").split("\0")[-1]
-        return Window(identifier, text_of(title), app, int(pid[0]) if pid else None)
 
     def _property(self, identifier: Any, name: str) -> Any:
         return read_property(self._display, identifier, name)
