@@ -79,6 +79,9 @@ class ParseFailure:
     thought: str = ""
 
 
+#: The actions that a call stands for.
+Acts: TypeAlias = Action[GridPoint] | Sequence[Action[GridPoint]]
+
 _FEEDBACK = "That answer cannot be carried out: {message}. Nothing was done. Answer again."
 
 
@@ -93,7 +96,7 @@ class ArgumentError(ValueError):
 def decide(
     thought: str,
     calls: Sequence[Call] | ParseFailure,
-    read: Callable[[Call], Action[GridPoint] | Sequence[Action[GridPoint]]],
+    read: Callable[[Call], Acts],
     *,
     most: int | None = None,
     in_part: bool = False,
@@ -110,7 +113,7 @@ def decide(
     if isinstance(calls, ParseFailure):
         return ParseFailure(calls.kind, calls.message, thought)
     taken = tuple(calls[:most])
-    read_as: list[Action[GridPoint] | Sequence[Action[GridPoint]]] = []
+    read_as: list[Acts] = []
     unread = ""
     for call in taken:
         try:
@@ -238,14 +241,16 @@ class Family(ABC):
 
     #: False for models that only find places
     acts = True
-    #: a file of texts that several families share; a family's own `prompt.toml` overrides it
+    #: files that several families share: of texts, which a family's own `prompt.toml` extends, and of data, which its
+    #: `family.toml` extends
     shared_texts: ClassVar[Path | None] = None
+    shared_data: ClassVar[Path | None] = None
 
     def __init__(self, name: str) -> None:
         self.facts = FamilyFacts.of(name)
-        self.data: Mapping[str, Any] = family_data(name)
+        self.data: Mapping[str, Any] = _extended(_read(self.shared_data), family_data(name))
         self.published: Published | None = None
-        self.texts = _texts(self.shared_texts, family_folder(name) / "prompt.toml")
+        self.texts = _extended(_read(self.shared_texts), _read(family_folder(name) / "prompt.toml"))
 
     def counting(self, grid: Grid) -> Self:
         """Return a copy of the family with another grid, for a model or server that was found to use it."""
@@ -323,11 +328,11 @@ class Family(ABC):
         return None
 
 
-def _texts(*paths: Path | None) -> dict[str, Any]:
-    """Read text files. A table of a later file extends the same table of an earlier file."""
-    texts: dict[str, Any] = {}
-    for path in paths:
-        if path is not None and path.is_file():
-            for key, value in tomllib.loads(path.read_text(encoding="utf-8")).items():
-                texts[key] = {**texts.get(key, {}), **value} if isinstance(value, dict) else value
-    return texts
+def _read(path: Path | None) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path is not None and path.is_file() else {}
+
+
+def _extended(shared: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return two files as one: own values replace shared ones, and own tables extend shared tables."""
+    tables = {key: {**shared.get(key, {}), **value} for key, value in own.items() if isinstance(value, dict)}
+    return {**shared, **own, **tables}

@@ -16,7 +16,7 @@ from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action
 from agent.families.shared.lenient_json import only_object
 from agent.families.shared.points import PointError, grid_of, read_point
-from agent.families.shared.text_family import Read, ReadCall, TextFamily, thought_in
+from agent.families.shared.text_family import Read, TextFamily, thought_in
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Outline, See
@@ -69,11 +69,6 @@ class Generic(TextFamily):
         result = decide(thought, calls, lambda call: _read(call.arguments, places), most=1)
         named = isinstance(result, Decision) and any(name in result.calls[0].arguments for name in _ELEMENT)
         return replace(result, exact=True) if isinstance(result, Decision) and named else result
-
-    def reader(self, grid: Grid) -> ReadCall:
-        """Return the parser of calls without known elements."""
-        places = _Places(None, Vocabulary.of(self.data, grid))
-        return lambda call: _read(call.arguments, places)
 
     def calls_in(self, parts: AnswerParts) -> Read:
         """Parse the calls of an answer. All get the family's function name."""

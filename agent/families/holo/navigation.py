@@ -11,15 +11,13 @@ from typing import Any
 
 from typing_extensions import override
 
-from agent.core.actions import Action
-from agent.core.geometry import Grid, GridPoint
-from agent.families.base import ArgumentError, Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, ArgumentError, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.holo import tools
 from agent.families.holo.localisation import localisation_request
 from agent.families.shared.answer_parts import AnswerParts
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.lenient_json import only_object
-from agent.families.shared.text_family import Read, ReadCall, TextFamily, thought_in
+from agent.families.shared.text_family import Read, TextFamily, thought_in
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 
@@ -53,10 +51,17 @@ class HoloNavigation(TextFamily):
         messages = [Message.text("system", system), Message("user", parts)]
         return ChatRequest(messages, self.facts.sampling, schema=schema)
 
-    def reader(self, grid: Grid) -> ReadCall:
-        """Return the parser of actions. One may give several of ours."""
-        words = Vocabulary(grid, wait_seconds=self.texts["wait_seconds"])
-        return lambda call: _actions(call, words, self.texts["tools"])
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        """Return the actions of a call. Raises ArgumentError.
+
+        Writing replaces the old text and presses Enter, as in the published client (hcompai/surfer-h-cli, surferh.py).
+        """
+        whole = _flat(call)
+        name = str(whole.pop("action"))
+        tool = self.texts["tools"].get(name.lower(), name)
+        if tool == "write_at":
+            whole = {"overwrite": True, "press_enter": True, **whole}
+        return tools.read_tool(Call(tool, whole), words)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the single action of an object."""
@@ -143,16 +148,3 @@ def _lines(steps: Sequence[PastStep], first: int, form: str) -> Iterator[str]:
 
 def _flat(call: Call) -> dict[str, Any]:
     return dict(call.arguments) if "action" in call.arguments else {"action": call.name, **call.arguments}
-
-
-def _actions(call: Call, words: Vocabulary, names: Mapping[str, str]) -> list[Action[GridPoint]]:
-    """Return the actions of a call. Raises ArgumentError.
-
-    Writing replaces the old text and presses Enter, as in the published client (hcompai/surfer-h-cli, surferh.py).
-    """
-    whole = _flat(call)
-    name = str(whole.pop("action"))
-    tool = names.get(name.lower(), name)
-    if tool == "write_at":
-        whole = {"overwrite": True, "press_enter": True, **whole}
-    return tools.read_tool(Call(tool, whole), words)

@@ -9,19 +9,17 @@ whose wrapper stays after its screenshot is dropped (hub.hcompany.ai/agent-loop)
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from typing_extensions import override
 
-from agent.core.geometry import Grid
-from agent.families.base import ArgumentError, Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, ArgumentError, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.holo import tools
 from agent.families.holo.localisation import localisation_request
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.lenient_json import only_object
-from agent.families.shared.text_family import Read, ReadCall, TextFamily, in_turn, joined, thought_in
+from agent.families.shared.text_family import Read, TextFamily, in_turn, joined, thought_in
 from agent.families.shared.xml_calls import xml_calls
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
@@ -69,9 +67,9 @@ class Holo3(TextFamily):
             return bool(chosen == "native")
         return any(name in prompt.model.lower() for name in self.data["native"]["names"])
 
-    def reader(self, grid: Grid) -> ReadCall:
-        """Return the parser of tool calls."""
-        return partial(tools.read_tool, words=Vocabulary.of(self.data, grid))
+    @override
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        return tools.read_tool(call, words)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the calls of either format, in order."""

@@ -3,19 +3,17 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from typing_extensions import override
 
-from agent.core.geometry import Grid, Size
+from agent.core.geometry import Size
 from agent.families.base import Call, Decision, ParseFailure, PromptRequest
 from agent.families.mai_ui.prompt import is_reference, is_thinking, navigation_messages, written
 from agent.families.published import GROUNDING
 from agent.families.shared.answer_parts import THINKING, AnswerParts, calls_in, take_apart
-from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.json_calls import as_text
-from agent.families.shared.text_family import Read, ReadCall, TextFamily
+from agent.families.shared.text_family import Read, TextFamily
 from agent.model.request import ChatRequest, ImagePart, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
@@ -45,10 +43,6 @@ class MaiUi(TextFamily):
         """Parse one call, wherever the server put it."""
         before, calls = calls_in(parts, self.facts.function)
         return parts.thought.strip('"') or before, calls, 1
-
-    @override
-    def reader(self, grid: Grid) -> ReadCall:
-        return partial(read_call, words=Vocabulary.of(self.data, grid))
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """Parse the point in the first <answer>, as a click.

@@ -12,14 +12,13 @@ from typing import Any
 
 from typing_extensions import override
 
-from agent.core.actions import Action
-from agent.core.geometry import Grid, GridPoint
-from agent.families.base import Call, PastStep, PromptRequest
+from agent.core.geometry import Grid
+from agent.families.base import Acts, Call, PastStep, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.code_calls import as_code, code_calls, last_block, read_code_call
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.own_names import named
-from agent.families.shared.text_family import Read, ReadCall, TextFamily
+from agent.families.shared.text_family import Read, TextFamily
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 
@@ -104,16 +103,12 @@ class CodeFamily(TextFamily):
         action = "; ".join(_in_words(call) for call in calls)
         return f"## Thought:\n{thought}\n\n## Action:\n{action}\n\n## Code:\n{as_code([named(call) for call in calls])}"
 
-    def reader(self, grid: Grid) -> ReadCall:
-        """Return the parser of calls. Besides the family's grid, points may be fractions of the screen."""
-        words = Vocabulary.of(self.data, grid)
-        fractions = replace(words, grid=Grid.relative(1)) if self.data.get("fractions") else None
-
-        def read(call: Call) -> list[Action[GridPoint]]:
-            x, y = (call.arguments.get(axis) for axis in "xy")
-            return read_code_call(call, fractions if fractions is not None and _are_fractions(x, y) else words)
-
-        return read
+    @override
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        x, y = (call.arguments.get(axis) for axis in "xy")
+        if self.data.get("fractions") and _are_fractions(x, y):  # besides the family's grid
+            words = replace(words, grid=Grid.relative(1))
+        return read_code_call(call, words)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the calls in the last block of code."""

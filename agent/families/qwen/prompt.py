@@ -31,7 +31,7 @@ class Instructions:
     def __init__(self, data: Mapping[str, Any], texts: Mapping[str, Any]) -> None:
         self.texts = texts
         self._data: Mapping[str, Any] = data["prompt"]
-        self._held = data.get("call", {}).get("held_in_text", False)
+        self._held = data.get("reading", {}).get("held_in_text", False)
 
     def system(self, prompt: PromptRequest) -> str:
         """Return the system prompt of a request, in the chosen style."""

@@ -8,7 +8,7 @@ notes), the phone's actions of MAI-UI (Tongyi-MAI/MAI-UI, src/prompt.py), and it
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -50,7 +50,7 @@ class Vocabulary:
     """A family's data for parsing calls."""
 
     grid: Grid  # the grid of its points
-    system_buttons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the key chords for a phone's buttons
+    system_buttons: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the key chords for a phone's buttons
     #: units of a scroll by `pixels` per notch (positive: up, and right)
     pixels_per_notch: float = _WORDS["pixels_per_notch"]
     pixels_per_side_notch: float = 0  # sideways, where that differs; 0 if it does not
@@ -65,32 +65,14 @@ class Vocabulary:
     enters: bool = False  # whether typing presses Enter afterwards if the call does not say
     unescapes: bool = False  # whether typed text contains escape sequences, such as a backslash and an n for a newline
     names: Mapping[str, str] = field(default_factory=dict)  # the family's own names for actions, before the shared ones
+    calls: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the family's own calls; see `own_names`
+    arguments: Mapping[str, str] = field(default_factory=dict)  # the family's own names for arguments of all calls
 
     @classmethod
     def of(cls, data: Mapping[str, Any], grid: Grid) -> "Vocabulary":
-        """Read the vocabulary from a `family.toml`, with defaults for missing values.
-
-        It uses the tables `system_button` and `names`, and keys of the tables `call`, `scroll`, `typing`, `terminate`,
-        `wait` and `ask_user`.
-        """
-        scroll, call, typing = data.get("scroll", {}), data.get("call", {}), data.get("typing", {})
-        return cls(
-            grid,
-            {name: tuple(keys) for name, keys in data.get("system_button", {}).items()},
-            scroll.get("pixels_per_notch", _WORDS["pixels_per_notch"]),
-            scroll.get("pixels_per_side_notch", 0),
-            scroll.get("notches", 0),
-            scroll.get("from_middle", False),
-            call.get("at_pointer", False),
-            call.get("held_in_text", False),
-            data.get("terminate", {}).get("status", ""),
-            data.get("wait", {}).get("seconds", 1.0),
-            data.get("ask_user", {}).get("question", ""),
-            typing.get("replaces", False),
-            typing.get("enters", False),
-            typing.get("unescapes", False),
-            data.get("names", {}),
-        )
+        """Read the vocabulary from the tables `reading`, `calls` and `arguments` of a `family.toml`."""
+        calls = {name.lower(): means for name, means in data.get("calls", {}).items()}
+        return cls(grid, calls=calls, arguments=data.get("arguments", {}), **data.get("reading", {}))
 
 
 def read_call(call: Call, words: Vocabulary) -> Action[GridPoint]:
@@ -337,7 +319,7 @@ def _system_button(call: _Arguments) -> Action[GridPoint]:
     button = call.word("button")
     if button not in call.words.system_buttons:
         raise ArgumentError("bad_argument", f"there is no button {button!r}: use back, home, menu or enter")
-    return actions.PressKeys(call.words.system_buttons[button])
+    return actions.PressKeys(tuple(call.words.system_buttons[button]))
 
 
 #: Escape sequences of texts that are typed. A text with any other backslash means it literally.
