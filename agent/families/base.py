@@ -1,5 +1,6 @@
 """The interface of a model family, and the plain values that it takes and returns."""
 
+import re
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -82,6 +83,7 @@ class ParseFailure:
 #: The actions that a call stands for.
 Acts: TypeAlias = Action[GridPoint] | Sequence[Action[GridPoint]]
 
+_CONSTRAINT_MARK = re.compile(r"<([a-z]+)>")
 _FEEDBACK = "That answer cannot be carried out: {message}. Nothing was done. Answer again."
 
 
@@ -175,6 +177,11 @@ class PromptRequest:
     def reference(self) -> bool:
         """Whether to use the published client's messages. The default is our own for a desktop."""
         return bool(self.options.get("style", "desktop") == "reference")
+
+    @property
+    def thinking(self) -> bool:
+        """Whether the model is asked for a thought, which is the default."""
+        return bool(self.options.get("thinking", True))
 
     @property
     def size(self) -> Size:
@@ -323,9 +330,22 @@ class Family(ABC):
         """Return the message to the model after an answer without an action: "feedback" of its texts."""
         return str(self.texts.get("feedback", _FEEDBACK)).replace("{message}", failure.message)
 
-    def constraint(self, options: Mapping[str, Any]) -> str | None:  # noqa: ARG002
-        """Return a regular expression that valid answers match, for servers with constrained decoding."""
-        return None
+    def constraint(self, options: Mapping[str, Any]) -> str | None:
+        """Return a regular expression that valid answers match, for servers with constrained decoding.
+
+        It is the `form` in the table `constraint` of the texts, in which marks such as <point> stand for other keys.
+        `desktop_constraint` has more choices, and other values, for the desktop style.
+        """
+        if "form" not in (told := self.texts.get("constraint", {})):
+            return None
+        prompt = PromptRequest("", (), options=options)
+        here = {} if prompt.reference else self.texts["desktop_constraint"]
+        choices = "|".join([*told["choices"], *here.get("choices", ())])
+        values = {"thought": "", **told, **here, **({} if prompt.thinking else {"thought": ""}), "choices": choices}
+        regex = str(told["form"])
+        for _ in range(3):  # a value may have marks of its own
+            regex = _CONSTRAINT_MARK.sub(lambda mark: str(values.get(mark[1], mark[0])), regex)
+        return regex
 
 
 def _read(path: Path | None) -> dict[str, Any]:

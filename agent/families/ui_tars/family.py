@@ -1,9 +1,8 @@
 """UI-TARS 1.0, 1.5 and Doubao's: one prompt in the user turn, answers of `Thought:` and `Action:`."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from typing_extensions import override
 
@@ -76,25 +75,6 @@ class UiTars(TextFamily):
         if text is None:
             text = self.texts["grounding"].format(actions=self.texts["grounding_action"], instruction=instruction)
         return self.asking(TextPart(text), ImagePart(image), system=self.texts["system"])
-
-    def constraint(self, options: Mapping[str, Any]) -> str | None:
-        """Return a regular expression of answers with one action, if the version's texts define how to write points."""
-        if (written := self.texts.get("constraint")) is None:
-            return None
-        point = rf"'{written['point']}'"
-        at, start, end = (rf"{written[name]}={point}" for name in ("at", "start", "end"))
-        text = r"[^'\\\n]{1,300}"
-        calls = [
-            rf"(click|left_double|right_single)\({at}\)",
-            rf"drag\({start}, {end}\)",
-            rf"scroll\({at}, direction='(up|down|left|right)'\)",
-            r"hotkey\(key='[a-z0-9_]{1,12}( [a-z0-9_]{1,12}){0,2}'\)",
-            rf"type\(content='{text}(\\n)?'\)",
-            r"wait\(\)",
-            rf"finished\((content='{text}')?\)",
-            *([] if options.get("style") == "reference" else [r"call_user\(\)"]),
-        ]
-        return rf"Thought: [^\n]{{1,600}}\nAction: ({'|'.join(calls)})"
 
 
 class UiTars15(UiTars):
