@@ -13,7 +13,6 @@ from typing_extensions import override
 
 from agent.families.base import Acts, ArgumentError, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.holo import tools
-from agent.families.holo.localisation import localisation_request
 from agent.families.shared.answer_parts import AnswerParts
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.lenient_json import only_object
@@ -82,18 +81,10 @@ class HoloNavigation(TextFamily):
 
     @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        form = self.data["localisation"]
-        text = self.texts["localisation"]["text" if form.get("text") else "json"]
-        return localisation_request(text.lstrip("\n"), instruction, image, self._point_schema(form))
-
-    def _point_schema(self, form: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the schema of an answer with a point; None for a plain text answer."""
-        if form.get("text"):
-            return None
-        action = {"action": {"const": form["action"], "type": "string"}} if "action" in form else {}
-        limits = {} if self.facts.grounding == "pixels" else {"minimum": 0, "maximum": 1000}
-        place = {name: {"type": "integer", **limits} for name in ("x", "y")}
-        return {"type": "object", "properties": {**action, **place}, "required": [*action, *place]}
+        schema = self.data["localisation"].get("schema")
+        text = self.texts["localisation"]["text" if schema is None else "json"].lstrip("\n")
+        question = TextPart(f"{text.replace('{schema}', json.dumps(schema))}\n{instruction}")
+        return self.asking(ImagePart(image), question, schema=schema, sampling=tools.GREEDY)
 
     def _schema(self, *, desktop: bool) -> dict[str, Any]:
         offered = [one for one in self.texts["actions"] if not one.get("published_only" if desktop else "ours", False)]

@@ -14,10 +14,14 @@ from agent.core.actions import Action
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call
 from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_action
+from agent.model.request import Sampling
 
 _DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _MOST_REPEATS: int = _DATA["most_repeats"]
 _NOTCHES: int = _DATA["scroll_size"]
+
+#: For a grounding request, as the vendor recommends (hcompai/hai-cookbook, hub.hcompany.ai/element-localization).
+GREEDY = Sampling(max_tokens=256)
 
 _Actions: TypeAlias = list[Action[GridPoint]]
 _Reader: TypeAlias = Callable[["_Tool"], _Actions]

@@ -15,7 +15,6 @@ from typing_extensions import override
 
 from agent.families.base import Acts, ArgumentError, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.holo import tools
-from agent.families.holo.localisation import localisation_request
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.lenient_json import only_object
@@ -26,12 +25,6 @@ from agent.screen.encode import EncodedImage
 from foundation.chat_stream import ToolCall
 
 _EVICTED = "[screenshot evicted]"
-_POINT = {
-    "type": "object",
-    "properties": {name: {"type": "integer", "minimum": 0, "maximum": 1000} for name in ("x", "y")},
-    "required": ["x", "y"],
-    "additionalProperties": False,
-}
 _MOST_CALLS = 5
 
 
@@ -93,7 +86,10 @@ class Holo3(TextFamily):
 
     @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        return localisation_request(self.texts["localisation"].strip(), instruction, image, _POINT, thinking=False)
+        schema = self.data["localisation"]["schema"]
+        text = self.texts["localisation"].strip().replace("{schema}", json.dumps(schema))
+        how = {"sampling": tools.GREEDY, "template_arguments": {"enable_thinking": False}}
+        return self.asking(ImagePart(image), TextPart(f"{text}\n{instruction}"), schema=schema, **how)
 
 
 def step_schema(declared: Sequence[Mapping[str, Any]], *, batch: bool = False) -> dict[str, Any]:
