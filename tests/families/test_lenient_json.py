@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.families.shared.lenient_json import MAX_DEPTH, JsonFailure, clean, clean_text, first_object
+from agent.families.base import ParseFailure
+from agent.families.shared.lenient_json import MAX_DEPTH, clean, clean_text, first_object
 
 PROPERTY = settings(deadline=None, max_examples=300)
 KEYS = st.text("abc \"'{}[]“”：，\\\n", max_size=5)
@@ -24,13 +25,13 @@ OBJECTS = st.dictionaries(st.text('abc"“”：', max_size=5), VALUES, max_size
 
 def read(text: str, *, closed: bool = True) -> dict[str, Any]:
     found = first_object(text, closed=closed)
-    assert not isinstance(found, JsonFailure), found
+    assert not isinstance(found, ParseFailure), found
     return found[0]
 
 
 def kind(text: str, *, closed: bool = True) -> str:
     found = first_object(text, closed=closed)
-    assert isinstance(found, JsonFailure), found
+    assert isinstance(found, ParseFailure), found
     assert found.message
     return found.kind
 
@@ -42,7 +43,7 @@ def kind(text: str, *, closed: bool = True) -> str:
 def test_right_json_is_read_to_the_letter(value: dict[str, Any], ascii_only: bool, before: str, after: str) -> None:
     text = before + json.dumps(value, ensure_ascii=ascii_only) + after
     found = first_object(text, closed=False)
-    assert not isinstance(found, JsonFailure)
+    assert not isinstance(found, ParseFailure)
     assert found == (value, after)
 
 
@@ -58,7 +59,7 @@ def test_a_python_literal_is_read_as_the_same_value(value: dict[str, Any]) -> No
 def test_what_is_cut_off_is_never_completed(value: dict[str, Any], data: st.DataObject) -> None:
     text = json.dumps(value, ensure_ascii=False)
     end = data.draw(st.integers(0, len(text) - 1))
-    assert isinstance(first_object(text[:end], closed=False), JsonFailure)
+    assert isinstance(first_object(text[:end], closed=False), ParseFailure)
 
 
 @PROPERTY

@@ -6,6 +6,7 @@ follows utils/navigation.py of hcompai/hai-cookbook. The style `desktop` adds th
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ class HoloNavigation(TextFamily):
         schema = self.data["localisation"].get("schema")
         text = self.texts["localisation"]["text" if schema is None else "json"].lstrip("\n")
         question = TextPart(f"{text.replace('{schema}', json.dumps(schema))}\n{instruction}")
-        return self.asking(ImagePart(image), question, schema=schema, sampling=tools.GREEDY)
+        return replace(self.asking(ImagePart(image), question, schema=schema), sampling=tools.GREEDY)
 
     def _schema(self, *, desktop: bool) -> dict[str, Any]:
         offered = [one for one in self.texts["actions"] if not one.get("published_only" if desktop else "ours", False)]

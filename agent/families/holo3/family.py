@@ -9,6 +9,7 @@ whose wrapper stays after its screenshot is dropped (hub.hcompany.ai/agent-loop)
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from typing_extensions import override
@@ -88,8 +89,8 @@ class Holo3(TextFamily):
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
         schema = self.data["localisation"]["schema"]
         text = self.texts["localisation"].strip().replace("{schema}", json.dumps(schema))
-        how = {"sampling": tools.GREEDY, "template_arguments": {"enable_thinking": False}}
-        return self.asking(ImagePart(image), TextPart(f"{text}\n{instruction}"), schema=schema, **how)
+        request = self.asking(ImagePart(image), TextPart(f"{text}\n{instruction}"), schema=schema)
+        return replace(request, sampling=tools.GREEDY, template_arguments={"enable_thinking": False})
 
 
 def step_schema(declared: Sequence[Mapping[str, Any]], *, batch: bool = False) -> dict[str, Any]:

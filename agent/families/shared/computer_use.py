@@ -126,10 +126,7 @@ class _Arguments:
         value = self.first(*names)
         if value is None:
             raise ArgumentError("bad_point", f'"{names[0]}" is missing')
-        try:
-            return read_point(value, self.words.grid)
-        except PointError as error:
-            raise ArgumentError("off_screen" if error.reason == "off_screen" else "bad_point", str(error)) from error
+        return read_point(value, self.words.grid)
 
     def point_if_any(self) -> GridPoint | None:
         """Return the point of an action that may omit it: then the pointer's position is used."""
@@ -355,6 +352,17 @@ _ACTIONS: dict[str, Callable[[_Arguments], Action[GridPoint]]] = {
     "terminate": _terminate,
     "system_button": _system_button,
 }
+
+
+def whole(value: Any, name: str, most: int) -> int:
+    """Return how often something is repeated; once for None. Raises ArgumentError: it is not from 1 to `most`."""
+    count = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+    if count is None:
+        return 1
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
+        raise ArgumentError("bad_argument", f'"{name}" is a whole number from 1 to {most}')
+    return count
+
 
 #: All action names of calls. A call under another name is a tool call.
 ACTION_NAMES = frozenset(

@@ -59,7 +59,7 @@ class TextFamily(Family):
     def asking(self, *parts: TextPart | ImagePart, system: str = "", **how: Any) -> ChatRequest:
         """Return a request of one user message, after the system prompt if there is one."""
         before = [Message.text("system", system)] if system else []
-        return ChatRequest([*before, Message("user", parts)], **{"sampling": self.facts.sampling, **how})
+        return ChatRequest([*before, Message("user", parts)], self.facts.sampling, **how)
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """Parse the point in a grounding answer, as a click."""

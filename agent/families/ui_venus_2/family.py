@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from agent.families.base import Acts, ArgumentError, Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts, take_apart
-from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.computer_use import Vocabulary, read_action, whole
 from agent.families.shared.named_calls import as_named, named_calls
 from agent.families.shared.own_names import named, said
 from agent.families.shared.text_family import Read, all_calls, in_turn, joined, offered
@@ -80,7 +80,7 @@ class UiVenus2(UiVenus):
             return read_action(arguments, words)
         if arguments["action"] != "key":
             return super().act(call, words)
-        times = _whole(arguments.pop("repeat", 1))
+        times = whole(arguments.pop("repeat", None), "repeat", _MOST_REPEATS)
         return [read_action(arguments, words)] * times
 
 
@@ -98,10 +98,3 @@ def _calls(text: str) -> list[Call] | ParseFailure:
                 return ParseFailure("bad_argument", f"a Sequence holds 2 to {_MOST_ACTIONS} actions")
             return named_calls("\n".join(map(ast.unparse, actions)))
     return ParseFailure("bad_argument", "a Sequence is written as Sequence(actions=[...])")
-
-
-def _whole(written: object) -> int:
-    """Return how often keys are pressed. Raises ArgumentError."""
-    if str(written).isdecimal() and 1 <= int(str(written)) <= _MOST_REPEATS:
-        return int(str(written))
-    raise ArgumentError("bad_argument", f'"repeat" is a whole number from 1 to {_MOST_REPEATS}')
