@@ -14,7 +14,7 @@ from typing import Any, Self
 from agent.evals.judging import Verdict, judge
 from agent.evals.samples import Benchmark
 from foundation.errors import UsageError
-from foundation.files import cannot_write, read_json_object, write_atomically
+from foundation.files import cannot_write, read_json_object, write_file
 
 #: What must be the same in a folder; the rest of a request is in its hash.
 _SAME = ("benchmark", "model", "family", "words")
@@ -101,7 +101,7 @@ class AnswersFile:
                     f"{self._folder} holds answers of another {key} ({kept.get(key)}, not {self._run.get(key)}).",
                     "Name another folder with --out.",
                 )
-        write_atomically(path, json.dumps(self._run, indent=1) + "\n", 0o666)
+        write_file(path, json.dumps(self._run, indent=1) + "\n", 0o666)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -116,10 +116,7 @@ def judge_all(folder: Path, benchmark: Benchmark, answers: Mapping[str, Mapping[
     """Judge the answers to a benchmark's samples, in its order, and write the verdicts. Raises MaiError."""
     verdicts = [judge(answers[sample.id], sample) for sample in benchmark.samples if sample.id in answers]
     path = folder / "verdicts.jsonl"
-    try:
-        write_atomically(path, "".join(json.dumps(verdict.to_json()) + "\n" for verdict in verdicts), 0o666)
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    write_file(path, "".join(json.dumps(verdict.to_json()) + "\n" for verdict in verdicts), 0o666)
     return verdicts
 
 

@@ -15,7 +15,7 @@ from agent.evals.tasks.receipts import left_over, receipt_errors
 from agent.evals.tasks.work import States, read_states
 from agent.fleet.results import Result
 from foundation.errors import ExitStatus, UsageError
-from foundation.files import cannot_write, write_atomically
+from foundation.files import write_file
 
 #: The file of verdicts in the folder of an evaluation, which other evaluations name as their baseline.
 _VERDICTS = "verdicts.jsonl"
@@ -138,11 +138,7 @@ def flaws_of(states: States | None) -> list[str]:
 
 def write_verdicts(out: Path, verdicts: Sequence[TaskVerdict]) -> None:
     """Write the verdicts of a folder. Raises EnvironmentLacksError."""
-    path = out / _VERDICTS
-    try:
-        write_atomically(path, "".join(f"{one.model_dump_json()}\n" for one in verdicts), 0o666)
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    write_file(out / _VERDICTS, "".join(f"{one.model_dump_json()}\n" for one in verdicts), 0o666)
 
 
 def read_baseline(folder: Path) -> dict[str, bool]:
