@@ -80,10 +80,6 @@ class AnswersFile:
         if self._file is not None:
             self._file.close()
 
-    def has(self, sample: str, digest: str) -> bool:
-        """Return whether the same request was answered."""
-        return self.answers.get(sample, {}).get("request") == digest
-
     def append(self, answer: Mapping[str, Any]) -> None:
         """Write an answer. Raises OSError."""
         assert self._file is not None, "use it in a with block"

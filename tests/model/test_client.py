@@ -24,7 +24,7 @@ from stubs.endpoint import (
 )
 
 from agent.core.geometry import Size
-from agent.model.asking import Completion, Delta, Patience, Progress, Retrying, ServerCondition, Silence
+from agent.model.asking import Completion, Delta, Patience, Progress, Retrying, ServerCondition, Waiting
 from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, ServerKind
 from agent.model.refusals import ModelError
@@ -325,7 +325,7 @@ async def test_a_model_that_thinks_aloud_is_not_silent(name: str) -> None:
     with FakeEndpoint([think]) as endpoint:
         items = await ask(client_of(endpoint, patience=patience))
     assert [item.reasoning for item in items if isinstance(item, Delta)] == [True] * 10 + [False]
-    assert not any(isinstance(item, Silence) for item in items)
+    assert not any(isinstance(item, Waiting) for item in items)
     assert isinstance(items[-1], Completion)
     assert (items[-1].answer.reasoning, items[-1].answer.content) == ("hm " * 10, "So.")
 
@@ -530,8 +530,8 @@ async def test_silence_before_the_first_token_is_told_and_then_ends_the_wait() -
     assert raised.value.kind == "silent"
     assert "--patience" in raised.value.remedy
     assert heard
-    assert all(isinstance(item, Silence) for item in heard)
-    seconds = [item.seconds for item in heard if isinstance(item, Silence)]
+    assert all(isinstance(item, Waiting) for item in heard)
+    seconds = [item.seconds for item in heard if isinstance(item, Waiting)]
     assert seconds == sorted(seconds)
 
 
@@ -552,7 +552,7 @@ async def test_a_slow_first_token_within_patience_is_waited_for() -> None:
     patience = Patience(first_token=20, between_tokens=0.2, notice=0.1)
     with FakeEndpoint([after(0.6, say("late"))]) as endpoint:
         items = await ask(client_of(endpoint, patience=patience))
-    assert any(isinstance(item, Silence) for item in items)
+    assert any(isinstance(item, Waiting) for item in items)
     assert isinstance(items[-1], Completion)
     assert items[-1].answer.content == "late"
 
