@@ -5,14 +5,14 @@ follows utils/navigation.py of hcompai/hai-cookbook. The style `desktop` adds th
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
-from agent.families.base import Acts, ArgumentError, Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, ArgumentError, Call, ParseFailure, PromptRequest
 from agent.families.holo import tools
 from agent.families.shared.answer_parts import AnswerParts
 from agent.families.shared.computer_use import Vocabulary
@@ -119,23 +119,11 @@ class HoloNavigation(TextFamily):
 def _memory(prompt: PromptRequest, texts: Mapping[str, Any]) -> str:
     """Return the earlier steps and their results in words; "" for none."""
     lines = [texts["skipped"].replace("{skipped}", str(prompt.skipped))] if prompt.skipped else []
-    lines += list(_lines(prompt.steps, prompt.skipped + 1, texts["memory_line"]))
+    for number, step in enumerate(prompt.steps, prompt.skipped + 1):
+        thought, action = " ".join(step.thought.split()), json.dumps(_flat(step.calls[0]), ensure_ascii=False)
+        note = "".join(f" {reply}" for reply in step.replies)
+        lines.append(texts["memory_line"].format(number=number, thought=thought, action=action, note=note))
     return texts["memory"].replace("{lines}", "\n".join(lines)) if lines else ""
-
-
-def _lines(steps: Sequence[PastStep], first: int, form: str) -> Iterator[str]:
-    for number, step in enumerate(steps, first):
-        told = " ".join(step.replies)
-        words = {
-            "number": str(number),
-            "thought": " ".join(step.thought.split()),
-            "action": json.dumps(_flat(step.calls[0]), ensure_ascii=False),
-            "note": f" {told}" if told else "",
-        }
-        line = form
-        for name, value in words.items():
-            line = line.replace(f"{{{name}}}", value, 1)
-        yield line
 
 
 def _flat(call: Call) -> dict[str, Any]:

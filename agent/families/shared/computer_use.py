@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote_plus
 
 from agent.core import actions
@@ -235,37 +235,23 @@ def _swiped(call: _Arguments) -> str:
     return "down" if down > 0 else "up"
 
 
-def _scroll(call: _Arguments) -> Action[GridPoint]:
-    return _wheel(call, tuple(_DIRECTIONS), "up")
-
-
-def _hscroll(call: _Arguments) -> Action[GridPoint]:
-    return _wheel(call, ("left", "right"), "right")
-
-
-def _wheel(call: _Arguments, ways: tuple[str, ...], positive: Literal["up", "right"]) -> Action[GridPoint]:
-    """Return a scroll in the named direction, or by the sign of `pixels`."""
-    direction = call.word("direction")
-    pixels = call.number("pixels")
+def _wheel(call: _Arguments) -> Action[GridPoint]:
+    """Return a scroll in the named direction, or by the sign of `pixels` (positive: up, or right for `hscroll`)."""
+    ways = ("right", "left") if call.action == "hscroll" else ("up", "down", "left", "right")
+    direction, pixels, words = call.word("direction"), call.number("pixels"), call.words
+    sideways = call.action == "hscroll" or direction in ("left", "right")
+    notches: float = _WORDS["usual_notches"]
+    if pixels is not None:
+        per_notch = (sideways and words.pixels_per_side_notch) or words.pixels_per_notch
+        notches = words.notches or abs(pixels) / per_notch
     if direction in ways:
-        usual = _WORDS["usual_notches"] if pixels is None else _pixels_in_notches(call, pixels)
-        notches = call.amount("amount", "notches", "clicks", default=usual, most=_MAX_NOTCHES)
-        return _turned(call, direction, _notches(notches))
-    if not pixels:
-        ordered = ", ".join(ways)
+        notches = call.amount("amount", "notches", "clicks", default=notches, most=_MAX_NOTCHES)
+    elif pixels:
+        direction = ways[0 if pixels > 0 else 1]
+    else:
+        ordered = ", ".join(way for way in _DIRECTIONS if way in ways)
         raise ArgumentError("bad_argument", f'{call.action} needs a direction ({ordered}), or "pixels" other than 0')
-    away = {"up": "down", "right": "left"}[positive]
-    return _turned(call, positive if pixels > 0 else away, _notches(_pixels_in_notches(call, pixels)))
-
-
-def _pixels_in_notches(call: _Arguments, pixels: float) -> float:
-    words = call.words
-    sideways = call.action == "hscroll" or call.word("direction") in ("left", "right")
-    return words.notches or abs(pixels) / ((sideways and words.pixels_per_side_notch) or words.pixels_per_notch)
-
-
-def _notches(amount: float) -> int:
-    return max(1, min(_MAX_NOTCHES, round(amount)))
+    return _turned(call, direction, max(1, min(_MAX_NOTCHES, round(notches))))
 
 
 def _turned(call: _Arguments, direction: str, notches: int, *, from_middle: bool = False) -> Action[GridPoint]:
@@ -287,10 +273,6 @@ def _visit(call: _Arguments) -> Action[GridPoint]:
     if not _SCHEME.match(address):
         address = ("http://" if _LOCAL.match(address) else "https://") + address
     return actions.VisitPage(address)
-
-
-def _web_search(call: _Arguments) -> Action[GridPoint]:
-    return _search(call.text("query"))
 
 
 def _search(query: str) -> Action[GridPoint]:
@@ -335,9 +317,9 @@ _ACTIONS: dict[str, Callable[[_Arguments], Action[GridPoint]]] = {
     "move": lambda call: actions.Move(call.point()),
     "drag": _drag,
     "swipe": _swipe,
-    "scroll": _scroll,
+    "scroll": _wheel,
     "type": _type,
-    "hscroll": _hscroll,
+    "hscroll": _wheel,
     "key": lambda call: actions.PressKeys(call.keys()),
     "key_down": lambda call: actions.KeyDown(call.keys()),
     "key_up": lambda call: actions.KeyUp(call.keys()),
@@ -345,7 +327,7 @@ _ACTIONS: dict[str, Callable[[_Arguments], Action[GridPoint]]] = {
     "open": lambda call: actions.OpenApp(call.text("app_name"), call.called("application")),
     "wait": lambda call: actions.Wait(call.seconds(call.words.wait_seconds)),
     "visit": _visit,
-    "web_search": _web_search,
+    "web_search": lambda call: _search(call.text("query")),
     "answer": lambda call: actions.Answer(call.text("answer")),
     "ask_user": _ask_user,
     "remember": lambda call: actions.Remember(call.text("fact")),
