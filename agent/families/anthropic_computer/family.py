@@ -55,7 +55,7 @@ class AnthropicComputer(ComputerTools):
 
     def is_computer(self, call: Call) -> bool:
         """Return whether it is a call of the tool, or of a tool in the toolset."""
-        return call.name == self.facts.function or call.name in _ACTIONS
+        return super().is_computer(call) or call.name in _ACTIONS
 
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
         """Return the actions of a call; several if it repeats one."""

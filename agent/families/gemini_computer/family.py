@@ -39,10 +39,6 @@ class GeminiComputer(ComputerTools):
         vocabulary = older if any(name in prompt.model for name in older["names"]) else self.data["newer"]
         return {"computer_use": {"environment": vocabulary["environment"]}}
 
-    def native(self, prompt: PromptRequest) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return the request parts that ask for the model's thoughts."""
-        return dict(self.data["request"])
-
     def is_computer(self, call: Call) -> bool:
         """Return whether it is a predefined function."""
         return call.name in _PLAIN or call.name in _OTHERS

@@ -81,14 +81,13 @@ class QwenComputerUse(TextFamily):
 
     def window(self, prompt: PromptRequest) -> tuple[Sequence[PastStep], Sequence[PastStep]]:
         """Return the steps that are only described in words, and those that are turns of the conversation."""
-        shown = sum(step.shown for step in prompt.steps)
-        first = len(prompt.steps) - shown
+        first = len(prompt.steps) - sum(step.shown for step in prompt.steps)
         return prompt.steps[:first], prompt.steps[first:]
 
     def asked(self, prompt: PromptRequest, earlier: Sequence[PastStep]) -> TextPart:
         """Return the instruction, and the steps that are only described in words."""
         lines = [
-            self.instructions.previous(number, " ".join([self.action_of(step), *step.replies]))
+            fill(self.texts["previous"], number=str(number), action=" ".join([self.action_of(step), *step.replies]))
             for number, step in enumerate(earlier, prompt.skipped + 1)
         ]
         if prompt.skipped:

@@ -56,10 +56,6 @@ class Instructions:
         left_out = {*self._data.get("not_here", ()), *(() if apps else (_OPENING,))}
         return [name for name in dict.fromkeys(wanted) if name not in left_out]
 
-    def previous(self, number: int, action: str) -> str:
-        """Return the line for a step that is only described in words."""
-        return fill(self.texts["previous"], number=str(number), action=action)
-
     def unsaid(self, step: PastStep) -> str:
         """Return the line for a step that did not describe itself."""
         action = step.calls[0].arguments.get("action", step.calls[0].name) if step.calls else "no"

@@ -43,13 +43,13 @@ class ComputerTools(Family):
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
         """Return the actions of a call of that tool, at least one. Raises ArgumentError."""
 
-    @abstractmethod
     def is_computer(self, call: Call) -> bool:
         """Return whether a call is of the API's own tool, and not of a function."""
+        return call.name == self.facts.function
 
     def native(self, prompt: PromptRequest) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return more request parts in the API's own format."""
-        return {}
+        """Return more request parts in the API's own format: the table `request` of the `family.toml`."""
+        return dict(self.data.get("request", {}))
 
     def objection(self, call: Call) -> str:  # noqa: ARG002
         """Return why the service wants a person to agree to a call first; "" if it does not."""

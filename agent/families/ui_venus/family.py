@@ -38,12 +38,14 @@ class UiVenus(TextFamily):
 
     @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        return self.asking(TextPart(self._prompt(prompt)), *map(ImagePart, prompt.images), system=self.texts["role"])
+        past = "\n".join(self._past(number, step) for number, step in enumerate(prompt.steps, prompt.skipped))
+        text = TextPart(self.filled(prompt, past))
+        return self.asking(text, *map(ImagePart, prompt.images), system=self.texts["role"])
 
-    def _prompt(self, prompt: PromptRequest) -> str:
-        past = [self._past(number, step) for number, step in enumerate(prompt.steps, prompt.skipped)]
-        told = {"task": prompt.instruction, "previous": "\n".join(past)}
-        if (published := self.words(prompt, "prompt", previous=told["previous"])) is not None:
+    def filled(self, prompt: PromptRequest, previous: str = "") -> str:
+        """Return the prompt; `previous` are the earlier steps as text."""
+        told = {"task": prompt.instruction, "previous": previous}
+        if (published := self.words(prompt, "prompt", previous=previous)) is not None:
             return published
         if prompt.system_prompt is not None:
             return str(self.texts["own_prompt"].format(own=prompt.system_prompt, **told))

@@ -10,7 +10,7 @@ from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import Vocabulary, read_action, whole
 from agent.families.shared.named_calls import as_named, named_calls
 from agent.families.shared.own_names import named, said
-from agent.families.shared.text_family import Read, all_calls, in_turn, joined, offered
+from agent.families.shared.text_family import Read, all_calls, in_turn, joined
 from agent.families.ui_venus.family import ACTION, NOISE, UiVenus
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
@@ -36,16 +36,9 @@ class UiVenus2(UiVenus):
                 parts += [TextPart(f"{which} Screenshot:\n"), *map(ImagePart, images)]
             return [Message("user", tuple(parts) or (TextPart(""),))]
 
-        opening = [Message.text("system", self._system(prompt))]
+        opening = [Message.text("system", self.filled(prompt))]
         messages = in_turn(opening, prompt, lambda step: [Message.text("assistant", self._replayed(step))], show)
         return ChatRequest(messages, self.facts.sampling)
-
-    def _system(self, prompt: PromptRequest) -> str:
-        if (published := self.words(prompt, "prompt")) is not None:
-            return published
-        if prompt.system_prompt is not None:
-            return str(self.texts["own_prompt"].format(own=prompt.system_prompt, task=prompt.instruction))
-        return str(self.texts["prompt"].format(**offered(self.texts, prompt), task=prompt.instruction))
 
     def _replayed(self, step: PastStep) -> str:
         """Return a past answer as the published client writes it back: thought and action, in their tags."""
