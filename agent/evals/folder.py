@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from agent.evals.judging import Verdict, judge
@@ -63,22 +62,16 @@ class AnswersFile:
             content = path.read_bytes()
             self._file.truncate(content.rfind(b"\n") + 1)
         except OSError as error:
-            self.close()
+            self.__exit__()
             raise cannot_write(path, error) from error
         except BaseException:
-            self.close()
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file, and so unlock it."""
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            self._file.close()
+            self._file.close()  # and so unlock it
 
     def append(self, answer: Mapping[str, Any]) -> None:
         """Write an answer. Raises OSError."""
