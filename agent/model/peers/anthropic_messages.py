@@ -59,11 +59,9 @@ class AnthropicClient(PeerClient[Any]):
             if status < 400:  # the stream had begun
                 status = _STATUS_OF_TYPE.get(str(error.type), 500)
             return of_status(" ".join(str(words).split())[:400].rstrip("."), status, error.response.headers)
-        if isinstance(error, anthropic.APITimeoutError | TimeoutError):
-            return Refusal("silent", cause_of(error))
-        if isinstance(error, anthropic.APIConnectionError):
-            return Refusal("unreachable", cause_of(error))
-        return Refusal("broken", cause_of(error))
+        silent = isinstance(error, anthropic.APITimeoutError | TimeoutError)
+        unreachable = isinstance(error, anthropic.APIConnectionError)
+        return Refusal("silent" if silent else "unreachable" if unreachable else "broken", cause_of(error))
 
     def exchange(self, request: ChatRequest) -> Exchange:
         """Build the request as turns of blocks."""

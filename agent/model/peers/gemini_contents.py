@@ -75,11 +75,9 @@ class GeminiClient(PeerClient[Any]):
             code = error.code if isinstance(error.code, int) else 500
             headers = getattr(error.response, "headers", None)
             return of_status(words, 401 if code == 400 and "api key" in words.lower() else code, headers)
-        if isinstance(error, httpx2.TimeoutException | TimeoutError):
-            return Refusal("silent", cause_of(error))
-        if isinstance(error, httpx2.NetworkError):
-            return Refusal("unreachable", cause_of(error))
-        return Refusal("broken", cause_of(error))
+        silent = isinstance(error, httpx2.TimeoutException | TimeoutError)
+        unreachable = isinstance(error, httpx2.NetworkError)
+        return Refusal("silent" if silent else "unreachable" if unreachable else "broken", cause_of(error))
 
     def exchange(self, request: ChatRequest) -> Exchange:
         """Build the request as contents."""
