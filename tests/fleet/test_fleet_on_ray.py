@@ -61,10 +61,16 @@ def start(tmp_path: Path, cluster: Any) -> Iterator[Any]:
     (tmp_path / "tasks.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
     def begin() -> subprocess.Popen[str]:
+        starter = [
+            sys.executable,
+            str(ROOT / "tests/stubs/start_with_fakes.py"),
+            "fleet",
+            str(tmp_path / "tasks.jsonl"),
+        ]
         words = ["--out", str(tmp_path / "out"), "--parallel", "4", "--json", "--ray", cluster.address]
         running.append(
             subprocess.Popen(
-                [sys.executable, str(ROOT / "tests/stubs/start_with_fakes.py"), "fleet", str(tmp_path / "tasks.jsonl"), *words],
+                [*starter, *words],
                 env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True,
             )
         )  # fmt: skip
