@@ -30,6 +30,14 @@ def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
         raise
 
 
+def write_file(path: Path, data: bytes | str, mode: int = 0o600) -> None:
+    """Replace a file as `write_atomically` does. Raises EnvironmentLacksError."""
+    try:
+        write_atomically(path, data, mode)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
 def overwrite(path: Path, data: bytes) -> None:
     """Overwrite an existing file in place, for a full disk without room for a temporary file.
 

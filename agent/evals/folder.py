@@ -8,13 +8,12 @@ import json
 from collections.abc import Mapping
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from agent.evals.judging import Verdict, judge
 from agent.evals.samples import Benchmark
 from foundation.errors import UsageError
-from foundation.files import cannot_write, read_json_object, write_atomically
+from foundation.files import cannot_write, read_json_object, write_file
 
 #: What must be the same in a folder; the rest of a request is in its hash.
 _SAME = ("benchmark", "model", "family", "words")
@@ -63,26 +62,16 @@ class AnswersFile:
             content = path.read_bytes()
             self._file.truncate(content.rfind(b"\n") + 1)
         except OSError as error:
-            self.close()
+            self.__exit__()
             raise cannot_write(path, error) from error
         except BaseException:
-            self.close()
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file, and so unlock it."""
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            self._file.close()
-
-    def has(self, sample: str, digest: str) -> bool:
-        """Return whether the same request was answered."""
-        return self.answers.get(sample, {}).get("request") == digest
+            self._file.close()  # and so unlock it
 
     def append(self, answer: Mapping[str, Any]) -> None:
         """Write an answer. Raises OSError."""
@@ -101,7 +90,7 @@ class AnswersFile:
                     f"{self._folder} holds answers of another {key} ({kept.get(key)}, not {self._run.get(key)}).",
                     "Name another folder with --out.",
                 )
-        write_atomically(path, json.dumps(self._run, indent=1) + "\n", 0o666)
+        write_file(path, json.dumps(self._run, indent=1) + "\n", 0o666)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -116,10 +105,7 @@ def judge_all(folder: Path, benchmark: Benchmark, answers: Mapping[str, Mapping[
     """Judge the answers to a benchmark's samples, in its order, and write the verdicts. Raises MaiError."""
     verdicts = [judge(answers[sample.id], sample) for sample in benchmark.samples if sample.id in answers]
     path = folder / "verdicts.jsonl"
-    try:
-        write_atomically(path, "".join(json.dumps(verdict.to_json()) + "\n" for verdict in verdicts), 0o666)
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    write_file(path, "".join(json.dumps(verdict.to_json()) + "\n" for verdict in verdicts), 0o666)
     return verdicts
 
 

@@ -80,8 +80,8 @@ async def _ask(
 ) -> None:
     screen, picture = await asyncio.to_thread(look_up, sample.image)
     digest = asker.grounding_digest(sample.instruction, screen, picture)
-    answered = kept.has(sample.id, digest)
-    line = kept.answers[sample.id] if answered else {}
+    line = kept.answers.get(sample.id, {})
+    answered = line.get("request") == digest
     if answered and (ZOOM in line or not zoom):
         return
     frame = await asyncio.to_thread(read_image, sample.image)

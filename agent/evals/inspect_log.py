@@ -13,7 +13,7 @@ from typing import Any
 from agent.evals.judging import Verdict
 from agent.evals.samples import Benchmark
 from agent.record.report.pictures import Pictures
-from foundation.files import cannot_write, write_atomically
+from foundation.files import write_file
 
 
 def write_inspect_log(
@@ -48,10 +48,7 @@ def write_inspect_log(
             _sample(verdict, answers[verdict.sample.id], url) for verdict, url in zip(verdicts, urls, strict=True)
         ],
     }  # fmt: skip
-    try:
-        write_atomically(path, json.dumps(log, ensure_ascii=True) + "\n", 0o666)
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    write_file(path, json.dumps(log, ensure_ascii=True) + "\n", 0o666)
 
 
 def _sample(verdict: Verdict, line: Mapping[str, Any], url: str | None) -> dict[str, Any]:

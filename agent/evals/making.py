@@ -21,7 +21,7 @@ from agent.sandbox.desktop import SandboxSpec, start_sandbox
 from agent.screen.outline import Outline
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError, UsageError
-from foundation.files import cannot_write, write_atomically
+from foundation.files import cannot_write, write_file
 
 #: The share of instructions whose target is not there: as in OSWorld-G (54 of 564).
 _ABSENT = 0.1
@@ -94,16 +94,10 @@ def make(folder: Path, wishes: Wishes, tell: Callable[[str], None]) -> int:
         wanted = wishes.number * (index + 1) // len(places) - wishes.number * index // len(places)
         if wanted:
             rows += _of_desktop(folder, wishes, size, locale, wanted, index, tell)
-            _write(folder / "DeskBench.json", rows)  # what is made stays, whatever becomes of the next desktop
+            # What is made stays, whatever becomes of the next desktop.
+            write_file(folder / "DeskBench.json", json.dumps(rows, ensure_ascii=False, indent=1) + "\n", 0o666)
             tell(f"{len(rows)} of {wishes.number}")
     return len(rows)
-
-
-def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    try:
-        write_atomically(path, json.dumps(rows, ensure_ascii=False, indent=1) + "\n", 0o666)
-    except OSError as error:
-        raise cannot_write(path, error) from error
 
 
 def _of_desktop(

@@ -10,7 +10,7 @@ from typing import Any
 
 from agent.evals.judging import ZOOM, Verdict
 from agent.evals.samples import Benchmark, Sample
-from agent.evals.summary import how_judged, rows_of
+from agent.evals.summary import how_judged, percent, rows_of
 from agent.record.report.page import FILE_NAME, fill_page, replace_file
 from agent.record.report.pictures import Pictures
 from foundation.foreign_text import harmless
@@ -56,7 +56,9 @@ def write_report(
         "reduced": pictures.reduced, "still": True,
     }  # fmt: skip
     data = {"run": run, "steps": steps, "pictures": [picture.to_json() for picture in pictures.all]}
-    page = fill_page(data, f"{score}: {name}", name, plain=_plain(steps, pictures), told=_tables(told), style=_STYLE)
+    page = fill_page(
+        data, f"{score}: {name}", name, plain="".join(_plain(steps, pictures)), told=_tables(told), style=_STYLE
+    )
     path = folder / FILE_NAME
     replace_file(path, page.encode("utf-8", "replace"))
     return path
@@ -132,11 +134,11 @@ def _text(value: object) -> str:
 def _tables(told: Mapping[str, Any]) -> str:
     """Return the score as HTML tables."""
     scores = [
-        [name, f"{row['right']} of {row['count']}", _percent(row["share"]),
-         f"{100 * row['low']:.1f} to {100 * row['high']:.1f}", *([_percent(row["zoom"])] if "zoom" in row else [])]
+        [name, f"{row['right']} of {row['count']}", percent(row["share"]),
+         f"{100 * row['low']:.1f} to {100 * row['high']:.1f}", *([percent(row["zoom"])] if "zoom" in row else [])]
         for name, row in rows_of(told).items()
     ]  # fmt: skip
-    rules = [[name, _percent(share)] for name, share in told["rules"].items()]
+    rules = [[name, percent(share)] for name, share in told["rules"].items()]
     published = [
         [entry["source"], how_judged(entry), f"{entry['figure']:.2f} %",
          "" if entry["ours"] is None else f"{entry['ours']:.2f} %",
@@ -150,10 +152,6 @@ def _tables(told: Mapping[str, Any]) -> str:
         _table("Published for this model", ["source", "judged by", "published", "here", "difference"], published),
     )
     return f'<div id="score">{"".join(tables)}</div>'
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %"
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -171,12 +169,8 @@ def _html(text: str) -> str:
     return html.escape(_text(text))
 
 
-def _plain(steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> str:
-    """Return the misses for a browser that runs no script."""
-    return "".join(_parts(steps, pictures))
-
-
-def _parts(steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> Iterator[str]:
+def _plain(steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> Iterator[str]:
+    """Yield the misses for a browser that runs no script."""
     yield '<section id="plain"><p class="notice">Without JavaScript, this is the short form of the report.</p><ol>'
     for step in steps[:_MOST_PLAIN]:
         place = step["picture"]

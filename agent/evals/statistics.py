@@ -64,3 +64,9 @@ class Paired:
             "both": self.both, "only_here": self.only_here, "only_baseline": self.only_there,
             "neither": self.neither, "p": self.p_value,
         }  # fmt: skip
+
+
+def baseline_line(paired: Mapping[str, Any], only_here: str) -> str:
+    """Return the JSON values of a `Paired` as a line for a person; `only_here` is its count in words."""
+    alike, there = paired["both"] + paired["neither"], paired["only_baseline"]
+    return f"baseline: {only_here} right only here, {there} only there, {alike} alike; McNemar's p = {paired['p']:.4g}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.evals.judging import OFFICIAL, RULES, ZOOM, Verdict
 from agent.evals.samples import Benchmark
-from agent.evals.statistics import Paired, wilson
+from agent.evals.statistics import Paired, baseline_line, wilson
 from foundation.configs import load_config
 
 
@@ -122,7 +122,7 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     if told["answered"] < told["samples"]:
         yield f"answered: {told['answered']} of {told['samples']} samples"
     if told["mean_of"]:
-        yield f"score: {_percent(told['score'])}, the mean over each {told['mean_of']}"
+        yield f"score: {percent(told['score'])}, the mean over each {told['mean_of']}"
     rows, refusals = rows_of(told), told["refusals"]
     width = max(map(len, rows))
     for name, row in rows.items():
@@ -130,15 +130,12 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     if refusals:
         yield f"refused although it is there: {refusals['false']} of {refusals['without']['count']}"
     yield f"answers without a point or a refusal: {told['unreadable']}"
-    yield "by rule: " + ", ".join(f"{name} {_percent(share)}" for name, share in told["rules"].items())
+    yield "by rule: " + ", ".join(f"{name} {percent(share)}" for name, share in told["rules"].items())
     for entry in told["published"]:
         ours = "not measured" if entry["ours"] is None else f"{entry['ours']:.1f} %"
         yield f"published ({entry['source']}, {how_judged(entry)}): {entry['figure']:.1f} %; here {ours}"
     if paired := told["baseline"]:
-        yield (
-            f"baseline: {paired['only_here']} right only here, {paired['only_baseline']} only there, "
-            f"{paired['both'] + paired['neither']} alike; McNemar's p = {paired['p']:.4g}"
-        )
+        yield baseline_line(paired, str(paired["only_here"]))
 
 
 def rows_of(told: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -151,9 +148,10 @@ def rows_of(told: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def _row(row: Mapping[str, Any]) -> str:
     interval = f"{100 * row['low']:.1f} to {100 * row['high']:.1f}"
-    zoom = f"  zoom: {_percent(row['zoom'])}" if "zoom" in row else ""
-    return f"{row['right']:>5} of {row['count']:<5} {_percent(row['share']):>8}  95 %: {interval}{zoom}"
+    zoom = f"  zoom: {percent(row['zoom'])}" if "zoom" in row else ""
+    return f"{row['right']:>5} of {row['count']:<5} {percent(row['share']):>8}  95 %: {interval}{zoom}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Return a share in percent."""
     return f"{100 * share:.2f} %"

@@ -193,7 +193,7 @@ def _overlap(one: Region, other: Region) -> bool:
 
 def _by_place(target: Target, outline: Outline) -> Iterator[Question]:
     """Yield where the target is nearest to a text, and the text stands only once on the screen."""
-    for side, turned in (("right", _as_is), ("left", _mirrored), ("below", _swapped), ("above", _swapped_mirrored)):
+    for side, turned in _TURNED.items():
         box = turned(target.element.box)
         near = [
             one
@@ -211,10 +211,6 @@ def _by_place(target: Target, outline: Outline) -> Iterator[Question]:
             yield Question("place", side, target.role, name)
 
 
-def _as_is(box: Region) -> Region:
-    return box
-
-
 def _mirrored(box: Region) -> Region:
     return Region(-box.right, box.top, box.width, box.height)
 
@@ -223,8 +219,13 @@ def _swapped(box: Region) -> Region:
     return Region(box.top, box.left, box.height, box.width)
 
 
-def _swapped_mirrored(box: Region) -> Region:
-    return _mirrored(_swapped(box))
+#: How boxes are turned so that a text lies left of its target, by the side of the text on which the target is.
+_TURNED: dict[str, Callable[[Region], Region]] = {
+    "right": lambda box: box,
+    "left": _mirrored,
+    "below": _swapped,
+    "above": lambda box: _mirrored(_swapped(box)),
+}
 
 
 def _before(one: Region, other: Region) -> bool:

@@ -1,5 +1,6 @@
 """The interface of a model family, and the plain values that it takes and returns."""
 
+import re
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -79,6 +80,10 @@ class ParseFailure:
     thought: str = ""
 
 
+#: The actions that a call stands for.
+Acts: TypeAlias = Action[GridPoint] | Sequence[Action[GridPoint]]
+
+_CONSTRAINT_MARK = re.compile(r"<([a-z]+)>")
 _FEEDBACK = "That answer cannot be carried out: {message}. Nothing was done. Answer again."
 
 
@@ -93,7 +98,7 @@ class ArgumentError(ValueError):
 def decide(
     thought: str,
     calls: Sequence[Call] | ParseFailure,
-    read: Callable[[Call], Action[GridPoint] | Sequence[Action[GridPoint]]],
+    read: Callable[[Call], Acts],
     *,
     most: int | None = None,
     in_part: bool = False,
@@ -110,7 +115,7 @@ def decide(
     if isinstance(calls, ParseFailure):
         return ParseFailure(calls.kind, calls.message, thought)
     taken = tuple(calls[:most])
-    read_as: list[Action[GridPoint] | Sequence[Action[GridPoint]]] = []
+    read_as: list[Acts] = []
     unread = ""
     for call in taken:
         try:
@@ -172,6 +177,11 @@ class PromptRequest:
     def reference(self) -> bool:
         """Whether to use the published client's messages. The default is our own for a desktop."""
         return bool(self.options.get("style", "desktop") == "reference")
+
+    @property
+    def thinking(self) -> bool:
+        """Whether the model is asked for a thought, which is the default."""
+        return bool(self.options.get("thinking", True))
 
     @property
     def size(self) -> Size:
@@ -238,14 +248,16 @@ class Family(ABC):
 
     #: False for models that only find places
     acts = True
-    #: a file of texts that several families share; a family's own `prompt.toml` overrides it
+    #: files that several families share: of texts, which a family's own `prompt.toml` extends, and of data, which its
+    #: `family.toml` extends
     shared_texts: ClassVar[Path | None] = None
+    shared_data: ClassVar[Path | None] = None
 
     def __init__(self, name: str) -> None:
         self.facts = FamilyFacts.of(name)
-        self.data: Mapping[str, Any] = family_data(name)
+        self.data: Mapping[str, Any] = _extended(_read(self.shared_data), family_data(name))
         self.published: Published | None = None
-        self.texts = _texts(self.shared_texts, family_folder(name) / "prompt.toml")
+        self.texts = _extended(_read(self.shared_texts), _read(family_folder(name) / "prompt.toml"))
 
     def counting(self, grid: Grid) -> Self:
         """Return a copy of the family with another grid, for a model or server that was found to use it."""
@@ -318,16 +330,29 @@ class Family(ABC):
         """Return the message to the model after an answer without an action: "feedback" of its texts."""
         return str(self.texts.get("feedback", _FEEDBACK)).replace("{message}", failure.message)
 
-    def constraint(self, options: Mapping[str, Any]) -> str | None:  # noqa: ARG002
-        """Return a regular expression that valid answers match, for servers with constrained decoding."""
-        return None
+    def constraint(self, options: Mapping[str, Any]) -> str | None:
+        """Return a regular expression that valid answers match, for servers with constrained decoding.
+
+        It is the `form` in the table `constraint` of the texts, in which marks such as <point> stand for other keys.
+        `desktop_constraint` has more choices, and other values, for the desktop style.
+        """
+        if "form" not in (told := self.texts.get("constraint", {})):
+            return None
+        prompt = PromptRequest("", (), options=options)
+        here = {} if prompt.reference else self.texts["desktop_constraint"]
+        choices = "|".join([*told["choices"], *here.get("choices", ())])
+        values = {"thought": "", **told, **here, **({} if prompt.thinking else {"thought": ""}), "choices": choices}
+        regex = str(told["form"])
+        for _ in range(3):  # a value may have marks of its own
+            regex = _CONSTRAINT_MARK.sub(lambda mark: str(values.get(mark[1], mark[0])), regex)
+        return regex
 
 
-def _texts(*paths: Path | None) -> dict[str, Any]:
-    """Read text files. A table of a later file extends the same table of an earlier file."""
-    texts: dict[str, Any] = {}
-    for path in paths:
-        if path is not None and path.is_file():
-            for key, value in tomllib.loads(path.read_text(encoding="utf-8")).items():
-                texts[key] = {**texts.get(key, {}), **value} if isinstance(value, dict) else value
-    return texts
+def _read(path: Path | None) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path is not None and path.is_file() else {}
+
+
+def _extended(shared: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return two files as one: own values replace shared ones, and own tables extend shared tables."""
+    tables = {key: {**shared.get(key, {}), **value} for key, value in own.items() if isinstance(value, dict)}
+    return {**shared, **own, **tables}

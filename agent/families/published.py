@@ -11,20 +11,9 @@ from dataclasses import dataclass, replace
 _MARK = re.compile(r"%%mai-agent:([a-z_]+)%%")
 #: What a family's request can fill in.
 HOLES = frozenset(
-    {
-        "action",
-        "actions",
-        "apps",
-        "height",
-        "instruction",
-        "language",
-        "memory",
-        "number",
-        "previous",
-        "thought",
-        "width",
-    }
-)
+    ("action", "actions", "apps", "height", "instruction", "language", "memory", "number", "previous", "thought",
+     "width")
+)  # fmt: skip
 
 
 #: The part that asks for one point.
@@ -48,10 +37,8 @@ class Published:
         """Return the parts that suit requests in this style. None suit tools: these texts have no place for them."""
         if reference and not tools:
             return self
-        return replace(self, parts={part: text for part, text in self.parts.items() if self._fits(part, tools=tools)})
-
-    def _fits(self, part: str, *, tools: bool) -> bool:
-        return part == GROUNDING or not (tools or part in self.phone)
+        fitting = {GROUNDING, *(() if tools else self.parts.keys() - set(self.phone))}
+        return replace(self, parts={part: text for part, text in self.parts.items() if part in fitting})
 
     def speaks(self, *, points: bool) -> bool:
         """Return whether there are texts of requests for points, or else of requests for actions."""

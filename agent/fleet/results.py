@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from agent.fleet.tasks import Task
 from foundation.errors import ExitStatus, UsageError
-from foundation.files import cannot_write, write_atomically
+from foundation.files import cannot_write, write_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +85,8 @@ class Results:
                     f"{self.path}, line {number} is no result of a fleet.", "Name another --out, or remove the line."
                 ) from error
             self.of[result.id] = result
-        if b"".join(lines) != self._written():
-            self._rewrite()
-
-    def _written(self) -> bytes:
-        return b"".join(map(_line, self.of.values()))
-
-    def _rewrite(self) -> None:
-        try:
-            write_atomically(self.path, self._written())
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
+        if b"".join(lines) != (written := b"".join(map(_line, self.of.values()))):
+            write_file(self.path, written)
 
     def still_to_do(self, tasks: Iterable[Task], again: Callable[[Result], bool] = lambda _: False) -> list[Task]:
         """Return the tasks without a result. Results for which `again` is true are forgotten first.
@@ -113,7 +104,7 @@ class Results:
             for name in forgotten:
                 del self.of[name]
             self._file.close()
-            self._rewrite()
+            write_file(self.path, b"".join(map(_line, self.of.values())))
             self._file = self.path.open("ab", buffering=0)
         return [task for task in tasks if task.id not in self.of]
 

@@ -73,15 +73,11 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
-    """The model has sent nothing for this many seconds."""
+class Waiting:
+    """The model has been silent, or the server wants a pause, for this many seconds."""
 
     seconds: float
-
-    @property
-    def words(self) -> str:
-        """Return this as a sentence."""
-        return f"The model has been silent for {self.seconds:.0f} seconds; still waiting."
+    words: str  # this as a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +88,7 @@ class Retrying:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pausing:
-    """The server asked for a pause; the request is sent again after this many seconds."""
-
-    seconds: float
-
-    @property
-    def words(self) -> str:
-        """Return this as a sentence."""
-        return f"The server asks for a pause: the request is sent again in {self.seconds:.0f} seconds."
-
-
-Progress: TypeAlias = Delta | Silence | Retrying | Pausing
+Progress: TypeAlias = Delta | Waiting | Retrying
 OnProgress: TypeAlias = Callable[[Progress], None]
 
 
@@ -264,7 +248,8 @@ class PatientClient(ABC, Generic[Connection]):
         left = max(backoff, wanted)
         while left > 0:
             if wanted > backoff:
-                on_progress(Pausing(left))
+                words = f"The server asks for a pause: the request is sent again in {left:.0f} seconds."
+                on_progress(Waiting(left, words))
             await asyncio.sleep(min(left, self.patience.notice))
             left -= self.patience.notice
 
@@ -353,7 +338,8 @@ class PatientClient(ABC, Generic[Connection]):
                 done, _ = await asyncio.wait({task}, timeout=min(self.patience.notice, left))
                 if done:
                     return task.result()
-                on_progress(Silence(time.monotonic() - since))
+                silent = time.monotonic() - since
+                on_progress(Waiting(silent, f"The model has been silent for {silent:.0f} seconds; still waiting."))
         finally:
             if not task.done():
                 task.cancel()

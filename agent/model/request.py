@@ -142,28 +142,19 @@ class ChatRequest:
 
         The answer is about as good without them.
         """
-        sampling = self.sampling
-        parts: dict[str, dict[str, Any]] = {
-            "stream_options": {"stream_options": {"include_usage": True}},
-            "seed": {"seed": sampling.seed},
-        }
-        if kind == "vllm":
-            parts["sampling"] = {"top_k": sampling.top_k, "repetition_penalty": sampling.repetition_penalty}
-        if kind == "vllm" and self.regex is not None:
-            parts["regex"] = {"structured_outputs": {"regex": self.regex}}
-        if self.schema is not None:
-            schema = {"name": "answer", "schema": dict(self.schema)}
-            parts["schema"] = {"response_format": {"type": "json_schema", "json_schema": schema}}
-        if self.sampling.presence_penalty:
-            parts["presence_penalty"] = {"presence_penalty": self.sampling.presence_penalty}
-        if self.tools and self.tool_choice is not None:
-            parts["tool_choice"] = {"tool_choice": self.tool_choice}
-        if not self.skip_special_tokens:
-            parts["skip_special_tokens"] = {"skip_special_tokens": False}
-        if self.reasoning_effort is not None:
-            parts["reasoning_effort"] = {"reasoning_effort": self.reasoning_effort}
-        if self.stop:
-            parts["stop"] = {"stop": list(self.stop)}
-        if self.template_arguments:
-            parts["template_arguments"] = {"chat_template_kwargs": dict(self.template_arguments)}
-        return parts
+        sampling, vllm, effort = self.sampling, kind == "vllm", self.reasoning_effort
+        schema = {"name": "answer", "schema": dict(self.schema or {})}
+        parts: list[tuple[str, object, dict[str, Any]]] = [  # name, whether it is wanted, what is sent
+            ("stream_options", True, {"stream_options": {"include_usage": True}}),
+            ("seed", True, {"seed": sampling.seed}),
+            ("sampling", vllm, {"top_k": sampling.top_k, "repetition_penalty": sampling.repetition_penalty}),
+            ("regex", vllm and self.regex is not None, {"structured_outputs": {"regex": self.regex}}),
+            ("schema", self.schema is not None, {"response_format": {"type": "json_schema", "json_schema": schema}}),
+            ("presence_penalty", sampling.presence_penalty, {"presence_penalty": sampling.presence_penalty}),
+            ("tool_choice", self.tools and self.tool_choice is not None, {"tool_choice": self.tool_choice}),
+            ("skip_special_tokens", not self.skip_special_tokens, {"skip_special_tokens": False}),
+            ("reasoning_effort", effort is not None, {"reasoning_effort": effort}),
+            ("stop", self.stop, {"stop": list(self.stop)}),
+            ("template_arguments", self.template_arguments, {"chat_template_kwargs": dict(self.template_arguments)}),
+        ]
+        return {name: part for name, wanted, part in parts if wanted}

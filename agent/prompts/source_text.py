@@ -155,9 +155,8 @@ class Source:
 
     def _named(self, name: str, names: _Names) -> Any:
         match names.get(name):
-            case _Late(value, then, added_to):
-                late = self._value(value, then)
-                return late if added_to is None else self._late(added_to) + late
+            case _Late() as late:
+                return self._late(late)
             case _Function() as function:  # a property
                 return self._returned(function, names)
         raise SourceError(f"what {name!r} is cannot be told from the source")
@@ -186,15 +185,13 @@ class Source:
         function: _Function,
         names: _Names,
         arguments: Sequence[Any] = (),
-        by_name: Mapping[str, Any] | None = None,
+        by_name: dict[str, Any] | None = None,
     ) -> Any:
         parameters = _parameters(function.node)
-        given = dict(zip((name for name in parameters if name != "self"), arguments, strict=False)) | dict(
-            by_name or {}
-        )
+        given = dict(zip((name for name in parameters if name != "self"), arguments, strict=False)) | (by_name or {})
         own = {**names, **dict.fromkeys(parameters)}
         for name, value in given.items():
-            own[name] = _Late(_literal(value), {})
+            own[name] = _Late(ast.parse(repr(value), mode="eval").body, {})
         returned = self._bind(function.node.body, own)
         if returned is None:
             raise SourceError(f"what {function.node.name!r} returns cannot be told from the source")
@@ -205,10 +202,6 @@ def _parameters(function: ast.FunctionDef) -> list[str]:
     return [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
 
 
-def _literal(value: Any) -> ast.expr:
-    return ast.parse(repr(value), mode="eval").body
-
-
 class _PlainFields(string.Formatter):
     """`str.format` that fills names and numbers only, never attributes."""
 
@@ -216,14 +209,6 @@ class _PlainFields(string.Formatter):
         if "." in field_name or "[" in field_name:
             raise SourceError(f"the field {field_name!r} is not plain")
         return super().get_field(field_name, args, kwargs)
-
-
-def _formatted(text: str, *arguments: Any, **by_name: Any) -> str:
-    return _PlainFields().vformat(text, arguments, by_name)
-
-
-def _replaced(text: str, old: str, new: str) -> str:
-    return text.replace(old, new)
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -237,6 +222,6 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "lstrip": str.lstrip,
     "rstrip": str.rstrip,
     "join": str.join,
-    "format": _formatted,
-    "replace": _replaced,
+    "format": _PlainFields().format,
+    "replace": lambda text, old, new: text.replace(old, new),
 }

@@ -118,7 +118,8 @@ def taken(recipe: Recipe, contents: Mapping[str, bytes]) -> Published:
             [contents[path].decode("utf-8") for path in recipe.files],
             given_values(recipe, date.today()),  # as the clients do: the machine's date
         )
-        parts = {part: source.text(expression, recipe.function_of(part)) for part, expression in recipe.parts.items()}
+        functions = recipe.within if isinstance(recipe.within, dict) else dict.fromkeys(recipe.parts, recipe.within)
+        parts = {part: source.text(told, functions.get(part, "")) for part, told in recipe.parts.items()}
     except (SourceError, UnicodeDecodeError) as error:
         raise EnvironmentLacksError(
             f"The prompt cannot be taken out of {recipe.source}: {error}.", "Please report this."

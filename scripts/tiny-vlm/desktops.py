@@ -38,7 +38,7 @@ class Stage(stage.Stage):
 
     def corner(self) -> tuple[int, int]:
         """Return the left top corner of the settings' window."""
-        found = self.region(self.front["settings"])
+        found = self.manager.region(self.front["settings"])
         assert found is not None, "the settings are closed"
         return found.left, found.top
 
@@ -93,7 +93,7 @@ class Stage(stage.Stage):
     def turn(self) -> None:
         """Turn from the overview to the page, or back."""
         if self.page:
-            self.dismiss(self.front["settings"])
+            self.manager.dismiss(self.front["settings"])
             time.sleep(0.5)
             self.front["settings"] = self.open(["xfce4-settings-manager"])
             time.sleep(1)
@@ -101,10 +101,15 @@ class Stage(stage.Stage):
             self.press("Appearance")
         end = time.monotonic() + 5
         wanted = "Settings" if self.page else "Appearance"
-        while self.title(self.front["settings"]) != wanted and time.monotonic() < end:
+        while self.title() != wanted and time.monotonic() < end:
             time.sleep(0.2)
         time.sleep(0.7)
-        self.page = self.title(self.front["settings"]) == "Appearance"
+        self.page = self.title() == "Appearance"
+
+    def title(self) -> str:
+        """Return the title of the settings' window; "" if it is gone."""
+        found = self.manager.window(self.front["settings"])
+        return "" if found is None else found.title
 
     def bring(self, app: str) -> None:
         """Move and resize a window, and bring it to the front."""
@@ -126,14 +131,14 @@ def record(size: tuple[int, int], out: Path, each: int, seed: int) -> None:
     lines = (out / f"{name}.jsonl").open("a")
     options = {"size": name, "engine": "literal", "runs": str(out / "runs")}
     with mai_agent.sandbox(**options) as desk, Stage(desk, size, rng) as stage:
-        (out / "apps.json").write_text(json.dumps(stage.applications()[:60]))  # as many as a run names
+        (out / "apps.json").write_text(json.dumps(stage.desktop.applications.names()[:60]))  # as many as a run names
         count = 0
 
         def shoot(app: str = "") -> None:
             nonlocal count
             count += 1
             file = f"{name}-{seed}-{count:03}.png"
-            stage.picture().save(out / file)
+            stage.desktop.screen.grab().image.save(out / file)
             row: dict[str, Any] = {"file": file, "front": app, "page": stage.page, "dark": stage.dark}
             if app == "settings":
                 left, top = stage.corner()

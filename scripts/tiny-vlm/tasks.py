@@ -11,7 +11,7 @@ from typing import Any
 from PIL import Image
 
 from agent.families.base import Call, Family, PastStep, PromptRequest
-from agent.families.mai_ui.prompt import written
+from agent.families.mai_ui.family import written
 from agent.families.registry import get_family
 
 #: Pixels of a screenshot as sent: 150 image tokens. A row of the themes' list is then about a cell (32 pixels) high.

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from stubs.display import wait_until
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Evaluation:
@@ -27,7 +26,8 @@ class Evaluation:
         self.file.write_text("\n".join(tasks))
 
     def start(self, *options: str) -> "subprocess.Popen[str]":
-        words = [sys.executable, str(HERE / "start_tasks.py"), str(self.file), "--out", str(self.out), *options]
+        starter = ROOT / "tests/stubs/start_with_fakes.py"
+        words = [sys.executable, str(starter), "eval", "tasks", str(self.file), "--out", str(self.out), *options]
         environ = os.environ | {"PYTHONPATH": str(ROOT)}
         return subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from samples import samples_of
+from samples import Sample, check, samples_of
 from test_golden_requests import golden_file
 
 from agent.core.actions import points_of, to_json
@@ -104,3 +104,13 @@ def test_an_image_gets_the_size_that_the_reference_computes(rule: tuple[int, int
     for screen, size in zip(SCREENS, SIZES[rule].split(), strict=True):
         width, height = map(int, screen.split("x"))
         assert "{}x{}".format(*ImageRule(*rule).fit(width, height)) == size
+
+
+@pytest.mark.parametrize("name", family_names())
+def test_every_family_that_acts_brings_samples(name: str) -> None:
+    assert samples_of(name)
+
+
+@pytest.mark.parametrize("sample", [each for name in family_names() for each in samples_of(name)], ids=lambda s: s.name)
+def test_a_published_answer_is_read_as_the_family_says(sample: Sample) -> None:
+    check(sample)

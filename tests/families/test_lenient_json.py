@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.families.shared.lenient_json import MAX_DEPTH, JsonFailure, clean, clean_text, first_object
+from agent.families.base import ParseFailure
+from agent.families.shared.lenient_json import MAX_DEPTH, clean, clean_text, first_object
 
 PROPERTY = settings(deadline=None, max_examples=300)
 KEYS = st.text("abc \"'{}[]“”：，\\\n", max_size=5)
@@ -24,13 +25,13 @@ OBJECTS = st.dictionaries(st.text('abc"“”：', max_size=5), VALUES, max_size
 
 def read(text: str, *, closed: bool = True) -> dict[str, Any]:
     found = first_object(text, closed=closed)
-    assert not isinstance(found, JsonFailure), found
+    assert not isinstance(found, ParseFailure), found
     return found[0]
 
 
 def kind(text: str, *, closed: bool = True) -> str:
     found = first_object(text, closed=closed)
-    assert isinstance(found, JsonFailure), found
+    assert isinstance(found, ParseFailure), found
     assert found.message
     return found.kind
 
@@ -42,7 +43,7 @@ def kind(text: str, *, closed: bool = True) -> str:
 def test_right_json_is_read_to_the_letter(value: dict[str, Any], ascii_only: bool, before: str, after: str) -> None:
     text = before + json.dumps(value, ensure_ascii=ascii_only) + after
     found = first_object(text, closed=False)
-    assert not isinstance(found, JsonFailure)
+    assert not isinstance(found, ParseFailure)
     assert found == (value, after)
 
 
@@ -58,7 +59,7 @@ def test_a_python_literal_is_read_as_the_same_value(value: dict[str, Any]) -> No
 def test_what_is_cut_off_is_never_completed(value: dict[str, Any], data: st.DataObject) -> None:
     text = json.dumps(value, ensure_ascii=False)
     end = data.draw(st.integers(0, len(text) - 1))
-    assert isinstance(first_object(text[:end], closed=False), JsonFailure)
+    assert isinstance(first_object(text[:end], closed=False), ParseFailure)
 
 
 @PROPERTY
@@ -70,26 +71,26 @@ def test_what_is_cut_off_is_never_completed(value: dict[str, Any], data: st.Data
 def test_missing_brackets_are_added_inside_closed_tags_only(value: dict[str, Any]) -> None:
     text = json.dumps(value)
     assert read(text[:-1]) == read(text[:-2]) == value
-    assert kind(text[:-1], closed=False) == kind(text[:-2], closed=False) == "cut"
+    assert kind(text[:-1], closed=False) == kind(text[:-2], closed=False) == "truncated"
 
 
 def test_an_open_string_is_not_closed_for_the_model() -> None:
-    assert kind('{"text": "half a sen') == "broken"
-    assert kind('{"text": "half a sen', closed=False) == "cut"
+    assert kind('{"text": "half a sen') == "bad_json"
+    assert kind('{"text": "half a sen', closed=False) == "truncated"
 
 
 def test_an_object_without_its_end_is_cut_only_where_no_tag_ends_it() -> None:
-    assert kind("") == "none"
-    assert kind("no braces [1]") == "none"
-    assert kind("{", closed=False) == "cut"
-    assert kind("{broken}", closed=False) == "broken"
-    assert kind("{" * 10) == "broken"
+    assert kind("") == "no_action"
+    assert kind("no braces [1]") == "no_action"
+    assert kind("{", closed=False) == "truncated"
+    assert kind("{broken}", closed=False) == "bad_json"
+    assert kind("{" * 10) == "bad_json"
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "9" * 41, "-" + "9" * 400])
 def test_numbers_that_cannot_be_written_back_are_refused(number: str) -> None:
-    assert kind(f'{{"a": {number}}}') == "broken"
-    assert kind(f"{{'a': {number}}}") == "broken"
+    assert kind(f'{{"a": {number}}}') == "bad_json"
+    assert kind(f"{{'a': {number}}}") == "bad_json"
 
 
 def test_an_identifier_of_twenty_digits_is_a_number() -> None:
@@ -98,9 +99,9 @@ def test_an_identifier_of_twenty_digits_is_a_number() -> None:
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH, 300, 700, 990, 50_000])
 def test_nesting_beyond_the_limit_is_refused_whatever_the_recursion_limit(depth: int) -> None:
-    assert kind('{"a":' * depth + "[]" + "}" * depth) == "broken"
-    assert kind("{'a':" * depth + "[]" + "}" * depth) == "broken"
-    assert kind('{"a":' + "[" * depth + "]" * depth + "}") == "broken"
+    assert kind('{"a":' * depth + "[]" + "}" * depth) == "bad_json"
+    assert kind("{'a':" * depth + "[]" + "}" * depth) == "bad_json"
+    assert kind('{"a":' + "[" * depth + "]" * depth + "}") == "bad_json"
 
 
 def test_nesting_up_to_the_limit_is_read() -> None:
@@ -119,7 +120,7 @@ def test_nesting_up_to_the_limit_is_read() -> None:
     ],
 )
 def test_code_is_never_run_and_never_a_value(text: str) -> None:
-    assert kind(text) == "broken"
+    assert kind(text) == "bad_json"
 
 
 def test_odd_escapes_in_a_python_literal_print_no_warning() -> None:
@@ -132,7 +133,7 @@ def test_odd_escapes_in_a_python_literal_print_no_warning() -> None:
 
 
 def test_text_that_is_too_long_is_refused_unread() -> None:
-    assert kind('{"a": "' + "x" * 200_000 + '"}') == "broken"
+    assert kind('{"a": "' + "x" * 200_000 + '"}') == "bad_json"
 
 
 def test_lone_surrogates_become_the_replacement_character() -> None:
@@ -153,4 +154,4 @@ def test_cleaned_text_can_be_written_and_is_cleaned_once(text: str) -> None:
 
 def test_a_comma_after_the_last_item_is_dropped_and_one_in_a_text_stays() -> None:
     assert read('{"a": [1, 2,], "b": "x,]", }') == {"a": [1, 2], "b": "x,]"}
-    assert kind('{"a": [1,,]}') == "broken"
+    assert kind('{"a": [1,,]}') == "bad_json"

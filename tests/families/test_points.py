@@ -81,7 +81,7 @@ def test_what_is_no_point_is_refused(written: Any) -> None:
 def test_fractions_of_the_screen_are_refused_and_not_taken_for_its_corner(written: Any) -> None:
     with pytest.raises(PointError) as refused:
         read_point(written, GRID)
-    assert refused.value.reason == "fraction"
+    assert refused.value.fraction
     read_pair(written)  # as plain numbers they are what they are
 
 
@@ -96,7 +96,7 @@ def test_a_point_may_overshoot_by_a_hundredth_and_no_more() -> None:
     for far in ([1010, 5], [5, -11], [1920, 1080], [5000, 5], [-50, 5]):
         with pytest.raises(PointError) as refused:
             read_point(far, GRID)
-        assert refused.value.reason == "off_screen"
+        assert refused.value.kind == "off_screen"
 
 
 @PROPERTY

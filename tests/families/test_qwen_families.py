@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from stubs.desk import Desk
-from stubs.endpoint import FakeEndpoint, pictures, say
-from stubs.endpoint import texts as texts_of
+from stubs.endpoint import FakeEndpoint, say
 from test_conformance import calls_of
 
 from agent.commands.models.exchanges import read_request
@@ -168,26 +167,6 @@ def test_a_tool_stands_beside_the_function_and_is_called_under_its_own_name(name
     read = made.parse(Answer(made.written("Look.", [Call("maps", {"q": "Köln"})])), SENT)
     assert isinstance(read, Decision)
     assert read.actions == (CallTool("maps", {"q": "Köln"}),)
-
-
-@pytest.mark.parametrize("name", QWEN)
-async def test_a_whole_run_lands_its_click_where_the_model_counts(name: str) -> None:
-    made = family(name)
-    grid = made.facts.navigation
-    middle = [126, 126] if grid == "pixels" else [int(grid) / 2] * 2  # of a screen of 256x256, sent as 252x252
-    click = Call("computer_use", {"action": "left_click", "coordinate": middle})
-    end = Call("computer_use", {"action": "terminate", "status": "success"})
-    script = [say(made.written("There.", [click])), say("I do not know."), say(made.written("Done.", [end]))]
-    with FakeEndpoint(script) as endpoint:
-        desk = Desk(endpoint, family=name)
-        told = await desk.run()
-    assert desk.hand.done == [Click(DesktopPoint(128, 128))]
-    assert isinstance(told[-1], RunFinished)
-    assert told[-1].outcome == "done"
-    first, second, third = endpoint.requests
-    assert len(pictures(first)) == 1
-    assert any("There." in text for text in (*texts_of(second, "assistant"), *texts_of(second, "user")))
-    assert "Nothing was done" in texts_of(third, "user")[-1]
 
 
 async def test_a_call_that_stands_for_several_actions_has_them_done_in_order() -> None:

@@ -8,8 +8,8 @@ from stubs.desk import Desk
 from stubs.endpoint import FakeEndpoint, say
 from test_conformance import calls_of
 
-from agent.core.actions import Click, TypeText
-from agent.core.geometry import Size
+from agent.core.actions import Click, TypeText, map_points
+from agent.core.geometry import Size, Viewport
 from agent.events.run_events import Decided, RunFinished
 from agent.families.base import Call, Decision
 from agent.families.registry import family_names, get_family
@@ -53,6 +53,9 @@ async def test_a_family_clicks_is_corrected_types_and_ends(name: str) -> None:
         desk = Desk(endpoint, family=name)
         told = await desk.run()
     assert [type(action) for action in desk.hand.done][:2] == [Click, TypeText]
+    meant = family.parse(Answer(family.written("x", clicks[:1])), [Size(*family.facts.image.fit(*SCREEN))])
+    assert isinstance(meant, Decision)
+    assert desk.hand.done[0] == map_points(meant.actions[0], Viewport.of_image(Size(*SCREEN)).to_desktop)
     assert isinstance(told[-1], RunFinished)
     assert told[-1].outcome == "done"
     decided = [event for event in told if isinstance(event, Decided)]

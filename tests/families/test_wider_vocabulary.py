@@ -138,12 +138,8 @@ def test_what_does_not_fit_is_refused(written: dict[str, Any]) -> None:
 
 
 def test_a_familys_own_names_and_numbers_come_from_its_file() -> None:
-    data = {
-        "names": {"press": "key_down", "release": "key_up"},
-        "call": {"held_in_text": True},
-        "scroll": {"pixels_per_notch": 10},
-    }
-    words = Vocabulary.of(data, GRID)
+    names = {"press": "key_down", "release": "key_up"}
+    words = Vocabulary.of({"reading": {"names": names, "held_in_text": True, "pixels_per_notch": 10}}, GRID)
     assert read_action(said("press", key="shift"), words) == KeyDown(("shift",))
     assert read_action(said("scroll", pixels=-100, text="shift"), words) == Scroll(None, 0, 10, ("shift",))
 

@@ -336,7 +336,8 @@ def started() -> Iterator[Any]:
     running: list[subprocess.Popen[str]] = []
 
     def start(path: Path, *options: str) -> subprocess.Popen[str]:
-        words = [sys.executable, str(HERE / "start_fleet.py"), str(path), "--out", str(path.parent / "out"), *options]
+        starter, out = ROOT / "tests/stubs/start_with_fakes.py", path.parent / "out"
+        words = [sys.executable, str(starter), "fleet", str(path), "--out", str(out), *options]
         environ = os.environ | {"PYTHONPATH": str(ROOT)}
         running.append(
             subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -16,8 +16,7 @@ from stubs.display import wait_until
 from agent.fleet.cluster import ClusterRunner
 from foundation.errors import EnvironmentLacksError, UsageError
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 #: Ray replaces 127.0.0.1 by the machine's own address; any other loopback address stays.
 A_NODE = {"node_ip_address": "127.0.0.2", "num_cpus": 2, "memory": 2**31, "object_store_memory": 100 * 2**20}
 
@@ -62,10 +61,16 @@ def start(tmp_path: Path, cluster: Any) -> Iterator[Any]:
     (tmp_path / "tasks.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
     def begin() -> subprocess.Popen[str]:
+        starter = [
+            sys.executable,
+            str(ROOT / "tests/stubs/start_with_fakes.py"),
+            "fleet",
+            str(tmp_path / "tasks.jsonl"),
+        ]
         words = ["--out", str(tmp_path / "out"), "--parallel", "4", "--json", "--ray", cluster.address]
         running.append(
             subprocess.Popen(
-                [sys.executable, str(HERE / "start_fleet.py"), str(tmp_path / "tasks.jsonl"), *words],
+                [*starter, *words],
                 env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True,
             )
         )  # fmt: skip

@@ -7,7 +7,7 @@ from email.utils import formatdate
 import pytest
 from stubs.endpoint import MODEL, Behaviour, Exchange, FakeEndpoint, raw, refuse, say, whole
 
-from agent.model.asking import Completion, Patience, Pausing, Progress
+from agent.model.asking import Completion, Patience, Progress, Waiting
 from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, is_other
 from agent.model.refusals import ModelError
@@ -95,7 +95,7 @@ async def test_a_server_that_asks_for_a_pause_gets_it_and_the_person_sees_it_pas
         completion, heard = await ask(endpoint)
     assert completion.answer.content == "ok"
     assert time.monotonic() - began >= 0.2
-    left = [one.seconds for one in heard if isinstance(one, Pausing)]
+    left = [one.seconds for one in heard if isinstance(one, Waiting) and "pause" in one.words]
     assert len(left) > 1
     assert left == sorted(left, reverse=True)
 
@@ -105,7 +105,7 @@ async def test_a_pause_that_is_no_time_is_the_usual_one(told: str) -> None:
     with FakeEndpoint([refuse(429, "slow down", Retry_After=told), say("ok")]) as endpoint:
         completion, heard = await ask(endpoint)
     assert completion.answer.content == "ok"
-    assert not [one for one in heard if isinstance(one, Pausing)]
+    assert not [one for one in heard if isinstance(one, Waiting) and "pause" in one.words]
 
 
 async def test_a_pause_longer_than_a_person_waits_ends_the_request_at_once_and_says_how_long_it_is() -> None:

@@ -24,7 +24,7 @@ from stubs.endpoint import (
 )
 
 from agent.core.geometry import Size
-from agent.model.asking import Completion, Delta, Patience, Progress, Retrying, ServerCondition, Silence
+from agent.model.asking import Completion, Delta, Patience, Progress, Retrying, ServerCondition, Waiting
 from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, ServerKind
 from agent.model.refusals import ModelError
@@ -63,6 +63,17 @@ async def whole(
     last = (await ask(client, messages, constraint, **parts))[-1]
     assert isinstance(last, Completion)
     return last
+
+
+async def refused(
+    script: Any, requests: int = 1, kind: ServerKind = "other", patience: Patience = HURRIED, **more: Any
+) -> ModelError:
+    """The error of a request, for which the endpoint is asked so often."""
+    with FakeEndpoint(script) as endpoint:
+        with pytest.raises(ModelError) as raised:
+            await asyncio.wait_for(ask(client_of(endpoint, kind, patience), **more), 60)
+        assert len(endpoint.requests) == requests
+    return raised.value
 
 
 async def test_the_answer_streams_in_pieces_that_add_up_to_the_completion() -> None:
@@ -125,11 +136,7 @@ async def test_what_is_transient_is_retried_and_what_streamed_in_before_is_void(
 
 @pytest.mark.parametrize("behaviour", TRANSIENT.values(), ids=TRANSIENT.keys())
 async def test_after_two_retries_the_person_is_told_in_sentences(behaviour: Behaviour) -> None:
-    with FakeEndpoint(lambda _: behaviour) as endpoint:
-        with pytest.raises(ModelError) as raised:
-            await ask(client_of(endpoint))
-        assert len(endpoint.requests) == 3
-    error = raised.value
+    error = await refused(lambda _: behaviour, requests=3)
     assert error.exit_status is ExitStatus.ENVIRONMENT
     assert error.what.endswith(".")
     assert error.remedy
@@ -162,24 +169,13 @@ LASTING: dict[str, tuple[Behaviour, str]] = {
 
 @pytest.mark.parametrize(("behaviour", "kind"), LASTING.values(), ids=LASTING.keys())
 async def test_what_retrying_cannot_help_is_asked_once(behaviour: Behaviour, kind: str) -> None:
-    with FakeEndpoint([behaviour, say("never")]) as endpoint:
-        with pytest.raises(ModelError) as raised:
-            await ask(client_of(endpoint))
-        assert len(endpoint.requests) == 1
-    assert raised.value.kind == kind
-    assert raised.value.remedy
+    error = await refused([behaviour, say("never")])
+    assert error.kind == kind
+    assert error.remedy
 
 
 async def test_a_refusal_that_names_a_limit_gives_the_number() -> None:
-    script = [refuse(400, "At most 4 image(s) may be provided in one prompt."), LASTING["context"][0]]
-    with FakeEndpoint(script) as endpoint:
-        client = client_of(endpoint)
-        limits = []
-        for _ in script:
-            with pytest.raises(ModelError) as raised:
-                await ask(client)
-            limits.append(raised.value.limit)
-    assert limits == [4, 8192]
+    assert [(await refused([LASTING[name][0]])).limit for name in ("images", "context")] == [4, 8192]
 
 
 async def test_the_pause_before_a_retry_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,6 +201,9 @@ async def test_the_pause_before_a_retry_doubles(monkeypatch: pytest.MonkeyPatch)
         ("unknown field: seed", "other", "seed"),
         ("Extra inputs are not permitted: top_k", "vllm", "top_k"),
         ("structured_outputs is not supported", "vllm", "structured_outputs"),
+        ("Unknown parameter: 'chat_template_kwargs'", "other", "chat_template_kwargs"),
+        ("response_format of type json_schema is not supported", "other", "response_format"),
+        ("Unsupported parameter: stop", "other", "stop"),
     ],
 )
 async def test_a_part_that_a_server_refuses_is_left_out_from_then_on(
@@ -212,17 +211,13 @@ async def test_a_part_that_a_server_refuses_is_left_out_from_then_on(
 ) -> None:
     with FakeEndpoint([refuse(400, message), say("a"), say("b")]) as endpoint:
         client = client_of(endpoint, kind)
-        await whole(client, constraint="x")
-        await whole(client, constraint="x")
+        for _ in range(2):
+            await whole(client, constraint="x", stop=["x"], schema={}, template_arguments={"enable_thinking": False})
     assert [field in request for request in endpoint.requests] == [True, False, False]
 
 
 async def test_a_server_that_refuses_the_same_part_again_is_believed() -> None:
-    with FakeEndpoint(lambda _: refuse(400, "unknown field: seed")) as endpoint:
-        with pytest.raises(ModelError) as raised:
-            await ask(client_of(endpoint))
-        assert len(endpoint.requests) == 2
-    assert raised.value.kind == "refused"
+    assert (await refused(lambda _: refuse(400, "unknown field: seed"), requests=2)).kind == "refused"
 
 
 async def test_chunks_that_leave_fields_out_are_read_as_far_as_they_go() -> None:
@@ -263,31 +258,11 @@ async def test_tools_stop_strings_schema_and_template_arguments_travel_in_the_fi
     assert body["chat_template_kwargs"] == {"enable_thinking": False}
 
 
-@pytest.mark.parametrize(
-    ("message", "field"),
-    [
-        ("Unknown parameter: 'chat_template_kwargs'", "chat_template_kwargs"),
-        ("response_format of type json_schema is not supported", "response_format"),
-        ("Unsupported parameter: stop", "stop"),
-    ],
-)
-async def test_a_part_that_the_answer_can_do_without_is_left_out_where_it_is_refused(message: str, field: str) -> None:
-    parts: dict[str, Any] = {"stop": ["x"], "schema": {}, "template_arguments": {"enable_thinking": False}}
-    with FakeEndpoint([refuse(400, message), say("a"), say("b")]) as endpoint:
-        client = client_of(endpoint)
-        await whole(client, **parts)
-        await whole(client, **parts)
-    assert [field in request for request in endpoint.requests] == [True, False, False]
-
-
 async def test_tools_are_never_left_out_in_silence() -> None:
     message = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
-    with FakeEndpoint([refuse(400, message), say("never")]) as endpoint:
-        with pytest.raises(ModelError) as raised:
-            await whole(client_of(endpoint), tools=TOOLS)
-        assert len(endpoint.requests) == 1
-    assert raised.value.kind == "no_tools"
-    assert "--tool-call-parser" in raised.value.remedy
+    error = await refused([refuse(400, message), say("never")], tools=TOOLS)
+    assert error.kind == "no_tools"
+    assert "--tool-call-parser" in error.remedy
 
 
 async def test_tool_calls_and_their_results_go_both_ways() -> None:
@@ -325,7 +300,7 @@ async def test_a_model_that_thinks_aloud_is_not_silent(name: str) -> None:
     with FakeEndpoint([think]) as endpoint:
         items = await ask(client_of(endpoint, patience=patience))
     assert [item.reasoning for item in items if isinstance(item, Delta)] == [True] * 10 + [False]
-    assert not any(isinstance(item, Silence) for item in items)
+    assert not any(isinstance(item, Waiting) for item in items)
     assert isinstance(items[-1], Completion)
     assert (items[-1].answer.reasoning, items[-1].answer.content) == ("hm " * 10, "So.")
 
@@ -340,11 +315,7 @@ def babble(exchange: Exchange, text: str = "again and again " * 500) -> None:
 
 
 async def test_an_answer_that_grows_without_end_is_given_up() -> None:
-    with FakeEndpoint([babble, say("never")]) as endpoint:
-        with pytest.raises(ModelError) as raised:
-            await ask(client_of(endpoint))
-        assert len(endpoint.requests) == 1
-    assert raised.value.kind == "endless"
+    assert (await refused([babble, say("never")])).kind == "endless"
 
 
 @pytest.mark.parametrize("kind", ["content", "reasoning_content"])
@@ -359,12 +330,9 @@ async def test_a_server_that_keeps_to_no_limit_of_tokens_is_given_up_soon(kind: 
             exchange.event({"choices": [{"index": 0, "delta": {kind: piece}}]})
             pieces += 1
 
-    with FakeEndpoint([babble_on, say("never")]) as endpoint:
-        with pytest.raises(ModelError) as raised:
-            await ask(client_of(endpoint))
-        assert len(endpoint.requests) == 1
-    assert raised.value.kind == "endless"
-    assert "has no end" in raised.value.what
+    error = await refused([babble_on, say("never")])
+    assert error.kind == "endless"
+    assert "has no end" in error.what
 
 
 async def test_an_answer_of_nothing_but_empty_pieces_is_silence() -> None:
@@ -375,9 +343,7 @@ async def test_an_answer_of_nothing_but_empty_pieces_is_silence() -> None:
             exchange.delta("")
 
     patience = Patience(first_token=5, between_tokens=0.3, total=20, notice=5, retries=0)
-    with FakeEndpoint([drip]) as endpoint, pytest.raises(ModelError) as raised:
-        await asyncio.wait_for(ask(client_of(endpoint, patience=patience)), 20)
-    assert raised.value.kind == "silent"
+    assert (await refused([drip], patience=patience)).kind == "silent"
 
 
 async def test_an_answer_that_lasts_without_end_is_given_up() -> None:
@@ -387,11 +353,7 @@ async def test_an_answer_that_lasts_without_end_is_given_up() -> None:
             exchange.delta("")
 
     patience = Patience(first_token=5, between_tokens=5, total=0.4, notice=5, retries=2, backoff=0.01)
-    with FakeEndpoint([drip, say("never")]) as endpoint:
-        with pytest.raises(ModelError) as raised:
-            await asyncio.wait_for(ask(client_of(endpoint, patience=patience)), 20)
-        assert len(endpoint.requests) == 1
-    assert raised.value.kind == "endless"
+    assert (await refused([drip, say("never")], patience=patience)).kind == "endless"
 
 
 def flood(piece: bytes, **headers: str) -> Behaviour:
@@ -414,11 +376,7 @@ def flood(piece: bytes, **headers: str) -> Behaviour:
 async def test_a_server_that_floods_without_an_answer_is_given_up_before_it_fills_the_memory(
     piece: bytes, kind: str
 ) -> None:
-    with FakeEndpoint([flood(piece, kind=kind), say("never")]) as endpoint:
-        with pytest.raises(ModelError) as raised:
-            await asyncio.wait_for(ask(client_of(endpoint, patience=USUAL)), 60)
-        assert len(endpoint.requests) == 1
-    assert raised.value.kind == "endless"
+    assert (await refused([flood(piece, kind=kind), say("never")], patience=USUAL)).kind == "endless"
 
 
 async def test_an_error_without_end_is_given_up() -> None:
@@ -502,11 +460,7 @@ async def test_a_server_that_keeps_forgetting_is_sent_bytes_always() -> None:
 
 async def test_a_cache_miss_for_bytes_that_were_sent_ends_the_request_instead_of_repeating_it() -> None:
     miss = refuse(400, "Cache miss for image at index 0 but data is not provided.")
-    with FakeEndpoint(lambda _: miss) as endpoint:
-        with pytest.raises(ModelError) as raised:
-            await asyncio.wait_for(ask(client_of(endpoint, "vllm"), looking(1)), 20)
-        assert len(endpoint.requests) == 1
-    assert raised.value.kind == "refused"
+    assert (await refused(lambda _: miss, kind="vllm", messages=looking(1))).kind == "refused"
 
 
 async def test_image_ids_are_dropped_where_a_server_does_not_know_them() -> None:
@@ -530,8 +484,8 @@ async def test_silence_before_the_first_token_is_told_and_then_ends_the_wait() -
     assert raised.value.kind == "silent"
     assert "--patience" in raised.value.remedy
     assert heard
-    assert all(isinstance(item, Silence) for item in heard)
-    seconds = [item.seconds for item in heard if isinstance(item, Silence)]
+    assert all(isinstance(item, Waiting) for item in heard)
+    seconds = [item.seconds for item in heard if isinstance(item, Waiting)]
     assert seconds == sorted(seconds)
 
 
@@ -543,16 +497,14 @@ def test_a_person_who_waits_longer_for_the_first_token_has_as_long_for_the_answe
 
 async def test_silence_in_the_middle_of_an_answer_ends_the_wait() -> None:
     patience = Patience(first_token=30, between_tokens=0.3, notice=0.1)
-    with FakeEndpoint([silent("I think")]) as endpoint, pytest.raises(ModelError) as raised:
-        await ask(client_of(endpoint, patience=patience))
-    assert raised.value.kind == "silent"
+    assert (await refused([silent("I think")], patience=patience)).kind == "silent"
 
 
 async def test_a_slow_first_token_within_patience_is_waited_for() -> None:
     patience = Patience(first_token=20, between_tokens=0.2, notice=0.1)
     with FakeEndpoint([after(0.6, say("late"))]) as endpoint:
         items = await ask(client_of(endpoint, patience=patience))
-    assert any(isinstance(item, Silence) for item in items)
+    assert any(isinstance(item, Waiting) for item in items)
     assert isinstance(items[-1], Completion)
     assert items[-1].answer.content == "late"
 

@@ -133,35 +133,24 @@ async def test_several_calls_of_one_answer_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("peer", "behaviour", "words"),
+    ("peer", "behaviour", "reason", "words"),
     [
-        ("openai", stream(*openai_events(message("I cannot help.", refusal=True))), "I cannot help."),
-        ("openai", stream(*openai_events(message("I"), reason="content_filter")), "I"),
-        ("anthropic", stream(*anthropic_events({"type": "text", "text": "No."}, stop="refusal")), "No."),
-        ("gemini", stream(*gemini_events({"text": "No."}, finish="PROHIBITED_CONTENT")), "No."),
-        ("gemini", stream({"promptFeedback": {"blockReason": "SAFETY"}}), "The service declines the request (SAFETY)."),
+        ("openai", stream(*openai_events(message("I cannot help.", refusal=True))), "refusal", "I cannot help."),
+        ("openai", stream(*openai_events(message("I"), reason="content_filter")), "refusal", "I"),
+        ("anthropic", stream(*anthropic_events({"type": "text", "text": "No."}, stop="refusal")), "refusal", "No."),
+        ("gemini", stream(*gemini_events({"text": "No."}, finish="PROHIBITED_CONTENT")), "refusal", "No."),
+        ("gemini", stream({"promptFeedback": {"blockReason": "SAFETY"}}), "refusal",
+         "The service declines the request (SAFETY)."),
+        ("openai", stream(*openai_events(message("I"), reason="max_output_tokens")), "length", "I"),
+        ("anthropic", stream(*anthropic_events({"type": "text", "text": "I"}, stop="max_tokens")), "length", "I"),
+        ("gemini", stream(*gemini_events({"text": "I"}, finish="MAX_TOKENS")), "length", "I"),
+        ("gemini", stream(*gemini_events(finish="MALFORMED_FUNCTION_CALL")), "malformed", ""),
     ],
 )  # fmt: skip
-async def test_a_refusal_is_an_answer_of_its_own_kind(peer: str, behaviour: Behaviour, words: str) -> None:
+async def test_an_answer_says_how_it_ended(peer: str, behaviour: Behaviour, reason: str, words: str) -> None:
     with FakePeer(peer, [behaviour]) as fake:
         completion, _ = await ask(fake)
-    assert completion.answer.finish_reason == "refusal"
-    assert completion.answer.content == words
-
-
-@pytest.mark.parametrize(
-    ("peer", "behaviour", "reason"),
-    [
-        ("openai", stream(*openai_events(message("I"), reason="max_output_tokens")), "length"),
-        ("anthropic", stream(*anthropic_events({"type": "text", "text": "I"}, stop="max_tokens")), "length"),
-        ("gemini", stream(*gemini_events({"text": "I"}, finish="MAX_TOKENS")), "length"),
-        ("gemini", stream(*gemini_events(finish="MALFORMED_FUNCTION_CALL")), "malformed"),
-    ],
-)  # fmt: skip
-async def test_an_answer_that_was_cut_off_says_so(peer: str, behaviour: Behaviour, reason: str) -> None:
-    with FakePeer(peer, [behaviour]) as fake:
-        completion, _ = await ask(fake)
-    assert completion.answer.finish_reason == reason
+    assert (completion.answer.finish_reason, completion.answer.content) == (reason, words)
 
 
 @pytest.mark.parametrize("peer", PEERS)

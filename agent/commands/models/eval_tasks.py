@@ -15,7 +15,7 @@ from agent.commands.fleet import add_fleet_options, carry_out, limited, runner_o
 from agent.commands.run import read_arguments, with_event
 from foundation.command_line import Parser, positive
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from foundation.files import cannot_write, read_json_object, write_atomically
+from foundation.files import read_json_object, write_file
 from foundation.printing import put, put_json, remark
 
 if TYPE_CHECKING:
@@ -221,7 +221,4 @@ def _check_same(out: Path, options: Mapping[str, Any]) -> None:
                 f"{out} holds runs with another {name} ({kept.get(name)}, not {options.get(name)}).",
                 "Name another folder with --out.",
             )
-    try:
-        write_atomically(path, json.dumps({"benchmark": BENCHMARK, "options": options}, indent=1) + "\n", 0o666)
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    write_file(path, json.dumps({"benchmark": BENCHMARK, "options": options}, indent=1) + "\n", 0o666)

@@ -9,13 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agent.evals.statistics import Paired, clustered_wilson
+from agent.evals.statistics import Paired, baseline_line, clustered_wilson
 from agent.evals.tasks.judge import GOOD, VERDICTS, Judgement, judge, lacking
 from agent.evals.tasks.receipts import left_over, receipt_errors
 from agent.evals.tasks.work import States, read_states
 from agent.fleet.results import Result
 from foundation.errors import ExitStatus, UsageError
-from foundation.files import cannot_write, write_atomically
+from foundation.files import write_file
 
 #: The file of verdicts in the folder of an evaluation, which other evaluations name as their baseline.
 _VERDICTS = "verdicts.jsonl"
@@ -138,11 +138,7 @@ def flaws_of(states: States | None) -> list[str]:
 
 def write_verdicts(out: Path, verdicts: Sequence[TaskVerdict]) -> None:
     """Write the verdicts of a folder. Raises EnvironmentLacksError."""
-    path = out / _VERDICTS
-    try:
-        write_atomically(path, "".join(f"{one.model_dump_json()}\n" for one in verdicts), 0o666)
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    write_file(out / _VERDICTS, "".join(f"{one.model_dump_json()}\n" for one in verdicts), 0o666)
 
 
 def read_baseline(folder: Path) -> dict[str, bool]:
@@ -171,8 +167,8 @@ def report_on(
         tasks=len({one.task for one in runs}),
         runs=len(runs),
         left=len(left),
-        success=Share.of(runs, _right),
-        classes={name: Share.of([one for one in runs if one.group == name], _right)
+        success=Share.of(runs, lambda one: one.right),
+        classes={name: Share.of([one for one in runs if one.group == name], lambda one: one.right)
                  for name in sorted({one.group for one in runs})},
         verdicts={name: count for name in VERDICTS if (count := sum(one.verdict == name for one in verdicts))},
         false_done=Share.of(runs, lambda one: one.verdict == "false done"),
@@ -188,10 +184,6 @@ def report_on(
         tokens=sum(tokens) if tokens else None,
         baseline=None if baseline is None else Paired.of(_by_task(runs), baseline).to_json(),
     )  # fmt: skip
-
-
-def _right(one: TaskVerdict) -> bool:
-    return one.right
 
 
 def _by_task(verdicts: Iterable[TaskVerdict]) -> dict[str, bool]:
@@ -241,11 +233,7 @@ def lines(report: TasksReport) -> Iterator[str]:
         yield f"median of a step: {report.decide_s:.2f} s from look to decision, {report.step_s:.2f} s whole"
     yield f"receipts that differ from the states: {report.receipts_wrong}; left by undo: {report.undo_wrong}"
     if paired := report.baseline:
-        alike = paired["both"] + paired["neither"]
-        yield (
-            f"baseline: {_count(paired['only_here'], 'task')} right only here, {paired['only_baseline']} only there, "
-            f"{alike} alike; McNemar's p = {paired['p']:.4g}"
-        )
+        yield baseline_line(paired, _count(paired["only_here"], "task"))
 
 
 def _count(number: int, what: str) -> str:

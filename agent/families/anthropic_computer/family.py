@@ -6,7 +6,7 @@ from typing import Any
 from agent.core.actions import Action
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PastStep, PromptRequest
-from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action
+from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action, whole
 from agent.families.shared.peer_family import LOOK, ComputerTools
 
 _CLICKS = {name: click for name, click in CLICKS.items() if name != "click"}
@@ -55,7 +55,7 @@ class AnthropicComputer(ComputerTools):
 
     def is_computer(self, call: Call) -> bool:
         """Return whether it is a call of the tool, or of a tool in the toolset."""
-        return call.name == self.facts.function or call.name in _ACTIONS
+        return super().is_computer(call) or call.name in _ACTIONS
 
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
         """Return the actions of a call; several if it repeats one."""
@@ -76,13 +76,5 @@ class AnthropicComputer(ComputerTools):
             case "left_mouse_down" | "left_mouse_up":
                 return [read_action({"action": name}, words)]
             case "key":
-                return [read_action(told, words)] * _repeats(told.get("repeat"))
+                return [read_action(told, words)] * whole(told.get("repeat"), "repeat", _MOST_REPEATS)
         return [read_action(told, words)]
-
-
-def _repeats(value: Any) -> int:
-    if value is None:
-        return 1
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_REPEATS:
-        raise ArgumentError("bad_argument", f'"repeat" is a whole number from 1 to {_MOST_REPEATS}')
-    return value

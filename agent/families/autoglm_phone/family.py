@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from typing_extensions import override
 
-from agent.core.actions import Action
-from agent.core.geometry import Grid, GridPoint, Size
-from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRequest
+from agent.core.geometry import Size
+from agent.families.base import Acts, Call, Decision, ParseFailure, PastStep, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts, take_apart
+from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.named_calls import named_calls
-from agent.families.shared.own_names import OwnNames, named
+from agent.families.shared.own_names import named, said
 from agent.families.shared.text_entry import read_typing
-from agent.families.shared.text_family import Read, ReadCall, TextFamily, joined
+from agent.families.shared.text_family import Read, TextFamily, joined, offered
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from foundation.chat_stream import Answer
 
@@ -39,23 +39,17 @@ class AutoGlmPhone(TextFamily):
         return ChatRequest(messages, self.facts.sampling)
 
     def _system(self, prompt: PromptRequest) -> str:
-        texts, actions = self.texts, [self.texts["actions"]]
-        notes, device = list(texts["notes"]), texts["device"]
-        if not prompt.reference:
-            device, notes = texts["desktop_device"], [*notes, *texts["desktop_notes"]]
-            actions.append(texts["desktop_actions"])
-            actions += [texts["desktop_apps"].format(apps=", ".join(prompt.apps))] if prompt.apps else []
-        listed = "\n".join(f"- {note}" for note in notes)
-        return str(texts["system"]).format(device=device, actions="\n".join(actions), notes=listed)
+        device = self.texts["device" if prompt.reference else "desktop_device"]
+        return str(self.texts["system"]).format(device=device, **offered(self.texts, prompt))
 
     def _replayed(self, step: PastStep) -> str:
         """Return a past answer as the published client writes it back."""
         if step.answer is None or not step.answer.content:
             return self.written(step.thought, step.calls)
-        said = take_apart(step.answer)
-        found = _CALL.search(said.text)
-        action = _END.sub("", said.text[found.start() :]) if found else said.text.strip()
-        return f"<think>{said.thought or step.thought}</think><answer>{action}</answer>"
+        told = take_apart(step.answer)
+        found = _CALL.search(told.text)
+        action = _END.sub("", told.text[found.start() :]) if found else told.text.strip()
+        return f"<think>{told.thought or step.thought}</think><answer>{action}</answer>"
 
     @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
@@ -69,16 +63,11 @@ class AutoGlmPhone(TextFamily):
         return replace(read, objection="the model calls it a sensitive operation")
 
     @override
-    def reader(self, grid: Grid) -> ReadCall:
-        names = OwnNames.of(self.data, grid)
-
-        def read(call: Call) -> Action[GridPoint] | list[Action[GridPoint]]:
-            arguments = names.said(call)
-            if arguments["action"] == "wait":
-                arguments["seconds"] = _SECONDS.sub("", str(arguments["seconds"]))
-            return read_typing(Call("computer_use", arguments), names.words)
-
-        return read
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        arguments = said(call, words)
+        if arguments["action"] == "wait":
+            arguments["seconds"] = _SECONDS.sub("", str(arguments["seconds"]))
+        return read_typing(Call("computer_use", arguments), words)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the first call of an answer."""
@@ -89,15 +78,7 @@ class AutoGlmPhone(TextFamily):
         calls = named_calls(_END.sub("", parts.text[found.start() :]))
         if isinstance(calls, ParseFailure):
             return thought, calls, 1
-        return thought, [_done(call) for call in calls], 1
-
-
-def _done(call: Call) -> Call:
-    """Return a call under its action's name."""
-    action = call.arguments.get("action")
-    if call.name != "do" or not isinstance(action, str):
-        return call
-    return Call(action, {name: value for name, value in call.arguments.items() if name != "action"}, call.id)
+        return thought, [named(call, {"do"}) for call in calls], 1
 
 
 def _as_call(call: Call) -> str:

@@ -1,7 +1,9 @@
 """Gemini's `computer_use` as a `Family`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from typing_extensions import override
 
 from agent.core.actions import Action, OpenApp, PressKeys, VisitPage
 from agent.core.geometry import GridPoint
@@ -10,7 +12,6 @@ from agent.families.shared.computer_use import Vocabulary, read_action
 from agent.families.shared.peer_family import LOOK, ComputerTools, wheel
 
 Told = Mapping[str, Any]
-Read = Callable[["GeminiComputer", Told, Vocabulary], Sequence[Action[GridPoint]]]
 
 #: Functions with an equivalent shared action, by its name.
 _PLAIN = {
@@ -20,6 +21,10 @@ _PLAIN = {
     "key_down": "key_down", "key_up": "key_up", "go_back": "go_back", "go_forward": "go_forward",
     "navigate": "navigate", "click_at": "left_click", "hover_at": "move", "key_combination": "key",
 }  # fmt: skip
+_OTHERS = frozenset(
+    {"type", "type_text_at", "drag_and_drop", "scroll", "scroll_at", "scroll_document", "open_web_browser", "search",
+     "wait_5_seconds", "take_screenshot"}
+)  # fmt: skip
 #: The keys that the published client presses for a whole page.
 _PAGE = {"down": "page_down", "up": "page_up"}
 _DECISION = "safety_decision"
@@ -34,13 +39,9 @@ class GeminiComputer(ComputerTools):
         vocabulary = older if any(name in prompt.model for name in older["names"]) else self.data["newer"]
         return {"computer_use": {"environment": vocabulary["environment"]}}
 
-    def native(self, prompt: PromptRequest) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return the request parts that ask for the model's thoughts."""
-        return dict(self.data["request"])
-
     def is_computer(self, call: Call) -> bool:
         """Return whether it is a predefined function."""
-        return call.name in _PLAIN or call.name in _READERS
+        return call.name in _PLAIN or call.name in _OTHERS
 
     def objection(self, call: Call) -> str:
         """Return why the safety system wants a person to confirm."""
@@ -53,77 +54,57 @@ class GeminiComputer(ComputerTools):
         """Return the sign that a person confirmed."""
         return {"safety_acknowledgement": "true"} if self.objection(call) else {}
 
+    @override
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """Return the actions of a function."""
-        told = call.arguments
-        if call.name in _READERS:
-            return _READERS[call.name](self, told, words)
+        told, older, lengths = call.arguments, self.data["older"], self.data["scroll"]
+        match call.name:
+            case "type":
+                return _typed(told, words)
+            case "type_text_at":  # in place of the old text
+                clear = _is(told, "clear_before_typing", usual=True)
+                clearing = [PressKeys(("ctrl", "a")), PressKeys(("backspace",))] if clear else []
+                click = read_action({"action": "left_click", **_point(told)}, words)
+                return [click, *clearing, *([] if clear and told.get("text") == "" else _typed(told, words))]
+            case "drag_and_drop":
+                return [_dragged(told, words)]
+            case "scroll":
+                length = told.get("magnitude_in_pixels", told.get("magnitude"))
+                pixels = lengths["usual_pixels"] if length is None else length
+                return [wheel(_direction(told), pixels, _point(told), words)]
+            case "scroll_at":  # by a length on the grid, which is about the same in pixels of a page
+                length = told.get("magnitude")
+                pixels = lengths["usual_magnitude"] if length is None else length
+                return [wheel(_direction(told), pixels, _point(told), words)]
+            case "scroll_document":  # by a page: up and down with a key, sideways with the wheel
+                direction = _direction(told)
+                if direction in _PAGE:
+                    return [PressKeys((_PAGE[direction],))]
+                return [wheel(direction, lengths["usual_magnitude"], {}, words)]
+            case "open_web_browser":
+                return [OpenApp(older["browser"])]
+            case "search":
+                return [VisitPage(older["search"])]
+            case "wait_5_seconds":
+                return [read_action({"action": "wait", "seconds": 5}, words)]
+            case "take_screenshot":
+                return [LOOK]
         arguments = {name: value for name, value in told.items() if name not in ("x", "y", _DECISION, "intent")}
         return [read_action({**arguments, **_point(told), "action": _PLAIN[call.name]}, words)]
 
-    def type(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """Type a text, and press Enter if `press_enter` says so."""
-        read = read_action({"action": "type", "text": told.get("text")}, words)
-        return [read, PressKeys(("enter",))] if _is(told, "press_enter", usual=False) else [read]
 
-    def type_text_at(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """Type a text into the field at a point, in place of the old text."""
-        clear = _is(told, "clear_before_typing", usual=True)
-        clearing = [PressKeys(("ctrl", "a")), PressKeys(("backspace",))] if clear else []
-        click = read_action({"action": "left_click", **_point(told)}, words)
-        text = [] if clear and told.get("text") == "" else self.type(told, words)
-        return [click, *clearing, *text]
-
-    def drag_and_drop(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """Drag between two points, named as in either vocabulary."""
-        start = _point(told, ("start_x", "start_y")) or _point(told)
-        end = _point(told, ("end_x", "end_y")) or _point(told, ("destination_x", "destination_y"))
-        ends = {"start_coordinate": start.get("coordinate"), "end_coordinate": end.get("coordinate")}
-        if None in ends.values():
-            raise ArgumentError("bad_point", "a drag needs both of its ends")
-        return [read_action({"action": "drag", **ends}, words)]
-
-    def scroll(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """Scroll by a length in pixels."""
-        length = told.get("magnitude_in_pixels", told.get("magnitude"))
-        return [self._wheel(told, self.data["scroll"]["usual_pixels"] if length is None else length, words)]
-
-    def scroll_at(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """Scroll by a length on the grid, which is about the same in pixels of a page."""
-        length = told.get("magnitude")
-        return [self._wheel(told, self.data["scroll"]["usual_magnitude"] if length is None else length, words)]
-
-    def _wheel(self, told: Told, length: Any, words: Vocabulary) -> Action[GridPoint]:
-        return wheel(_direction(told), length, _point(told), words)
-
-    def scroll_document(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
-        """Scroll by a page: up and down with a key, sideways with the wheel."""
-        direction = _direction(told)
-        if direction in _PAGE:
-            return [PressKeys((_PAGE[direction],))]
-        return [wheel(direction, self.data["scroll"]["usual_magnitude"], {}, words)]
-
-    def browser(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:  # noqa: ARG002
-        """Open the browser, or bring it to the front."""
-        return [OpenApp(self.data["older"]["browser"])]
-
-    def search(self, told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:  # noqa: ARG002
-        """Open the page of a search engine."""
-        return [VisitPage(self.data["older"]["search"])]
+def _typed(told: Told, words: Vocabulary) -> Sequence[Action[GridPoint]]:
+    read = read_action({"action": "type", "text": told.get("text")}, words)
+    return [read, PressKeys(("enter",))] if _is(told, "press_enter", usual=False) else [read]
 
 
-_READERS: Mapping[str, Read] = {
-    "type": GeminiComputer.type,
-    "type_text_at": GeminiComputer.type_text_at,
-    "drag_and_drop": GeminiComputer.drag_and_drop,
-    "scroll": GeminiComputer.scroll,
-    "scroll_at": GeminiComputer.scroll_at,
-    "scroll_document": GeminiComputer.scroll_document,
-    "open_web_browser": GeminiComputer.browser,
-    "search": GeminiComputer.search,
-    "wait_5_seconds": lambda _self, _told, words: [read_action({"action": "wait", "seconds": 5}, words)],
-    "take_screenshot": lambda _self, _told, _words: [LOOK],
-}
+def _dragged(told: Told, words: Vocabulary) -> Action[GridPoint]:
+    """Return a drag between two points, named as in either vocabulary."""
+    start = _point(told, ("start_x", "start_y")) or _point(told)
+    end = _point(told, ("end_x", "end_y")) or _point(told, ("destination_x", "destination_y"))
+    ends = {"start_coordinate": start.get("coordinate"), "end_coordinate": end.get("coordinate")}
+    if None in ends.values():
+        raise ArgumentError("bad_point", "a drag needs both of its ends")
+    return read_action({"action": "drag", **ends}, words)
 
 
 def _point(told: Told, names: tuple[str, str] = ("x", "y")) -> Mapping[str, Any]:

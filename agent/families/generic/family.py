@@ -10,13 +10,13 @@ from typing_extensions import override
 from agent.core import actions
 from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint, Size
-from agent.families.base import ArgumentError, Call, Decision, FailureKind, ParseFailure, PromptRequest, decide
+from agent.families.base import ArgumentError, Call, Decision, ParseFailure, PromptRequest, decide
 from agent.families.generic.schema import answer_schema
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action
 from agent.families.shared.lenient_json import only_object
-from agent.families.shared.points import PointError, grid_of, read_point
-from agent.families.shared.text_family import Read, ReadCall, TextFamily, thought_in
+from agent.families.shared.points import grid_of, read_point
+from agent.families.shared.text_family import Read, TextFamily, thought_in
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Outline, See
@@ -69,11 +69,6 @@ class Generic(TextFamily):
         result = decide(thought, calls, lambda call: _read(call.arguments, places), most=1)
         named = isinstance(result, Decision) and any(name in result.calls[0].arguments for name in _ELEMENT)
         return replace(result, exact=True) if isinstance(result, Decision) and named else result
-
-    def reader(self, grid: Grid) -> ReadCall:
-        """Return the parser of calls without known elements."""
-        places = _Places(None, Vocabulary.of(self.data, grid))
-        return lambda call: _read(call.arguments, places)
 
     def calls_in(self, parts: AnswerParts) -> Read:
         """Parse the calls of an answer. All get the family's function name."""
@@ -152,7 +147,7 @@ class _Places:
             return self._element(number)
         point = next((arguments[name] for name in _POINT if name in arguments), None)
         if point is not None:
-            return self._point(point)
+            return read_point(point, self.words.grid)
         if what:
             raise ArgumentError("bad_point", f'{what} needs an "element" or a "point"')
         return None
@@ -161,7 +156,7 @@ class _Places:
         """Return the place for a value: an element's number, a point, or an object with one of them."""
         if isinstance(value, Mapping):
             return self.of(value, "a place")
-        return self._point(value) if isinstance(value, list) else self._element(value)
+        return read_point(value, self.words.grid) if isinstance(value, list) else self._element(value)
 
     def _element(self, value: Any) -> GridPoint:
         text = str(value).strip().strip("[]#").strip()
@@ -175,13 +170,6 @@ class _Places:
         if element is None:
             raise ArgumentError("bad_argument", f"there is no element {text} on the screen now")
         return self._outline.centre(element, Grid.pixels(self._outline.size))
-
-    def _point(self, value: Any) -> GridPoint:
-        try:
-            return read_point(value, self.words.grid)
-        except PointError as error:
-            kind: FailureKind = "off_screen" if error.reason == "off_screen" else "bad_point"
-            raise ArgumentError(kind, str(error)) from error
 
 
 def _read(arguments: Mapping[str, Any], places: _Places) -> list[Action[GridPoint]]:

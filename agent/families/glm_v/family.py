@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from typing_extensions import override
 
-from agent.core.actions import Action
-from agent.core.geometry import Grid, GridPoint
-from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts
+from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.named_calls import as_named, named_calls
-from agent.families.shared.own_names import OwnNames, named
-from agent.families.shared.text_family import Read, ReadCall, TextFamily, all_calls, joined
+from agent.families.shared.own_names import named, read_own
+from agent.families.shared.text_family import Read, TextFamily, all_calls, joined, offered
 from agent.model.request import ChatRequest, ImagePart, TextPart
 from agent.screen.encode import EncodedImage
 
@@ -45,8 +45,7 @@ class GlmV(TextFamily):
             text += f" Thought: {thought}\nAction: {action}"
             # Its client has no place for replies. They are put with their step.
             text += "".join(f"\nResult: {reply}" for reply in step.replies)
-        notes = self.texts["notes"] + ([] if prompt.reference else self.texts["desktop_notes"])
-        tail = self.texts["tail"].format(memory=_memory(prompt.steps), notes="\n".join(f"- {note}" for note in notes))
+        tail = self.texts["tail"].format(memory=_memory(prompt.steps), notes=offered(self.texts, prompt)["notes"])
         parts += [TextPart(text + tail), *map(ImagePart, prompt.images)]
         return self.asking(*parts, skip_special_tokens=False)
 
@@ -74,18 +73,12 @@ class GlmV(TextFamily):
         action = as_named(named(calls[0]), "[]")
         return f"{thought}\n<|begin_of_box|>{action}<|end_of_box|>\nMemory:\n[]".lstrip()
 
-    def reader(self, grid: Grid) -> ReadCall:
-        """Return the parser of calls; `hold_keys` may be "none"."""
-        names = OwnNames.of(self.data, grid)
-
-        def read(call: Call) -> Action[GridPoint]:
-            held = call.arguments.get("hold_keys")
-            if isinstance(held, str) and held.strip().lower() == "none":
-                left = {name: value for name, value in call.arguments.items() if name != "hold_keys"}
-                call = Call(call.name, left, call.id)
-            return names.read(call)
-
-        return read
+    @override
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        held = call.arguments.get("hold_keys")
+        if isinstance(held, str) and held.strip().lower() == "none":
+            call = replace(call, arguments={**call.arguments, "hold_keys": None})
+        return read_own(call, words)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse one call between box tokens, or at the end of the text if the server removed the tokens."""

@@ -5,21 +5,19 @@ follows utils/navigation.py of hcompai/hai-cookbook. The style `desktop` adds th
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
-from agent.core.actions import Action
-from agent.core.geometry import Grid, GridPoint
-from agent.families.base import ArgumentError, Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, ArgumentError, Call, ParseFailure, PromptRequest
 from agent.families.holo import tools
-from agent.families.holo.localisation import localisation_request
 from agent.families.shared.answer_parts import AnswerParts
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.lenient_json import only_object
-from agent.families.shared.text_family import Read, ReadCall, TextFamily, thought_in
+from agent.families.shared.text_family import Read, TextFamily, thought_in
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 
@@ -53,10 +51,17 @@ class HoloNavigation(TextFamily):
         messages = [Message.text("system", system), Message("user", parts)]
         return ChatRequest(messages, self.facts.sampling, schema=schema)
 
-    def reader(self, grid: Grid) -> ReadCall:
-        """Return the parser of actions. One may give several of ours."""
-        words = Vocabulary(grid, wait_seconds=self.texts["wait_seconds"])
-        return lambda call: _actions(call, words, self.texts["tools"])
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        """Return the actions of a call. Raises ArgumentError.
+
+        Writing replaces the old text and presses Enter, as in the published client (hcompai/surfer-h-cli, surferh.py).
+        """
+        whole = _flat(call)
+        name = str(whole.pop("action"))
+        tool = self.texts["tools"].get(name.lower(), name)
+        if tool == "write_at":
+            whole = {"overwrite": True, "press_enter": True, **whole}
+        return tools.read_tool(Call(tool, whole), words)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the single action of an object."""
@@ -77,18 +82,10 @@ class HoloNavigation(TextFamily):
 
     @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        form = self.data["localisation"]
-        text = self.texts["localisation"]["text" if form.get("text") else "json"]
-        return localisation_request(text.lstrip("\n"), instruction, image, self._point_schema(form))
-
-    def _point_schema(self, form: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the schema of an answer with a point; None for a plain text answer."""
-        if form.get("text"):
-            return None
-        action = {"action": {"const": form["action"], "type": "string"}} if "action" in form else {}
-        limits = {} if self.facts.grounding == "pixels" else {"minimum": 0, "maximum": 1000}
-        place = {name: {"type": "integer", **limits} for name in ("x", "y")}
-        return {"type": "object", "properties": {**action, **place}, "required": [*action, *place]}
+        schema = self.data["localisation"].get("schema")
+        text = self.texts["localisation"]["text" if schema is None else "json"].lstrip("\n")
+        question = TextPart(f"{text.replace('{schema}', json.dumps(schema))}\n{instruction}")
+        return replace(self.asking(ImagePart(image), question, schema=schema), sampling=tools.GREEDY)
 
     def _schema(self, *, desktop: bool) -> dict[str, Any]:
         offered = [one for one in self.texts["actions"] if not one.get("published_only" if desktop else "ours", False)]
@@ -122,37 +119,12 @@ class HoloNavigation(TextFamily):
 def _memory(prompt: PromptRequest, texts: Mapping[str, Any]) -> str:
     """Return the earlier steps and their results in words; "" for none."""
     lines = [texts["skipped"].replace("{skipped}", str(prompt.skipped))] if prompt.skipped else []
-    lines += list(_lines(prompt.steps, prompt.skipped + 1, texts["memory_line"]))
+    for number, step in enumerate(prompt.steps, prompt.skipped + 1):
+        thought, action = " ".join(step.thought.split()), json.dumps(_flat(step.calls[0]), ensure_ascii=False)
+        note = "".join(f" {reply}" for reply in step.replies)
+        lines.append(texts["memory_line"].format(number=number, thought=thought, action=action, note=note))
     return texts["memory"].replace("{lines}", "\n".join(lines)) if lines else ""
-
-
-def _lines(steps: Sequence[PastStep], first: int, form: str) -> Iterator[str]:
-    for number, step in enumerate(steps, first):
-        told = " ".join(step.replies)
-        words = {
-            "number": str(number),
-            "thought": " ".join(step.thought.split()),
-            "action": json.dumps(_flat(step.calls[0]), ensure_ascii=False),
-            "note": f" {told}" if told else "",
-        }
-        line = form
-        for name, value in words.items():
-            line = line.replace(f"{{{name}}}", value, 1)
-        yield line
 
 
 def _flat(call: Call) -> dict[str, Any]:
     return dict(call.arguments) if "action" in call.arguments else {"action": call.name, **call.arguments}
-
-
-def _actions(call: Call, words: Vocabulary, names: Mapping[str, str]) -> list[Action[GridPoint]]:
-    """Return the actions of a call. Raises ArgumentError.
-
-    Writing replaces the old text and presses Enter, as in the published client (hcompai/surfer-h-cli, surferh.py).
-    """
-    whole = _flat(call)
-    name = str(whole.pop("action"))
-    tool = names.get(name.lower(), name)
-    if tool == "write_at":
-        whole = {"overwrite": True, "press_enter": True, **whole}
-    return tools.read_tool(Call(tool, whole), words)

@@ -13,11 +13,15 @@ from agent.core import actions
 from agent.core.actions import Action
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call
-from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_action
+from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_action, whole
+from agent.model.request import Sampling
 
 _DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _MOST_REPEATS: int = _DATA["most_repeats"]
 _NOTCHES: int = _DATA["scroll_size"]
+
+#: For a grounding request, as the vendor recommends (hcompai/hai-cookbook, hub.hcompany.ai/element-localization).
+GREEDY = Sampling(max_tokens=256)
 
 _Actions: TypeAlias = list[Action[GridPoint]]
 _Reader: TypeAlias = Callable[["_Tool"], _Actions]
@@ -121,15 +125,6 @@ class _Tool:
             raise ArgumentError("bad_argument", f'{self.name} needs "{names[0]}"')
         return value
 
-    def repeats(self) -> int:
-        value = self.first("repeat_count")
-        if value is None:
-            return 1
-        count = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
-        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST_REPEATS:
-            raise ArgumentError("bad_argument", f'"repeat_count" is a whole number from 1 to {_MOST_REPEATS}')
-        return count
-
 
 def _write(tool: _Tool) -> _Actions:
     """Type at the focus. Optionally replace the old text, and press Enter."""
@@ -207,7 +202,10 @@ _READERS: Mapping[str, _Reader] = {
     "drag_to": lambda tool: [tool.act("left_click_drag", coordinate=tool.at())],
     "key_down": lambda tool: [tool.act("key_down", keys=tool.keys("key", "keys"))],
     "key_up": lambda tool: [tool.act("key_up", keys=tool.keys("key", "keys"))],
-    "hotkey": lambda tool: [tool.act("key", keys=tool.keys("keys", "key", "combo"))] * tool.repeats(),
+    "hotkey": lambda tool: (
+        [tool.act("key", keys=tool.keys("keys", "key", "combo"))]
+        * whole(tool.first("repeat_count"), "repeat_count", _MOST_REPEATS)
+    ),
     "hold_and_tap_key": _hold_and_tap,
     "mouse_down": lambda tool: [tool.act("mouse_down", coordinate=tool.at_if_any(), button=tool.first("button"))],
     "mouse_up": lambda tool: [tool.act("mouse_up", coordinate=tool.at_if_any(), button=tool.first("button"))],

@@ -9,31 +9,23 @@ whose wrapper stays after its screenshot is dropped (hub.hcompany.ai/agent-loop)
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 from typing_extensions import override
 
-from agent.core.geometry import Grid
-from agent.families.base import ArgumentError, Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, ArgumentError, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.holo import tools
-from agent.families.holo.localisation import localisation_request
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.lenient_json import only_object
-from agent.families.shared.text_family import Read, ReadCall, TextFamily, in_turn, joined, thought_in
+from agent.families.shared.text_family import Read, TextFamily, in_turn, joined, thought_in
 from agent.families.shared.xml_calls import xml_calls
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import ToolCall
 
 _EVICTED = "[screenshot evicted]"
-_POINT = {
-    "type": "object",
-    "properties": {name: {"type": "integer", "minimum": 0, "maximum": 1000} for name in ("x", "y")},
-    "required": ["x", "y"],
-    "additionalProperties": False,
-}
 _MOST_CALLS = 5
 
 
@@ -69,9 +61,9 @@ class Holo3(TextFamily):
             return bool(chosen == "native")
         return any(name in prompt.model.lower() for name in self.data["native"]["names"])
 
-    def reader(self, grid: Grid) -> ReadCall:
-        """Return the parser of tool calls."""
-        return partial(tools.read_tool, words=Vocabulary.of(self.data, grid))
+    @override
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        return tools.read_tool(call, words)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the calls of either format, in order."""
@@ -95,7 +87,10 @@ class Holo3(TextFamily):
 
     @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        return localisation_request(self.texts["localisation"].strip(), instruction, image, _POINT, thinking=False)
+        schema = self.data["localisation"]["schema"]
+        text = self.texts["localisation"].strip().replace("{schema}", json.dumps(schema))
+        request = self.asking(ImagePart(image), TextPart(f"{text}\n{instruction}"), schema=schema)
+        return replace(request, sampling=tools.GREEDY, template_arguments={"enable_thinking": False})
 
 
 def step_schema(declared: Sequence[Mapping[str, Any]], *, batch: bool = False) -> dict[str, Any]:

@@ -26,14 +26,6 @@ class OpenAiComputer(ComputerTools):
         told = {"type": preview["tool"], "environment": preview["environment"]}
         return told | {"display_width": size.width, "display_height": size.height}
 
-    def native(self, prompt: PromptRequest) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return the reasoning settings, and which reasoning items to return."""
-        return dict(self.data["request"])
-
-    def is_computer(self, call: Call) -> bool:
-        """Return whether it is a computer call."""
-        return call.name == self.facts.function
-
     def objection(self, call: Call) -> str:
         """Return the pending safety checks, in OpenAI's words."""
         return "; ".join(check.get("message") or check.get("code") or "a safety check" for check in _checks(call))

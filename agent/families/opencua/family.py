@@ -6,20 +6,19 @@ answer. The task is next to the newest screenshot.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
-from agent.core.actions import Action
-from agent.core.geometry import Grid, GridPoint
-from agent.families.base import Call, PastStep, PromptRequest
+from agent.core.geometry import Grid
+from agent.families.base import Acts, Call, PastStep, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.code_calls import as_code, code_calls, last_block, read_code_call
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.own_names import named
-from agent.families.shared.text_family import Read, ReadCall, TextFamily
+from agent.families.shared.text_family import Read, TextFamily, joined
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 
@@ -28,23 +27,6 @@ _HEADING = re.compile(
     re.MULTILINE,
 )
 _FENCE = re.compile(r"```.*", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """The sections of an answer."""
-
-    thought: str
-    action: str  # the action in words
-
-    @classmethod
-    def of(cls, thought: str, text: str) -> "Said":
-        """Parse the sections of an answer. `thought` is its separate reasoning."""
-        pieces = _HEADING.split(text)
-        sections = {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
-        told = {name: _FENCE.sub("", section).strip() for name, section in sections.items()}
-        spoken = told.get("Thought") or told[""]
-        return cls("\n".join(part for part in (thought, spoken) if part), told.get("Action", ""))
 
 
 class CodeFamily(TextFamily):
@@ -92,39 +74,41 @@ class CodeFamily(TextFamily):
 
     def _past(self, step: PastStep, form: str) -> str:
         """Return a past step in words, without its code."""
-        said = Said(step.thought, "; ".join(_in_words(call) for call in step.calls))
+        thought, action = step.thought, ""
         if step.answer is not None and step.answer.content:
-            told = take_apart(step.answer)
-            read = Said.of(told.thought, told.text)
-            said = Said(read.thought, read.action or said.action)
-        return form.format(thought=said.thought, action=said.action)
+            thought, action = _sections(take_apart(step.answer))
+        return form.format(thought=thought, action=action or "; ".join(map(_in_words, step.calls)))
 
     @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
-        action = "; ".join(_in_words(call) for call in calls)
+        action = "; ".join(map(_in_words, calls))
         return f"## Thought:\n{thought}\n\n## Action:\n{action}\n\n## Code:\n{as_code([named(call) for call in calls])}"
 
-    def reader(self, grid: Grid) -> ReadCall:
-        """Return the parser of calls. Besides the family's grid, points may be fractions of the screen."""
-        words = Vocabulary.of(self.data, grid)
-        fractions = replace(words, grid=Grid.relative(1)) if self.data.get("fractions") else None
-
-        def read(call: Call) -> list[Action[GridPoint]]:
-            x, y = (call.arguments.get(axis) for axis in "xy")
-            return read_code_call(call, fractions if fractions is not None and _are_fractions(x, y) else words)
-
-        return read
+    @override
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        x, y = (call.arguments.get(axis) for axis in "xy")
+        if self.data.get("fractions") and _are_fractions(x, y):  # besides the family's grid
+            words = replace(words, grid=Grid.relative(1))
+        return read_code_call(call, words)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the calls in the last block of code."""
-        said = Said.of(parts.thought, parts.text)
+        thought, action = _sections(parts)
         code = last_block(parts.text)
         calls = code_calls(code) if isinstance(code, str) else code
-        return said.thought or said.action, calls, None
+        return thought or action, calls, None
 
     @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
         return self.asking(ImagePart(image), TextPart(instruction), system=self.texts["grounding"])
+
+
+def _sections(parts: AnswerParts) -> tuple[str, str]:
+    """Return the thought of an answer, and its action in words."""
+    pieces = _HEADING.split(parts.text)
+    sections = {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
+    told = {name: _FENCE.sub("", section).strip() for name, section in sections.items()}
+    return joined(parts.thought, told.get("Thought") or told[""]), told.get("Action", "")
 
 
 def _joined(older: Sequence[str]) -> list[Message]:

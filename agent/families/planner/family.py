@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agent.core import actions
@@ -10,7 +11,7 @@ from agent.core.geometry import Grid, NamedPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, Plan, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import CLICKS, Vocabulary, read_action
-from agent.families.shared.lenient_json import JsonFailure, first_object
+from agent.families.shared.lenient_json import first_object
 from agent.families.shared.text_family import in_turn
 from agent.model.request import ChatRequest, Message
 from foundation.chat_stream import Answer
@@ -98,9 +99,8 @@ def _call(told: AnswerParts) -> Call | ParseFailure:
     if not told.text.strip():
         return ParseFailure("empty", "the answer is empty", told.thought)
     found = first_object(told.text, closed=False)
-    if isinstance(found, JsonFailure):
-        kind = {"cut": "truncated", "none": "no_action", "broken": "bad_json"}[found.kind]
-        return ParseFailure(kind, found.message, told.thought)  # type: ignore[arg-type]  # these are its kinds
+    if isinstance(found, ParseFailure):
+        return replace(found, thought=told.thought)
     value, rest = found
     if told.swallowed and "{" in rest:
         return ParseFailure("ambiguous", "there are several objects in the reasoning, and no answer")

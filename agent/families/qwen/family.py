@@ -7,15 +7,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
-from agent.core.actions import Absent, Action, Click, Finish, points_of
-from agent.core.geometry import Grid, GridPoint, Size
-from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRequest, decide
+from agent.core.actions import Absent, Click, Finish, points_of
+from agent.core.geometry import Size
+from agent.families.base import Acts, Call, Decision, ParseFailure, PastStep, PromptRequest
 from agent.families.qwen.forms import json_answers
 from agent.families.qwen.prompt import Instructions, fill
 from agent.families.shared.answer_parts import AnswerParts, calls_in, in_json, take_apart
@@ -24,7 +23,7 @@ from agent.families.shared.own_names import unrepeated
 from agent.families.shared.point_answers import Which, pointed
 from agent.families.shared.points import grid_of
 from agent.families.shared.text_entry import read_typing
-from agent.families.shared.text_family import Read, ReadCall, TextFamily, in_turn, joined
+from agent.families.shared.text_family import Read, TextFamily, in_turn, joined
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
@@ -82,14 +81,13 @@ class QwenComputerUse(TextFamily):
 
     def window(self, prompt: PromptRequest) -> tuple[Sequence[PastStep], Sequence[PastStep]]:
         """Return the steps that are only described in words, and those that are turns of the conversation."""
-        shown = sum(step.shown for step in prompt.steps)
-        first = len(prompt.steps) - shown
+        first = len(prompt.steps) - sum(step.shown for step in prompt.steps)
         return prompt.steps[:first], prompt.steps[first:]
 
     def asked(self, prompt: PromptRequest, earlier: Sequence[PastStep]) -> TextPart:
         """Return the instruction, and the steps that are only described in words."""
         lines = [
-            self.instructions.previous(number, " ".join([self.action_of(step), *step.replies]))
+            fill(self.texts["previous"], number=str(number), action=" ".join([self.action_of(step), *step.replies]))
             for number, step in enumerate(earlier, prompt.skipped + 1)
         ]
         if prompt.skipped:
@@ -152,10 +150,6 @@ class QwenComputerUse(TextFamily):
         read = super().parse(answer, sent)
         return self.finished(read) if isinstance(read, Decision) else read
 
-    @override
-    def reader(self, grid: Grid) -> ReadCall:
-        return partial(self.act, words=Vocabulary.of(self.data, grid))
-
     def calls_in(self, parts: AnswerParts) -> Read:
         """Return an answer's reasoning, with the text before its calls, and the calls.
 
@@ -172,8 +166,8 @@ class QwenComputerUse(TextFamily):
         """Return the text before the calls, and the calls."""
         return in_json(text, function, several=self.facts.several)
 
-    def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
-        """Return the actions of a call. Raises ArgumentError."""
+    @override
+    def act(self, call: Call, words: Vocabulary) -> Acts:
         return read_typing(call, words)
 
     def finished(self, decision: Decision) -> Decision:
@@ -195,7 +189,7 @@ class QwenComputerUse(TextFamily):
         """Parse the point in a grounding answer, as a click; `Absent` if the model says that it is not there."""
         grid = grid_of(self.facts.grounding, sent)
         thought, calls, _ = self.calls_in(take_apart(answer))
-        read = decide(thought, calls, self.reader(grid), most=1)
+        read = self.decided(thought, calls, grid, most=1)
         if isinstance(read, Decision):
             points = points_of(read.actions[0])
             if points:

@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from agent.core.actions import Action, CallTool, Finish
-from agent.core.geometry import GridPoint
-from agent.families.base import ArgumentError, Call, Decision, PastStep, PromptRequest
+from typing_extensions import override
+
+from agent.core.actions import CallTool, Finish
+from agent.families.base import Acts, ArgumentError, Call, Decision, PastStep, PromptRequest
 from agent.families.qwen.family import QwenComputerUse
 from agent.families.shared.computer_use import FUNCTIONS, Vocabulary
+from agent.families.shared.text_family import in_turn
 from agent.model.request import ImagePart, Message, TextPart
+from agent.screen.encode import EncodedImage
 
 #: Maximum characters of a result. The published client cuts the middle out of longer ones (max_observation_chars).
 _MOST_TOLD = 1000
@@ -23,21 +27,16 @@ class Fara(QwenComputerUse):
 
     label = ""
 
+    @override
     def messages(self, prompt: PromptRequest) -> list[Message]:
-        """Return the messages of a request for an action."""
-        messages = self.system(prompt)
-        previous: PastStep | None = None
-        for step in prompt.steps:
-            seen = [ImagePart(image) for image in (step.images if step.shown else ())]
-            messages += [*self._seen(prompt, seen, previous), *self.replay(step)]
-            previous = step
-        return [*messages, *self._seen(prompt, [ImagePart(image) for image in prompt.images], previous)]
+        return in_turn(self.system(prompt), prompt, self.replay, partial(self._seen, prompt))
 
-    def _seen(self, prompt: PromptRequest, shown: Sequence[ImagePart], after: PastStep | None) -> list[Message]:
-        if after is None:
-            return [Message("user", (*shown, TextPart(prompt.instruction)))]
-        if shown:
-            return [Message("user", (*shown, TextPart(self._told(prompt, after))))]
+    def _seen(
+        self, prompt: PromptRequest, images: Sequence[EncodedImage | None], after: PastStep | None
+    ) -> list[Message]:
+        if images or after is None:
+            text = prompt.instruction if after is None else self._told(prompt, after)
+            return [Message("user", (*map(ImagePart, images), TextPart(text)))]
         kept = [after.user_reply] if prompt.reference else after.replies
         return [Message.text("user", text) for text in ["\n".join(text for text in kept if text)] if text]
 
@@ -47,7 +46,7 @@ class Fara(QwenComputerUse):
         words = after.user_reply or self.words(prompt, "next_screenshot") or str(self.texts["next_screenshot"])
         return f"{_shortened(came_back)}\n{words}" if came_back else words
 
-    def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
+    def act(self, call: Call, words: Vocabulary) -> Acts:
         """Return the actions of a call. Reading a page becomes a tool call, because it is no desktop action."""
         arguments = call.arguments
         name = str(arguments.get("action", "")).strip().lower() if call.name in FUNCTIONS else ""
@@ -80,7 +79,7 @@ class Fara7(Fara):
 class Fara15(Fara):
     """Fara 1.5, 4B to 27B."""
 
-    def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
+    def act(self, call: Call, words: Vocabulary) -> Acts:
         """Return the actions of a call. The task cannot end without an answer."""
         arguments = call.arguments
         ends = str(arguments.get("action", "")).strip().lower() == "terminate"

@@ -21,6 +21,10 @@ _VALUES = {
 _TEXTS = {"status": "(success|failure)"}
 
 
+def _value(key: str, quote: str = "") -> str:
+    return _VALUES.get(key) or quote + _TEXTS.get(key, _WORDS) + quote
+
+
 def json_answers(opening: str, takes: Mapping[str, Sequence[str]], closing: str = "") -> str:
     """Return a regular expression of answers with a thought and one JSON call.
 
@@ -30,7 +34,7 @@ def json_answers(opening: str, takes: Mapping[str, Sequence[str]], closing: str 
         closing: text between the thought and the call.
     """
     choices = "|".join(
-        f'"{name}"' + "".join(f', "{key}": {_json(key)}' for key in keys) for name, keys in takes.items()
+        f'"{name}"' + "".join(f', "{key}": ' + _value(key, '"') for key in keys) for name, keys in takes.items()
     )
     call = rf'\{{"name": "computer_use", "arguments": \{{"action": ({choices})\}}\}}'
     return rf"{opening}{_THOUGHT}{closing}\n<tool_call>\n{call}\n</tool_call>"
@@ -39,19 +43,11 @@ def json_answers(opening: str, takes: Mapping[str, Sequence[str]], closing: str 
 def xml_answers(opening: str, takes: Mapping[str, Sequence[str]]) -> str:
     """Return the same as `json_answers`, with the call in nested tags."""
     choices = "|".join(
-        name + r"\n</parameter>" + "".join(rf"\n<parameter={key}>\n{_bare(key)}\n</parameter>" for key in keys)
+        name + r"\n</parameter>" + "".join(rf"\n<parameter={key}>\n{_value(key)}\n</parameter>" for key in keys)
         for name, keys in takes.items()
     )
     call = rf"<function=computer_use>\n<parameter=action>\n({choices})\n</function>"
     return rf"{opening}{_THOUGHT}\n<tool_call>\n{call}\n</tool_call>"
-
-
-def _json(key: str) -> str:
-    return _VALUES.get(key) or f'"{_TEXTS.get(key, _WORDS)}"'
-
-
-def _bare(key: str) -> str:
-    return _VALUES.get(key) or _TEXTS.get(key, _WORDS)
 
 
 #: Parameters whose values are always texts, even if they look like JSON.

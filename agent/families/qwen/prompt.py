@@ -31,7 +31,7 @@ class Instructions:
     def __init__(self, data: Mapping[str, Any], texts: Mapping[str, Any]) -> None:
         self.texts = texts
         self._data: Mapping[str, Any] = data["prompt"]
-        self._held = data.get("call", {}).get("held_in_text", False)
+        self._held = data.get("reading", {}).get("held_in_text", False)
 
     def system(self, prompt: PromptRequest) -> str:
         """Return the system prompt of a request, in the chosen style."""
@@ -55,10 +55,6 @@ class Instructions:
         wanted = [*published, *self._data.get("described", ()), *self._data.get("desktop", ())]
         left_out = {*self._data.get("not_here", ()), *(() if apps else (_OPENING,))}
         return [name for name in dict.fromkeys(wanted) if name not in left_out]
-
-    def previous(self, number: int, action: str) -> str:
-        """Return the line for a step that is only described in words."""
-        return fill(self.texts["previous"], number=str(number), action=action)
 
     def unsaid(self, step: PastStep) -> str:
         """Return the line for a step that did not describe itself."""

@@ -6,9 +6,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from agent.core.actions import Action
-from agent.core.geometry import GridPoint
-from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.qwen.family import QwenComputerUse, plain, written_call
 from agent.families.qwen.forms import json_answers, nested_call, nested_calls, xml_answers
 from agent.families.qwen.prompt import fill
@@ -56,7 +54,7 @@ class Qwen35(QwenComputerUse):
         """Return the text before the calls, and the calls: in nested tags, or in JSON as in earlier models."""
         return nested_calls(text) if "<function=" in text else super().written_calls(text, function)
 
-    def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
+    def act(self, call: Call, words: Vocabulary) -> Acts:
         """Return the actions of a call. Small models write "type" instead of "action"."""
         name = call.arguments.get("type")
         if "action" not in call.arguments and isinstance(name, str) and name.strip().lower() in ACTION_NAMES:

@@ -6,14 +6,12 @@ from dataclasses import replace
 
 from typing_extensions import override
 
-from agent.core.actions import Action
-from agent.core.geometry import Grid, GridPoint
-from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.code_calls import as_lines, code_calls, read_code_call
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.own_names import named
-from agent.families.shared.text_family import Read, ReadCall, TextFamily
+from agent.families.shared.text_family import Read, TextFamily, offered
 from agent.model.request import ChatRequest, ImagePart, TextPart
 
 _ACTION = re.compile(r"<\s*action\s*>(.*?)<\s*/\s*action\s*>", re.DOTALL | re.IGNORECASE)
@@ -37,13 +35,8 @@ class ScaleCua(TextFamily):
         asked = self.words(prompt, "asked", previous=previous)
         if asked is None:
             asked = self.texts["asked"].lstrip("\n").format(instruction=prompt.instruction, previous=previous)
-        system = self.words(prompt) or self._system(prompt)
+        system = self.words(prompt) or self.texts["system"].format(**offered(self.texts, prompt))
         return self.asking(*map(ImagePart, prompt.images), TextPart(asked), system=system)
-
-    def _system(self, prompt: PromptRequest) -> str:
-        notes = [*self.texts["notes"], *(() if prompt.reference else self.texts["desktop_notes"])]
-        listed = "\n".join(f"- {note}" for note in notes)
-        return str(self.texts["system"]).format(actions=self.texts["actions"], notes=listed)
 
     @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
@@ -51,15 +44,10 @@ class ScaleCua(TextFamily):
         return f"<think>\n{thought}\n</think>\n<operation>\n{lines}\n</operation>\n<action>\n{lines}\n</action>"
 
     @override
-    def reader(self, grid: Grid) -> ReadCall:
-        words = Vocabulary.of(self.data, grid)
-
-        def read(call: Call) -> list[Action[GridPoint]]:
-            if call.name.rpartition(".")[2] == "wait":
-                call = replace(call, arguments={"seconds": words.wait_seconds, **call.arguments})
-            return read_code_call(call, words)
-
-        return read
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        if call.name.rpartition(".")[2] == "wait":
+            call = replace(call, arguments={"seconds": words.wait_seconds, **call.arguments})
+        return read_code_call(call, words)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the lines in all pairs of tags. Without tags, the rest of the answer is code."""

@@ -8,10 +8,10 @@ notes), the phone's actions of MAI-UI (Tongyi-MAI/MAI-UI, src/prompt.py), and it
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote_plus
 
 from agent.core import actions
@@ -50,7 +50,7 @@ class Vocabulary:
     """A family's data for parsing calls."""
 
     grid: Grid  # the grid of its points
-    system_buttons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the key chords for a phone's buttons
+    system_buttons: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the key chords for a phone's buttons
     #: units of a scroll by `pixels` per notch (positive: up, and right)
     pixels_per_notch: float = _WORDS["pixels_per_notch"]
     pixels_per_side_notch: float = 0  # sideways, where that differs; 0 if it does not
@@ -65,32 +65,14 @@ class Vocabulary:
     enters: bool = False  # whether typing presses Enter afterwards if the call does not say
     unescapes: bool = False  # whether typed text contains escape sequences, such as a backslash and an n for a newline
     names: Mapping[str, str] = field(default_factory=dict)  # the family's own names for actions, before the shared ones
+    calls: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the family's own calls; see `own_names`
+    arguments: Mapping[str, str] = field(default_factory=dict)  # the family's own names for arguments of all calls
 
     @classmethod
     def of(cls, data: Mapping[str, Any], grid: Grid) -> "Vocabulary":
-        """Read the vocabulary from a `family.toml`, with defaults for missing values.
-
-        It uses the tables `system_button` and `names`, and keys of the tables `call`, `scroll`, `typing`, `terminate`,
-        `wait` and `ask_user`.
-        """
-        scroll, call, typing = data.get("scroll", {}), data.get("call", {}), data.get("typing", {})
-        return cls(
-            grid,
-            {name: tuple(keys) for name, keys in data.get("system_button", {}).items()},
-            scroll.get("pixels_per_notch", _WORDS["pixels_per_notch"]),
-            scroll.get("pixels_per_side_notch", 0),
-            scroll.get("notches", 0),
-            scroll.get("from_middle", False),
-            call.get("at_pointer", False),
-            call.get("held_in_text", False),
-            data.get("terminate", {}).get("status", ""),
-            data.get("wait", {}).get("seconds", 1.0),
-            data.get("ask_user", {}).get("question", ""),
-            typing.get("replaces", False),
-            typing.get("enters", False),
-            typing.get("unescapes", False),
-            data.get("names", {}),
-        )
+        """Read the vocabulary from the tables `reading`, `calls` and `arguments` of a `family.toml`."""
+        calls = {name.lower(): means for name, means in data.get("calls", {}).items()}
+        return cls(grid, calls=calls, arguments=data.get("arguments", {}), **data.get("reading", {}))
 
 
 def read_call(call: Call, words: Vocabulary) -> Action[GridPoint]:
@@ -144,10 +126,7 @@ class _Arguments:
         value = self.first(*names)
         if value is None:
             raise ArgumentError("bad_point", f'"{names[0]}" is missing')
-        try:
-            return read_point(value, self.words.grid)
-        except PointError as error:
-            raise ArgumentError("off_screen" if error.reason == "off_screen" else "bad_point", str(error)) from error
+        return read_point(value, self.words.grid)
 
     def point_if_any(self) -> GridPoint | None:
         """Return the point of an action that may omit it: then the pointer's position is used."""
@@ -256,37 +235,23 @@ def _swiped(call: _Arguments) -> str:
     return "down" if down > 0 else "up"
 
 
-def _scroll(call: _Arguments) -> Action[GridPoint]:
-    return _wheel(call, tuple(_DIRECTIONS), "up")
-
-
-def _hscroll(call: _Arguments) -> Action[GridPoint]:
-    return _wheel(call, ("left", "right"), "right")
-
-
-def _wheel(call: _Arguments, ways: tuple[str, ...], positive: Literal["up", "right"]) -> Action[GridPoint]:
-    """Return a scroll in the named direction, or by the sign of `pixels`."""
-    direction = call.word("direction")
-    pixels = call.number("pixels")
+def _wheel(call: _Arguments) -> Action[GridPoint]:
+    """Return a scroll in the named direction, or by the sign of `pixels` (positive: up, or right for `hscroll`)."""
+    ways = ("right", "left") if call.action == "hscroll" else ("up", "down", "left", "right")
+    direction, pixels, words = call.word("direction"), call.number("pixels"), call.words
+    sideways = call.action == "hscroll" or direction in ("left", "right")
+    notches: float = _WORDS["usual_notches"]
+    if pixels is not None:
+        per_notch = (sideways and words.pixels_per_side_notch) or words.pixels_per_notch
+        notches = words.notches or abs(pixels) / per_notch
     if direction in ways:
-        usual = _WORDS["usual_notches"] if pixels is None else _pixels_in_notches(call, pixels)
-        notches = call.amount("amount", "notches", "clicks", default=usual, most=_MAX_NOTCHES)
-        return _turned(call, direction, _notches(notches))
-    if not pixels:
-        ordered = ", ".join(ways)
+        notches = call.amount("amount", "notches", "clicks", default=notches, most=_MAX_NOTCHES)
+    elif pixels:
+        direction = ways[0 if pixels > 0 else 1]
+    else:
+        ordered = ", ".join(way for way in _DIRECTIONS if way in ways)
         raise ArgumentError("bad_argument", f'{call.action} needs a direction ({ordered}), or "pixels" other than 0')
-    away = {"up": "down", "right": "left"}[positive]
-    return _turned(call, positive if pixels > 0 else away, _notches(_pixels_in_notches(call, pixels)))
-
-
-def _pixels_in_notches(call: _Arguments, pixels: float) -> float:
-    words = call.words
-    sideways = call.action == "hscroll" or call.word("direction") in ("left", "right")
-    return words.notches or abs(pixels) / ((sideways and words.pixels_per_side_notch) or words.pixels_per_notch)
-
-
-def _notches(amount: float) -> int:
-    return max(1, min(_MAX_NOTCHES, round(amount)))
+    return _turned(call, direction, max(1, min(_MAX_NOTCHES, round(notches))))
 
 
 def _turned(call: _Arguments, direction: str, notches: int, *, from_middle: bool = False) -> Action[GridPoint]:
@@ -308,10 +273,6 @@ def _visit(call: _Arguments) -> Action[GridPoint]:
     if not _SCHEME.match(address):
         address = ("http://" if _LOCAL.match(address) else "https://") + address
     return actions.VisitPage(address)
-
-
-def _web_search(call: _Arguments) -> Action[GridPoint]:
-    return _search(call.text("query"))
 
 
 def _search(query: str) -> Action[GridPoint]:
@@ -337,7 +298,7 @@ def _system_button(call: _Arguments) -> Action[GridPoint]:
     button = call.word("button")
     if button not in call.words.system_buttons:
         raise ArgumentError("bad_argument", f"there is no button {button!r}: use back, home, menu or enter")
-    return actions.PressKeys(call.words.system_buttons[button])
+    return actions.PressKeys(tuple(call.words.system_buttons[button]))
 
 
 #: Escape sequences of texts that are typed. A text with any other backslash means it literally.
@@ -356,9 +317,9 @@ _ACTIONS: dict[str, Callable[[_Arguments], Action[GridPoint]]] = {
     "move": lambda call: actions.Move(call.point()),
     "drag": _drag,
     "swipe": _swipe,
-    "scroll": _scroll,
+    "scroll": _wheel,
     "type": _type,
-    "hscroll": _hscroll,
+    "hscroll": _wheel,
     "key": lambda call: actions.PressKeys(call.keys()),
     "key_down": lambda call: actions.KeyDown(call.keys()),
     "key_up": lambda call: actions.KeyUp(call.keys()),
@@ -366,13 +327,24 @@ _ACTIONS: dict[str, Callable[[_Arguments], Action[GridPoint]]] = {
     "open": lambda call: actions.OpenApp(call.text("app_name"), call.called("application")),
     "wait": lambda call: actions.Wait(call.seconds(call.words.wait_seconds)),
     "visit": _visit,
-    "web_search": _web_search,
+    "web_search": lambda call: _search(call.text("query")),
     "answer": lambda call: actions.Answer(call.text("answer")),
     "ask_user": _ask_user,
     "remember": lambda call: actions.Remember(call.text("fact")),
     "terminate": _terminate,
     "system_button": _system_button,
 }
+
+
+def whole(value: Any, name: str, most: int) -> int:
+    """Return how often something is repeated; once for None. Raises ArgumentError: it is not from 1 to `most`."""
+    count = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+    if count is None:
+        return 1
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
+        raise ArgumentError("bad_argument", f'"{name}" is a whole number from 1 to {most}')
+    return count
+
 
 #: All action names of calls. A call under another name is a tool call.
 ACTION_NAMES = frozenset(

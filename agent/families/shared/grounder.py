@@ -1,6 +1,7 @@
 """Models that only find places: the `--grounder` of a planner."""
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -53,14 +54,13 @@ class Grounder(Family):
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
         """Return the request for a point: the image, then the text."""
         size = Size(*self.facts.image.fit(*_UNSEEN)) if image is None else image.size
-        system = [Message.text("system", self._filled(self._system, instruction, size))] if self._system else []
-        before = [TextPart(self._filled(self._before, instruction, size))] if self._before else []
-        asked = Message("user", (*before, ImagePart(image), TextPart(self._filled(self._text, instruction, size))))
-        return ChatRequest([*system, asked], self.facts.sampling)
-
-    def _filled(self, text: str, instruction: str, size: Size) -> str:
-        filled = text.replace("{width}", str(size.width)).replace("{height}", str(size.height))
-        return filled.replace("{instruction}", instruction)
+        values = {"width": str(size.width), "height": str(size.height), "instruction": instruction}
+        system, before, text = (
+            re.sub(r"\{(width|height|instruction)\}", lambda mark: values[mark[1]], told)
+            for told in (self._system, self._before, self._text)
+        )
+        asked = Message("user", (*([TextPart(before)] if before else []), ImagePart(image), TextPart(text)))
+        return ChatRequest([*([Message.text("system", system)] if system else []), asked], self.facts.sampling)
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """Parse the point in an answer, as a click."""
@@ -68,11 +68,11 @@ class Grounder(Family):
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """Parse the point in an answer, as a click."""
-        return pointed(answer, grid_of(self.facts.grounding, sent), self._which, self._is_absent)
 
-    def _is_absent(self, text: str, points: Sequence[tuple[float, float]]) -> bool:
-        said = text.strip().strip("`").removeprefix("json").strip()
-        return self._absent is not None and not points and said == self._absent
+        def is_absent(text: str, points: Sequence[tuple[float, float]]) -> bool:
+            return not points and text.strip().strip("`").removeprefix("json").strip() == self._absent
+
+        return pointed(answer, grid_of(self.facts.grounding, sent), self._which, is_absent)
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:  # noqa: ARG002
         """Write an answer: a point."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from agent.families.base import ArgumentError, Call, FailureKind, ParseFailure
 from agent.families.shared.computer_use import ACTION_NAMES, FUNCTIONS
-from agent.families.shared.lenient_json import JsonFailure, clean_text, first_object, only_object, open_brackets
+from agent.families.shared.lenient_json import clean_text, first_object, only_object, open_brackets
 from foundation.chat_stream import Answer, ToolCall
 
 _THINK_CLOSE = re.compile(r"</\s*think(?:ing)?\s*>", re.IGNORECASE)
@@ -79,7 +79,7 @@ def _further(text: str, first: Mapping[str, Any], function: str, *, several: boo
     calls: list[Call] = []
     for opening in islice(_CALL_OPEN.finditer(text), 20):
         found = first_object(text[opening.end() :], closed=False)
-        if not isinstance(found, JsonFailure):
+        if not isinstance(found, ParseFailure):
             if found[0] == first and not several:
                 continue
             with suppress(ArgumentError):
@@ -96,18 +96,20 @@ def _find_call(rest: str) -> tuple[dict[str, Any], str]:
     if opening is None:
         return _find_untagged(rest), ""
     body = rest[opening.end() :]
-    failure: JsonFailure | None = None
+    failure: ParseFailure | None = None
     for closing in islice(_CALL_CLOSE.finditer(body), 4):  # the first closing tag may be inside a string of the call
         found = first_object(body[: closing.start()], closed=True)
-        if not isinstance(found, JsonFailure):
+        if not isinstance(found, ParseFailure):
             return found[0], body[closing.end() :]
         failure = failure or found
     found = first_object(body, closed=False)  # no closing tag, or all closing tags are text of the call
-    if not isinstance(found, JsonFailure):
+    if not isinstance(found, ParseFailure):
         return found[0], ""
-    if failure is None and found.kind == "none":
+    if failure is None and found.kind == "no_action":
         raise ArgumentError("truncated", "the answer ends before the call")
-    raise _no_object(failure or found)
+    failure = failure or found
+    what = {"no_action": "the tool call is empty: ", "bad_json": "the tool call cannot be read: "}.get(failure.kind, "")
+    raise ArgumentError(failure.kind, what + failure.message)
 
 
 def _find_untagged(rest: str) -> dict[str, Any]:
@@ -131,16 +133,6 @@ def _looks_like_call(value: Mapping[str, Any]) -> bool:
     return "name" in value and ("arguments" in value or "parameters" in value)
 
 
-def _no_object(failure: JsonFailure) -> ArgumentError:
-    match failure.kind:
-        case "cut":
-            return ArgumentError("truncated", failure.message)
-        case "none":
-            return ArgumentError("no_action", f"the tool call is empty: {failure.message}")
-        case "broken":
-            return ArgumentError("bad_json", f"the tool call cannot be read: {failure.message}")
-
-
 def _as_call(value: Mapping[str, Any], function: str) -> Call:
     """Return the call, with arguments that may be nested, flattened or given as text.
 
@@ -152,7 +144,7 @@ def _as_call(value: Mapping[str, Any], function: str) -> Call:
     arguments = value.get("arguments", value.get("parameters"))
     if isinstance(arguments, str):
         read = first_object(arguments, closed=True)
-        arguments = None if isinstance(read, JsonFailure) else read[0]
+        arguments = None if isinstance(read, ParseFailure) else read[0]
     if arguments is None:
         arguments = {key: item for key, item in value.items() if key not in ("name", "arguments", "parameters")}
     if not isinstance(arguments, dict):
@@ -237,7 +229,7 @@ def _written(piece: str) -> Call:
 
 def _object(text: str, what: str) -> dict[str, Any]:
     found = first_object(text, closed=False)
-    if isinstance(found, JsonFailure):
-        kind: FailureKind = "truncated" if found.kind == "cut" else "bad_json"
+    if isinstance(found, ParseFailure):
+        kind: FailureKind = "truncated" if found.kind == "truncated" else "bad_json"
         raise ArgumentError(kind, f"{what} cannot be read: {found.message}")
     return found[0]

@@ -11,10 +11,9 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from agent.families.base import ArgumentError
+from agent.families.base import ArgumentError, ParseFailure
 
 #: No valid answer is longer. An answer that repeats itself up to the token limit is.
 MAX_CHARS = 200_000
@@ -27,14 +26,6 @@ _FULL_WIDTH = str.maketrans(_WIDE, ':,{}[]()"""')
 # Strings are skipped: a comma in them is text.
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _WORDS = re.compile(r"'|\b(?:True|False|None)\b")
-
-
-@dataclass(frozen=True, slots=True)
-class JsonFailure:
-    """Why there is no object: none was found, it is broken, or it is truncated."""
-
-    kind: Literal["none", "broken", "cut"]
-    message: str
 
 
 class _NotJsonError(ValueError):
@@ -62,15 +53,15 @@ def _integer(text: str) -> int:
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, parse_float=_number, parse_int=_integer)
 
 
-def first_object(text: str, *, closed: bool) -> tuple[dict[str, Any], str] | JsonFailure:
-    """Return the first JSON object in the text, and the text after it.
+def first_object(text: str, *, closed: bool) -> tuple[dict[str, Any], str] | ParseFailure:
+    """Return the first JSON object in the text, and the text after it; why there is none ("no_action" for no brace).
 
     `closed`: the text has its own closing tag, so a missing brace is a mistake and not a truncation.
     """
     if len(text) > MAX_CHARS:
-        return JsonFailure("broken", f"the call is longer than {MAX_CHARS} characters")
+        return ParseFailure("bad_json", f"the call is longer than {MAX_CHARS} characters")
     if "{" not in text and "｛" not in text:
-        return JsonFailure("none", "there is no JSON object")
+        return ParseFailure("no_action", "there is no JSON object")
     error = "it is not a JSON object"
     for repaired in _repairs(text, closed):
         start = repaired.find("{")
@@ -84,8 +75,8 @@ def first_object(text: str, *, closed: bool) -> tuple[dict[str, Any], str] | Jso
     if (literal := _python_literal(text)) is not None:
         return literal
     if not closed and open_brackets(text[text.find("{") :]):
-        return JsonFailure("cut", "the answer ends in the middle of the call")
-    return JsonFailure("broken", error)
+        return ParseFailure("truncated", "the answer ends in the middle of the call")
+    return ParseFailure("bad_json", error)
 
 
 def _repairs(text: str, closed: bool) -> list[str]:
@@ -220,11 +211,11 @@ def only_object(text: str, wanted: Callable[[Mapping[str, Any]], bool], what: st
     Raises ArgumentError: there is none, there are several different ones, or it is broken.
     """
     candidates: list[dict[str, Any]] = []
-    failure: JsonFailure | None = None
+    failure: ParseFailure | None = None
     remaining = text
     for _ in range(_MOST):
         found = first_object(remaining, closed=False)
-        if isinstance(found, JsonFailure):
+        if isinstance(found, ParseFailure):
             failure = found
             break
         value, remaining = found
@@ -234,8 +225,7 @@ def only_object(text: str, wanted: Callable[[Mapping[str, Any]], bool], what: st
         raise ArgumentError("ambiguous", "there are several different answers and no mark which one counts")
     if candidates:
         return candidates[0]
-    if failure is not None and failure.kind == "cut":
-        raise ArgumentError("truncated", failure.message)
-    if failure is not None and failure.kind == "broken":
-        raise ArgumentError("bad_json", f"the answer cannot be read: {failure.message}")
+    if failure is not None and failure.kind != "no_action":
+        what = "" if failure.kind == "truncated" else "the answer cannot be read: "
+        raise ArgumentError(failure.kind, what + failure.message)
     raise ArgumentError("no_action", f"there is no {what} in the answer")

@@ -6,12 +6,11 @@ single call, this is under "arguments" in `calls`.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from agent.core.actions import Action
-from agent.core.geometry import Grid, GridPoint
+from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call
 from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_action
 
@@ -19,59 +18,41 @@ from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_actio
 MOST_EQUAL = 3
 
 
-@dataclass(frozen=True, slots=True)
-class OwnNames:
-    """The calls of a family, and their meaning."""
+def read_own(call: Call, words: Vocabulary, prompt: str = "") -> Action[GridPoint]:
+    """Return the action of a family's own call. Raises ArgumentError: there is no such call, or an argument is invalid.
 
-    calls: Mapping[str, Mapping[str, Any]]
-    arguments: Mapping[str, str]
-    words: Vocabulary
-    prompt: str = ""  # what tells the models the calls; if empty, they know all arguments
-
-    @classmethod
-    def of(cls, data: Mapping[str, Any], grid: Grid, prompt: str = "") -> "OwnNames":
-        """Read the tables `calls` and `arguments` of a file, and what `Vocabulary.of` reads."""
-        calls = {name.lower(): means for name, means in data["calls"].items()}
-        return cls(calls, data.get("arguments", {}), Vocabulary.of(data, grid), prompt)
-
-    def read(self, call: Call) -> Action[GridPoint]:
-        """Return the action of a call. Raises ArgumentError: there is no such call, or an argument is invalid.
-
-        Errors go back to the model, so they name arguments as the model knows them.
-        """
-        try:
-            return read_action(self.said(call), self.words)
-        except ArgumentError as error:
-            raise ArgumentError(error.kind, self._in_own_words(named(call), str(error))) from error
-
-    def _in_own_words(self, call: Call, error: str) -> str:
-        means = self.calls.get(call.name.strip().lower(), {})
-        names = {**means.get("arguments", {}), **self.arguments}
-        known = {own: shared for own, shared in names.items() if own in self.prompt or not self.prompt}
-        own_names = {shared: own for own, shared in reversed(known.items())}
-        error = re.sub(r'"(\w+)"', lambda found: f'"{own_names.get(found[1], found[1])}"', error)
-        return re.sub(f"^{means['action']} needs", f"{call.name} needs", error) if means else error
-
-    def said(self, call: Call) -> dict[str, Any]:
-        """Translate a call's arguments to computer use. Raises ArgumentError: there is no such call."""
-        call = named(call)
-        means = self.calls.get(call.name.strip().lower())
-        if means is None:
-            raise ArgumentError("unknown_action", f"there is no action {call.name[:40]!r}")
-        names = {**self.arguments, **means.get("arguments", {})}
-        usual = {name: value for name, value in means.items() if name != "arguments"}
-        given = {names.get(name, name): value for name, value in call.arguments.items() if value not in (None, "")}
-        return {**usual, **given, "action": means["action"]}
-
-    def __contains__(self, name: object) -> bool:
-        """Whether there is a call of this name."""
-        return isinstance(name, str) and name.strip().lower() in self.calls
+    Errors go back to the model, so they name arguments as the model knows them: as `prompt` does, if one is given.
+    """
+    try:
+        return read_action(said(call, words), words)
+    except ArgumentError as error:
+        raise ArgumentError(error.kind, _in_own_words(named(call), words, prompt, str(error))) from error
 
 
-def named(call: Call) -> Call:
-    """Return the call under its action's name, if that is one of its arguments."""
+def _in_own_words(call: Call, words: Vocabulary, prompt: str, error: str) -> str:
+    means = words.calls.get(call.name.strip().lower(), {})
+    names = {**means.get("arguments", {}), **words.arguments}
+    own_names = {shared: own for own, shared in reversed(names.items()) if own in prompt or not prompt}
+    error = re.sub(r'"(\w+)"', lambda found: f'"{own_names.get(found[1], found[1])}"', error)
+    return re.sub(f"^{means['action']} needs", f"{call.name} needs", error) if means else error
+
+
+def said(call: Call, words: Vocabulary) -> dict[str, Any]:
+    """Translate a call's arguments to computer use. Raises ArgumentError: there is no such call."""
+    call = named(call)
+    means = words.calls.get(call.name.strip().lower())
+    if means is None:
+        raise ArgumentError("unknown_action", f"there is no action {call.name[:40]!r}")
+    names = {**words.arguments, **means.get("arguments", {})}
+    usual = {name: value for name, value in means.items() if name != "arguments"}
+    given = {names.get(name, name): value for name, value in call.arguments.items() if value not in (None, "")}
+    return {**usual, **given, "action": means["action"]}
+
+
+def named(call: Call, functions: Collection[str] = FUNCTIONS) -> Call:
+    """Return a call of one of the functions under its action's name, if that is one of its arguments."""
     action = call.arguments.get("action")
-    if call.name.lower() not in FUNCTIONS or not isinstance(action, str):
+    if call.name.lower() not in functions or not isinstance(action, str):
         return call
     return Call(action, {name: value for name, value in call.arguments.items() if name != "action"}, call.id)
 

@@ -43,13 +43,13 @@ class ComputerTools(Family):
     def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
         """Return the actions of a call of that tool, at least one. Raises ArgumentError."""
 
-    @abstractmethod
     def is_computer(self, call: Call) -> bool:
         """Return whether a call is of the API's own tool, and not of a function."""
+        return call.name == self.facts.function
 
     def native(self, prompt: PromptRequest) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return more request parts in the API's own format."""
-        return {}
+        """Return more request parts in the API's own format: the table `request` of the `family.toml`."""
+        return dict(self.data.get("request", {}))
 
     def objection(self, call: Call) -> str:  # noqa: ARG002
         """Return why the service wants a person to agree to a call first; "" if it does not."""
@@ -102,8 +102,12 @@ class ComputerTools(Family):
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """Parse the decision in an answer: all of its actions, in order."""
         told = take_apart(answer)
-        calls = told.calls if told.calls is not None else _written_calls(told.text)
-        thought = told.thought if told.calls is not None else _before_calls(told.thought, told.text, calls)
+        thought = told.thought
+        calls: Sequence[Call] | ParseFailure | None = told.calls
+        if calls is None:
+            calls = _written_calls(told.text)
+            said = told.text.partition("<tool_call>")[0].strip() if calls else ""
+            thought = "\n".join(filter(None, (thought, said)))
         if answer.finish_reason == "refusal" and not calls:
             return Decision(thought, (Finish(False, told.text.strip()[:_LONGEST] or "The service declines."),), ())
         if isinstance(calls, ParseFailure):
@@ -142,12 +146,6 @@ def _written_calls(text: str) -> Sequence[Call] | ParseFailure:
     """Return the calls in a text; empty if it has none."""
     calls = tool_calls(Answer(text))
     return () if isinstance(calls, ParseFailure) and calls.kind == "no_action" else calls
-
-
-def _before_calls(thought: str, text: str, calls: Sequence[Call] | ParseFailure) -> str:
-    """Return what was thought and said before the calls in a text."""
-    said = text.partition("<tool_call>")[0].strip() if calls else ""
-    return "\n".join(filter(None, (thought, said)))
 
 
 def _without_calls(answer: Answer, told: AnswerParts, thought: str) -> Decision | ParseFailure:

@@ -13,7 +13,7 @@ from agent.core.actions import Absent, Click
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import Call, Decision, ParseFailure
 from agent.families.shared.answer_parts import AnswerParts, take_apart
-from agent.families.shared.lenient_json import JsonFailure, first_object, open_brackets
+from agent.families.shared.lenient_json import first_object, open_brackets
 from agent.families.shared.points import PointError, read_pair
 from foundation.chat_stream import Answer
 
@@ -90,7 +90,7 @@ def _points(told: AnswerParts, *, fractions: bool) -> list[tuple[float, float]]:
     remaining = told.text
     for _ in range(_MOST_OBJECTS):
         found = first_object(remaining, closed=False)
-        if isinstance(found, JsonFailure):
+        if isinstance(found, ParseFailure):
             break
         value, remaining = found
         objects.append(_in_object(value, fractions=fractions))
@@ -113,7 +113,7 @@ def _in_object(value: Mapping[str, Any], *, fractions: bool) -> tuple[float, flo
             try:
                 return read_pair(written, fractions=fractions)
             except PointError as error:
-                if error.reason == "fraction":
+                if error.fraction:
                     raise
     return None
 

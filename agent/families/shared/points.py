@@ -3,9 +3,10 @@
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from agent.core.geometry import Counted, Grid, GridPoint, Size
+from agent.families.base import ArgumentError, FailureKind
 
 #: A point may be off its grid by this share (rounding, 1000 on a 0..999 grid). Further off, it is in another space.
 TOLERANCE = 0.01
@@ -31,12 +32,12 @@ def grid_of(counted: Counted, sent: Sequence[Size]) -> Grid:
     return Grid.pixels(sent[-1]) if isinstance(counted, str) else Grid.relative(counted)
 
 
-class PointError(ValueError):
-    """The value is no point on the grid. `reason` tells the kinds apart."""
+class PointError(ArgumentError):
+    """The value is no point on the grid."""
 
-    def __init__(self, message: str, reason: Literal["no_point", "off_screen", "fraction"] = "no_point") -> None:
-        super().__init__(message)
-        self.reason = reason
+    def __init__(self, message: str, kind: FailureKind = "bad_point", *, fraction: bool = False) -> None:
+        super().__init__(kind, message)
+        self.fraction = fraction  # whether it looks like fractions of the screen
 
 
 def read_point(value: Any, grid: Grid) -> GridPoint:
@@ -64,7 +65,7 @@ def read_pair(value: Any, *, fractions: bool = True) -> tuple[float, float]:
         raise PointError(f"a point needs 2 numbers (or the 4 of a box), not {len(numbers)}")
     if not fractions and all(0 <= number <= 1 for number in numbers) and not all(map(float.is_integer, numbers)):
         written = ", ".join(f"{number:g}" for number in numbers)
-        raise PointError(f"the point [{written}] looks like fractions of the screen; use the grid", "fraction")
+        raise PointError(f"the point [{written}] looks like fractions of the screen; use the grid", fraction=True)
     if len(numbers) == 2:
         return numbers[0], numbers[1]
     return (numbers[0] + numbers[2]) / 2, (numbers[1] + numbers[3]) / 2

@@ -2,7 +2,7 @@
 
 from agent.core.actions import Action, PressKeys
 from agent.core.geometry import GridPoint
-from agent.families.base import ArgumentError, Call
+from agent.families.base import Acts, ArgumentError, Call
 from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_action, read_call
 
 #: Arguments that replace the old text (GUI-Owl, Fara), and arguments that press Enter afterwards.
@@ -12,7 +12,7 @@ _SWITCH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.
 _TYPING = ("type", "input_text")
 
 
-def read_typing(call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
+def read_typing(call: Call, words: Vocabulary) -> Acts:
     """Return the action of a call; for typing, all its actions in order. Raises ArgumentError."""
     arguments = call.arguments
     name = str(arguments.get("action", "")).strip().lower()

@@ -1,21 +1,18 @@
 """The common base of families whose models write calls as text. Each family only defines its differences."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from agent.core.actions import Action
-from agent.core.geometry import Grid, GridPoint, Size
-from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
+from agent.core.geometry import Grid, Size
+from agent.families.base import Acts, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.shared.answer_parts import AnswerParts, calls_in, take_apart
+from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 
-#: Parses a call to the actions it stands for. Raises ArgumentError.
-ReadCall: TypeAlias = Callable[[Call], Action[GridPoint] | Sequence[Action[GridPoint]]]
 #: The thought, the calls, and how many of these count; None for all.
 Read: TypeAlias = tuple[str, Sequence[Call] | ParseFailure, int | None]
 #: Returns the messages that show an observation after a step (None: at the beginning). It may have no images, if the
@@ -24,11 +21,18 @@ Show: TypeAlias = Callable[[Sequence[EncodedImage | None], PastStep | None], Ite
 
 
 class TextFamily(Family):
-    """A family that defines the syntax of its calls (`read_text`) and their meaning (`reader`)."""
+    """A family that defines the syntax of its calls (`read_text`) and their meaning (`act`)."""
 
-    @abstractmethod
-    def reader(self, grid: Grid) -> ReadCall:
-        """Return the parser of calls with points on this grid."""
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        """Return the actions of a call. Raises ArgumentError."""
+        return read_call(call, words)
+
+    def decided(
+        self, thought: str, calls: Sequence[Call] | ParseFailure, grid: Grid, **how: Any
+    ) -> Decision | ParseFailure:
+        """Return the decision of calls with points on this grid; `how` as in `decide`."""
+        words = Vocabulary.of(self.data, grid)
+        return decide(thought, calls, lambda call: self.act(call, words), **how)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the calls in an answer's non-empty text: JSON in <tool_call> tags, the most common syntax."""
@@ -39,8 +43,8 @@ class TextFamily(Family):
         """Parse the decision in an answer: calls that the server parsed, or those in the text."""
         parts = take_apart(answer)
         thought, calls, most = self.calls_in(parts)
-        read = self.reader(grid_of(self.facts.navigation, sent))
-        return decide(thought, calls, read, most=most, in_part=self.facts.several)
+        grid = grid_of(self.facts.navigation, sent)
+        return self.decided(thought, calls, grid, most=most, in_part=self.facts.several)
 
     def calls_in(self, parts: AnswerParts) -> Read:
         """Parse the calls of an answer, wherever the server put them."""
@@ -79,6 +83,17 @@ def all_calls(read: Iterable[Sequence[Call] | ParseFailure]) -> Sequence[Call] |
     if isinstance(first, ParseFailure):
         return first
     return [*first, *(call for calls in more if not isinstance(calls, ParseFailure) for call in calls)]
+
+
+def offered(texts: Mapping[str, Any], prompt: PromptRequest) -> dict[str, str]:
+    """Return the "actions" and the listed "notes" that a request's style offers, from a family's texts."""
+    actions, notes = [texts["actions"]], [*texts["notes"], *texts.get("more_notes", ())]
+    if not prompt.reference:
+        actions.append(texts.get("desktop_actions", ""))
+        if prompt.apps:
+            actions.append(texts.get("desktop_apps", "").format(apps=", ".join(prompt.apps)))
+        notes += texts["desktop_notes"]
+    return {"actions": "\n".join(filter(None, actions)), "notes": "\n".join(f"- {note}" for note in notes)}
 
 
 def in_user_turns(images: Sequence[EncodedImage | None], after: PastStep | None) -> Iterable[Message]:  # noqa: ARG001

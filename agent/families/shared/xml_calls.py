@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 
 from agent.families.base import Call, ParseFailure
-from agent.families.shared.lenient_json import JsonFailure, clean_text, first_object
+from agent.families.shared.lenient_json import clean_text, first_object
 
 _FUNCTION = re.compile(r"<function=([^<>\s]{1,80})>")
 _PARAMETER = re.compile(r"<parameter=([^<>\s]{1,80})>")
@@ -51,5 +51,5 @@ def _value(written: str, is_text: bool) -> object:
     text = body.strip()
     if text[:1] in ("{", "["):
         found = first_object('{"value": ' + text + "}", closed=True)
-        return text if isinstance(found, JsonFailure) else found[0].get("value", text)
+        return text if isinstance(found, ParseFailure) else found[0].get("value", text)
     return text

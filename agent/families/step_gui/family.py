@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from typing_extensions import override
 
-from agent.core.actions import Action
-from agent.core.geometry import Grid, GridPoint, Size
-from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRequest
+from agent.core.geometry import Size
+from agent.families.base import Acts, Call, Decision, ParseFailure, PastStep, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts
-from agent.families.shared.own_names import OwnNames, named
+from agent.families.shared.computer_use import Vocabulary
+from agent.families.shared.own_names import named, said
 from agent.families.shared.tabbed_calls import as_tabbed, tabbed_calls
 from agent.families.shared.text_entry import read_typing
-from agent.families.shared.text_family import Read, ReadCall, TextFamily
+from agent.families.shared.text_family import Read, TextFamily
 from agent.model.request import ChatRequest, ImagePart, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
@@ -35,9 +35,9 @@ class StepGui(TextFamily):
         if not prompt.reference and prompt.system_prompt is None:
             role += self.texts["desktop"]
             role += self.texts["desktop_apps"].format(apps=", ".join(prompt.apps)) if prompt.apps else ""
-        said = "".join(self._replies(step) for step in prompt.steps)
+        replies = "".join(self._replies(step) for step in prompt.steps)
         history = (_summary(prompt.steps[-1]) if prompt.steps else "") or self.texts["no_history"]
-        asked = prompt.instruction + said
+        asked = prompt.instruction + replies
         task = self.words(prompt, "task", instruction=asked, previous=history)
         texts = [TextPart(role), TextPart(task or self.texts["task"].format(task=asked, history=history))]
         form = self.words(prompt, "format") or self.texts["format"]
@@ -59,17 +59,12 @@ class StepGui(TextFamily):
         """Parse the decision in an answer with possibly misspelled tags."""
         return super().parse(replace(answer, content=_TINK.sub(r"<\1THINK>", answer.content)), sent)
 
-    def reader(self, grid: Grid) -> ReadCall:
-        """Return the parser of calls. For typing at a point, it also gives the click before."""
-        names = OwnNames.of(self.data, grid)
-
-        def read(call: Call) -> Action[GridPoint] | list[Action[GridPoint]]:
-            arguments = names.said(call)
-            if arguments["action"] == "wait":
-                arguments["seconds"] = arguments.pop("text", 1)
-            return read_typing(Call("computer_use", arguments), names.words)
-
-        return read
+    @override
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        arguments = said(call, words)
+        if arguments["action"] == "wait":
+            arguments["seconds"] = arguments.pop("text", 1)
+        return read_typing(Call("computer_use", arguments), words)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse the fields of one action."""

@@ -1,25 +1,21 @@
 """UI-TARS 1.0, 1.5 and Doubao's: one prompt in the user turn, answers of `Thought:` and `Action:`."""
 
 import re
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from typing_extensions import override
 
-from agent.core.geometry import Grid
-from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.published import GROUNDING
 from agent.families.shared.answer_parts import AnswerParts
+from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.named_calls import as_named, thought_and_calls
-from agent.families.shared.own_names import OwnNames, named, unrepeated
-from agent.families.shared.text_family import Read, ReadCall, TextFamily, in_turn, joined
+from agent.families.shared.own_names import named, read_own, unrepeated
+from agent.families.shared.text_family import Read, TextFamily, in_turn, joined, offered
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 
-#: The calls of all versions.
-CALLS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("calls.toml").read_text(encoding="utf-8"))
 _BOX = re.compile(r"(start_box|end_box)='(\([0-9]+,[0-9]+\))'")
 
 
@@ -30,6 +26,7 @@ class UiTars(TextFamily):
     """
 
     shared_texts = Path(__file__).with_name("skeleton.toml")
+    shared_data = Path(__file__).with_name("calls.toml")
 
     @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
@@ -44,14 +41,9 @@ class UiTars(TextFamily):
         return ChatRequest(in_turn(opening, prompt, self._replay), self.facts.sampling)
 
     def _prompt(self, prompt: PromptRequest) -> str:
-        actions, notes = [self.texts["actions"]], list(self.texts["notes"])
-        if not prompt.reference:
-            actions.append(self.texts["desktop_actions"])
-            notes += self.texts["desktop_notes"]
-            if prompt.apps:
-                actions.append(self.texts["desktop_action"].format(apps=", ".join(prompt.apps)))
-        listed = "\n".join(f"- {note}" for note in notes).format(language=prompt.options.get("language", "English"))
-        return str(self.texts["prompt"]).format(actions="\n".join(filter(None, actions)), notes=listed)
+        told = offered(self.texts, prompt)
+        notes = told["notes"].format(language=prompt.options.get("language", "English"))
+        return str(self.texts["prompt"]).format(actions=told["actions"], notes=notes)
 
     def _replay(self, step: PastStep) -> list[Message]:
         answer = (step.answer and step.answer.content) or self.written(step.thought, step.calls)
@@ -67,9 +59,9 @@ class UiTars(TextFamily):
         """Write an answer in the published form, with more calls after blank lines."""
         return f"Thought: {thought}\nAction: " + "\n\n".join(as_named(named(call)) for call in calls)
 
-    def reader(self, grid: Grid) -> ReadCall:
-        """Return the parser of calls."""
-        return OwnNames.of(CALLS, grid, self.texts["actions"]).read
+    @override
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        return read_own(call, words, self.texts["actions"])
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse a thought, then one or more calls."""
@@ -83,25 +75,6 @@ class UiTars(TextFamily):
         if text is None:
             text = self.texts["grounding"].format(actions=self.texts["grounding_action"], instruction=instruction)
         return self.asking(TextPart(text), ImagePart(image), system=self.texts["system"])
-
-    def constraint(self, options: Mapping[str, Any]) -> str | None:
-        """Return a regular expression of answers with one action, if the version's texts define how to write points."""
-        if (written := self.texts.get("constraint")) is None:
-            return None
-        point = rf"'{written['point']}'"
-        at, start, end = (rf"{written[name]}={point}" for name in ("at", "start", "end"))
-        text = r"[^'\\\n]{1,300}"
-        calls = [
-            rf"(click|left_double|right_single)\({at}\)",
-            rf"drag\({start}, {end}\)",
-            rf"scroll\({at}, direction='(up|down|left|right)'\)",
-            r"hotkey\(key='[a-z0-9_]{1,12}( [a-z0-9_]{1,12}){0,2}'\)",
-            rf"type\(content='{text}(\\n)?'\)",
-            r"wait\(\)",
-            rf"finished\((content='{text}')?\)",
-            *([] if options.get("style") == "reference" else [r"call_user\(\)"]),
-        ]
-        return rf"Thought: [^\n]{{1,600}}\nAction: ({'|'.join(calls)})"
 
 
 class UiTars15(UiTars):

@@ -3,19 +3,19 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from typing_extensions import override
 
-from agent.core.actions import Action
-from agent.core.geometry import Grid, GridPoint
-from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts
+from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.named_calls import thought_and_calls
-from agent.families.shared.own_names import OwnNames, named, unrepeated
-from agent.families.shared.text_family import Read, ReadCall, TextFamily, in_turn, joined
+from agent.families.shared.own_names import named, read_own, unrepeated
+from agent.families.shared.text_family import Read, TextFamily, in_turn, joined
 from agent.families.shared.xml_calls import xml_calls
-from agent.families.ui_tars.family import CALLS
+from agent.families.ui_tars.family import UiTars
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 
@@ -33,6 +33,8 @@ _CALL_LIKE = re.compile(r"\bAction\s*[:：]|[A-Za-z_]\w{0,40}\s*\(|<\w*(?:functi
 
 class UiTars2(TextFamily):
     """The UI-TARS-2 family. Its option: "style" (`reference` or `desktop`)."""
+
+    shared_data = UiTars.shared_data
 
     @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
@@ -62,17 +64,12 @@ class UiTars2(TextFamily):
         return f"<{_THINK}>{thought}</{_THINK}>{_written(calls)}"
 
     @override
-    def reader(self, grid: Grid) -> ReadCall:
-        names = OwnNames.of(CALLS, grid, str(self.texts["functions"]))
-
-        def read(call: Call) -> Action[GridPoint]:
-            call = named(call)
-            content = call.arguments.get("content")
-            if call.name == "type" and isinstance(content, str) and content.endswith("\\n"):  # as the prompt writes it
-                call = Call(call.name, {**call.arguments, "content": content[:-2] + "\n"}, call.id)
-            return names.read(call)
-
-        return read
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        call = named(call)
+        content = call.arguments.get("content")
+        if call.name == "type" and isinstance(content, str) and content.endswith("\\n"):  # as the prompt writes it
+            call = replace(call, arguments={**call.arguments, "content": content[:-2] + "\n"})
+        return read_own(call, words, str(self.texts["functions"]))
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse one or more calls, also in Doubao's earlier form, `Action: click(...)`."""

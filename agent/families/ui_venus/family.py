@@ -1,29 +1,27 @@
 """The common base of UI-Venus 1 and 1.5: one user message, the past as text, answers in three tags."""
 
 import re
-import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from typing_extensions import override
 
-from agent.core.actions import Absent, Action
-from agent.core.geometry import Grid, GridPoint
-from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
+from agent.core.actions import Absent
+from agent.families.base import Acts, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.published import GROUNDING
 from agent.families.shared.answer_parts import AnswerParts, take_apart
-from agent.families.shared.computer_use import read_action
+from agent.families.shared.computer_use import Vocabulary, read_action
 from agent.families.shared.named_calls import as_named, named_calls
-from agent.families.shared.own_names import OwnNames, named
+from agent.families.shared.own_names import named, said
 from agent.families.shared.point_answers import NOWHERE
 from agent.families.shared.points import PointError, read_pair
 from agent.families.shared.text_entry import read_typing
-from agent.families.shared.text_family import Read, ReadCall, TextFamily, all_calls, joined
+from agent.families.shared.text_family import Read, TextFamily, all_calls, joined, offered
 from agent.model.request import ChatRequest, ImagePart, TextPart
 from agent.screen.encode import EncodedImage
 
-_CALLS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("calls.toml").read_text(encoding="utf-8"))
 ACTION = re.compile(r"<\s*action\s*>(.*?)(?:<\s*/\s*action\s*>|(?=<\s*conclusion)|\Z)", re.DOTALL | re.IGNORECASE)
 _CONCLUSION = re.compile(r"<\s*conclusion\s*>.*", re.DOTALL | re.IGNORECASE)
 NOISE = re.compile(r"```\w*|<\|im_end\|>")
@@ -36,33 +34,30 @@ class UiVenus(TextFamily):
     """
 
     shared_texts: ClassVar[Path | None] = Path(__file__).with_name("skeleton.toml")
+    shared_data: ClassVar[Path | None] = Path(__file__).with_name("calls.toml")
 
+    @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """Return the request for an action: one message, the text first."""
-        return self.asking(TextPart(self._prompt(prompt)), *map(ImagePart, prompt.images), system=self.texts["role"])
+        past = "\n".join(self._past(number, step) for number, step in enumerate(prompt.steps, prompt.skipped))
+        text = TextPart(self.filled(prompt, past))
+        return self.asking(text, *map(ImagePart, prompt.images), system=self.texts["role"])
 
-    def _prompt(self, prompt: PromptRequest) -> str:
-        past = [self._past(number, step) for number, step in enumerate(prompt.steps, prompt.skipped)]
-        told = {"task": prompt.instruction, "previous": "\n".join(past)}
-        if (published := self.words(prompt, "prompt", previous=told["previous"])) is not None:
+    def filled(self, prompt: PromptRequest, previous: str = "") -> str:
+        """Return the prompt; `previous` are the earlier steps as text."""
+        told = {"task": prompt.instruction, "previous": previous}
+        if (published := self.words(prompt, "prompt", previous=previous)) is not None:
             return published
         if prompt.system_prompt is not None:
             return str(self.texts["own_prompt"].format(own=prompt.system_prompt, **told))
-        actions, notes = [self.texts["actions"]], [*self.texts["notes"], *self.texts.get("more_notes", ())]
-        if not prompt.reference:
-            notes += self.texts["desktop_notes"]
-            if prompt.apps:
-                actions.append(self.texts["desktop_action"].format(apps=", ".join(prompt.apps)))
-        listed = "\n".join(f"- {note}" for note in notes)
-        return str(self.texts["prompt"].format(actions="\n".join(actions), notes=listed, **told))
+        return str(self.texts["prompt"].format(**offered(self.texts, prompt), **told))
 
     def _past(self, number: int, step: PastStep) -> str:
         action = "\n".join(as_named(named(call), bare=True) for call in step.calls)
         thought = step.thought
         if step.answer is not None and step.answer.content:
-            said = take_apart(step.answer)
-            written = ACTION.search(said.text)
-            thought, action = said.thought or thought, written[1].strip("\n") if written else action
+            told = take_apart(step.answer)
+            written = ACTION.search(told.text)
+            thought, action = told.thought or thought, written[1].strip("\n") if written else action
         line = self.texts["step"].format(number=number, thought=thought, action=action)
         # Its client has no place for replies. They are put after their step.
         return "\n".join([line, *(f"Result: {reply}" for reply in step.replies)])
@@ -70,11 +65,6 @@ class UiVenus(TextFamily):
     @override
     def written(self, thought: str, calls: Sequence[Call]) -> str:
         return f"<think>{thought}</think>\n<action>{as_named(named(calls[0]), bare=True)}</action>"
-
-    @override
-    def reader(self, grid: Grid) -> ReadCall:
-        names = OwnNames.of({**_CALLS, **self.data}, grid)
-        return lambda call: self._read(call, names)
 
     def read_text(self, parts: AnswerParts) -> Read:
         """Parse one call in each pair of tags. Without tags, the whole answer is one call."""
@@ -88,27 +78,22 @@ class UiVenus(TextFamily):
         thought = joined(parts.thought, parts.text[: marks[0].start()].strip() if marks else "")
         return thought, all_calls(map(named_calls, written)), 1
 
-    def _read(self, call: Call, names: OwnNames) -> Action[GridPoint] | list[Action[GridPoint]]:
-        if _is_nowhere(call.arguments.get("box")):
-            return Absent()
-        arguments = names.said(call)
+    @override
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        with suppress(PointError):
+            if read_pair(call.arguments.get("box")) == NOWHERE:
+                return Absent()
+        arguments = said(call, words)
         if arguments["action"] == "scroll" and "start" in arguments and "end" in arguments:
             ends = {"coordinate": arguments["start"], "coordinate2": arguments["end"]}
-            return read_action({"action": "swipe", **ends}, names.words)
+            return read_action({"action": "swipe", **ends}, words)
         if arguments["action"] == "open" and arguments.get("url"):
-            return read_action({"action": "visit_url", "url": arguments["url"]}, names.words)
-        return read_typing(Call("computer_use", arguments), names.words)
+            return read_action({"action": "visit_url", "url": arguments["url"]}, words)
+        return read_typing(Call("computer_use", arguments), words)
 
+    @override
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
-        """Return the grounding request: the screenshot, then the text."""
         wanted = instruction.removesuffix(".")
         text = self.words(PromptRequest(wanted, (image,)), GROUNDING)
         text = self.texts["grounding"].format(instruction=wanted) if text is None else text
         return self.asking(ImagePart(image), TextPart(text))
-
-
-def _is_nowhere(written: Any) -> bool:
-    try:
-        return read_pair(written) == NOWHERE
-    except PointError:
-        return False

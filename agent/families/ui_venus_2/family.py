@@ -5,14 +5,12 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from agent.core.actions import Action
-from agent.core.geometry import GridPoint
-from agent.families.base import ArgumentError, Call, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Acts, Call, ParseFailure, PastStep, PromptRequest
 from agent.families.shared.answer_parts import AnswerParts, take_apart
-from agent.families.shared.computer_use import read_action
+from agent.families.shared.computer_use import Vocabulary, read_action, whole
 from agent.families.shared.named_calls import as_named, named_calls
-from agent.families.shared.own_names import OwnNames, named
-from agent.families.shared.text_family import Read, all_calls, joined
+from agent.families.shared.own_names import named, said
+from agent.families.shared.text_family import Read, all_calls, in_turn, joined
 from agent.families.ui_venus.family import ACTION, NOISE, UiVenus
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
@@ -24,39 +22,32 @@ _MOST_REPEATS, _MOST_ACTIONS = 128, 32
 class UiVenus2(UiVenus):
     """UI-Venus-2, 9B and 27B. Its option: "style" (`reference` or `desktop`)."""
 
-    shared_texts = None
+    shared_texts = shared_data = None
 
     @override
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        messages = [Message.text("system", self._system(prompt))]
-        previous: PastStep | None = None
-        for step in prompt.steps:
-            messages.append(_seen(step.images if step.shown else (), previous, "History"))
-            messages.append(Message.text("assistant", self._replayed(step)))
-            previous = step
-        return ChatRequest([*messages, _seen(prompt.images, previous, "Current")], self.facts.sampling)
+        last = prompt.steps[-1] if prompt.steps else None
 
-    def _system(self, prompt: PromptRequest) -> str:
-        if (published := self.words(prompt, "prompt")) is not None:
-            return published
-        if prompt.system_prompt is not None:
-            return str(self.texts["own_prompt"].format(own=prompt.system_prompt, task=prompt.instruction))
-        actions, notes = [self.texts["actions"]], list(self.texts["notes"])
-        if not prompt.reference:
-            notes += self.texts["desktop_notes"]
-            if prompt.apps:
-                actions.append(self.texts["desktop_action"].format(apps=", ".join(prompt.apps)))
-        filled = {"actions": "\n".join(actions), "notes": "\n".join(f"- {note}" for note in notes)}
-        return str(self.texts["prompt"].format(**filled, task=prompt.instruction))
+        def show(images: Sequence[EncodedImage | None], after: PastStep | None) -> list[Message]:
+            """Show what came back after a step, which the published client has no place for, and images."""
+            parts: list[TextPart | ImagePart] = [TextPart(f"{reply}\n") for reply in (after.replies if after else ())]
+            if images:
+                which = "Current" if after is last else "History"
+                parts += [TextPart(f"{which} Screenshot:\n"), *map(ImagePart, images)]
+            return [Message("user", tuple(parts) or (TextPart(""),))]
+
+        opening = [Message.text("system", self.filled(prompt))]
+        messages = in_turn(opening, prompt, lambda step: [Message.text("assistant", self._replayed(step))], show)
+        return ChatRequest(messages, self.facts.sampling)
 
     def _replayed(self, step: PastStep) -> str:
         """Return a past answer as the published client writes it back: thought and action, in their tags."""
         if step.answer is None or not step.answer.content:
             return self.written(step.thought, step.calls)
-        said = take_apart(step.answer)
-        written = ACTION.search(said.text)
-        action = (written[1] if written else said.text).strip()
-        thought = said.thought or step.thought
+        told = take_apart(step.answer)
+        written = ACTION.search(told.text)
+        action = (written[1] if written else told.text).strip()
+        thought = told.thought or step.thought
         return "\n".join([*([f"<think>{thought}</think>"] if thought else []), f"<action>{action}</action>"])
 
     @override
@@ -73,25 +64,17 @@ class UiVenus2(UiVenus):
         return thought, all_calls(map(_calls, written[:1])), None
 
     @override
-    def _read(self, call: Call, names: OwnNames) -> Action[GridPoint] | list[Action[GridPoint]]:
-        arguments = names.said(call)
+    def act(self, call: Call, words: Vocabulary) -> Acts:
+        arguments = said(call, words)
         if arguments["action"] == "scroll" and str(arguments.pop("axis", "")).strip("'\"") == "horizontal":
-            return read_action({**arguments, "action": "hscroll"}, names.words)
+            return read_action({**arguments, "action": "hscroll"}, words)
         if arguments["action"] == "left_click_drag" and "start_coordinate" not in arguments:  # from the pointer
             arguments["coordinate"] = arguments.pop("end_coordinate", None)
-            return read_action(arguments, names.words)
+            return read_action(arguments, words)
         if arguments["action"] != "key":
-            return super()._read(call, names)
-        times = _whole(arguments.pop("repeat", 1))
-        return [read_action(arguments, names.words)] * times
-
-
-def _seen(images: Sequence[EncodedImage | None], after: PastStep | None, which: str) -> Message:
-    """Return a user turn: what came back after the step before, which the published client has no place for; images."""
-    parts: list[TextPart | ImagePart] = [TextPart(f"{reply}\n") for reply in (after.replies if after else ())]
-    if images:
-        parts += [TextPart(f"{which} Screenshot:\n"), *map(ImagePart, images)]
-    return Message("user", tuple(parts) or (TextPart(""),))
+            return super().act(call, words)
+        times = whole(arguments.pop("repeat", None), "repeat", _MOST_REPEATS)
+        return [read_action(arguments, words)] * times
 
 
 def _calls(text: str) -> list[Call] | ParseFailure:
@@ -108,10 +91,3 @@ def _calls(text: str) -> list[Call] | ParseFailure:
                 return ParseFailure("bad_argument", f"a Sequence holds 2 to {_MOST_ACTIONS} actions")
             return named_calls("\n".join(map(ast.unparse, actions)))
     return ParseFailure("bad_argument", "a Sequence is written as Sequence(actions=[...])")
-
-
-def _whole(written: object) -> int:
-    """Return how often keys are pressed. Raises ArgumentError."""
-    if str(written).isdecimal() and 1 <= int(str(written)) <= _MOST_REPEATS:
-        return int(str(written))
-    raise ArgumentError("bad_argument", f'"repeat" is a whole number from 1 to {_MOST_REPEATS}')

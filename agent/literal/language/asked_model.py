@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.families.base import ParseFailure
 from agent.families.shared.json_calls import as_text, split_thought
-from agent.families.shared.lenient_json import JsonFailure, first_object
+from agent.families.shared.lenient_json import first_object
 from agent.literal.goals import Question, Reading, Target
 from agent.literal.language.goal_json import BadReadingError, read_goals, schema
 from agent.literal.language.grammar import check_secrets
@@ -110,7 +110,7 @@ def _request(system: str, text: str, form: Mapping[str, Any]) -> ChatRequest:
 
 def _object_in(text: str) -> str:
     _, rest = split_thought(text)
-    found = JsonFailure("none", "") if rest is None else first_object(rest, closed=False)
-    if isinstance(found, JsonFailure | ParseFailure):
+    found = ParseFailure("empty", "") if rest is None else first_object(rest, closed=False)
+    if isinstance(found, ParseFailure):
         raise BadReadingError("its answer holds no JSON")
     return json.dumps(found[0], ensure_ascii=False)

@@ -21,6 +21,7 @@ from agent.model.peers.peer_client import (
     used,
 )
 from agent.model.request import ChatRequest, ImagePart, Message, TextPart
+from foundation.chat_stream import Answer
 from foundation.refusals import Refusal, cause_of, of_status
 
 #: HTTP statuses of error types, for errors inside a stream of status 200.
@@ -58,11 +59,9 @@ class AnthropicClient(PeerClient[Any]):
             if status < 400:  # the stream had begun
                 status = _STATUS_OF_TYPE.get(str(error.type), 500)
             return of_status(" ".join(str(words).split())[:400].rstrip("."), status, error.response.headers)
-        if isinstance(error, anthropic.APITimeoutError | TimeoutError):
-            return Refusal("silent", cause_of(error))
-        if isinstance(error, anthropic.APIConnectionError):
-            return Refusal("unreachable", cause_of(error))
-        return Refusal("broken", cause_of(error))
+        silent = isinstance(error, anthropic.APITimeoutError | TimeoutError)
+        unreachable = isinstance(error, anthropic.APIConnectionError)
+        return Refusal("silent" if silent else "unreachable" if unreachable else "broken", cause_of(error))
 
     def exchange(self, request: ChatRequest) -> Exchange:
         """Build the request as turns of blocks."""
@@ -80,10 +79,8 @@ class AnthropicClient(PeerClient[Any]):
             body["tools"] = [*own, *map(_function, functions_of_ours)]
         if request.stop:
             body["stop_sequences"] = list(request.stop)
-        read = _Read()
         opening = self.connection.beta.messages.create(**body, stream=True)
-        reader = EventReader(read.told, read.blocks, limit)
-        return Exchange(opening, reader, len(request.images()), self.explained)
+        return Exchange(opening, _Events(limit), len(request.images()), self.explained)
 
 
 def _function(function: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,24 +120,25 @@ def _part(part: TextPart | ImagePart) -> dict[str, Any]:
     return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
 
 
-class _Read:
+class _Events(EventReader):
     """Parses the events of one answer, and assembles its blocks for later requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_tokens: int) -> None:
+        super().__init__(max_tokens)
         self._blocks: dict[int, dict[str, Any]] = {}
         self._inputs: dict[int, str] = {}
         self._prompt: int | None = None
         self._cached: int | None = None
 
-    def blocks(self) -> list[dict[str, Any]]:
-        """Return the blocks in order, each call with its arguments.
-
-        Empty texts are omitted, because the API rejects them.
-        """
+    @override
+    def answer(self) -> Answer:
+        # Each call gets its arguments. Empty texts are omitted, because the API rejects them.
         inputs = {index: {"input": arguments_of(written)} for index, written in self._inputs.items()}
         whole = [block | inputs.get(index, {}) for index, block in sorted(self._blocks.items())]
-        return [block for block in whole if block.get("type") != "text" or block.get("text", "").strip()]
+        self.items = [block for block in whole if block.get("type") != "text" or block.get("text", "").strip()]
+        return super().answer()
 
+    @override
     def told(self, event: Any) -> Iterator[Mapping[str, Any]]:
         match event.type:
             case "message_start":

@@ -75,11 +75,9 @@ class GeminiClient(PeerClient[Any]):
             code = error.code if isinstance(error.code, int) else 500
             headers = getattr(error.response, "headers", None)
             return of_status(words, 401 if code == 400 and "api key" in words.lower() else code, headers)
-        if isinstance(error, httpx2.TimeoutException | TimeoutError):
-            return Refusal("silent", cause_of(error))
-        if isinstance(error, httpx2.NetworkError):
-            return Refusal("unreachable", cause_of(error))
-        return Refusal("broken", cause_of(error))
+        silent = isinstance(error, httpx2.TimeoutException | TimeoutError)
+        unreachable = isinstance(error, httpx2.NetworkError)
+        return Refusal("silent" if silent else "unreachable" if unreachable else "broken", cause_of(error))
 
     def exchange(self, request: ChatRequest) -> Exchange:
         """Build the request as contents."""
@@ -101,10 +99,7 @@ class GeminiClient(PeerClient[Any]):
             config["tools"] = [*map(dict, own), *([{"function_declarations": [*map(_function, ours)]}] if ours else [])]
         contents = [_answer(turn) if ours else _turn(turn, grouped[index - 1][1] if index else ())
                     for index, (ours, turn) in enumerate(grouped)]  # fmt: skip
-        read = _Read()
-        reader = EventReader(read.told, lambda: read.parts, limit)
-        opening = self._open(contents, config)
-        return Exchange(opening, reader, len(request.images()), self.explained)
+        return Exchange(self._open(contents, config), _Responses(limit), len(request.images()), self.explained)
 
     async def _open(self, contents: list[dict[str, Any]], config: dict[str, Any]) -> Any:
         models = self.connection.models
@@ -171,13 +166,10 @@ def _part(part: TextPart | ImagePart) -> dict[str, Any]:
     return {"inline_data": {"mime_type": f"image/{part.image.format}", "data": part.image.data}}
 
 
-class _Read:
+class _Responses(EventReader):
     """Parses the responses of one answer, and keeps its parts for later requests."""
 
-    def __init__(self) -> None:
-        self.parts: list[dict[str, Any]] = []
-        self._calls = 0
-
+    @override
     def told(self, response: Any) -> Iterator[Mapping[str, Any]]:
         blocked = getattr(response.prompt_feedback, "block_reason", None)
         if blocked:
@@ -192,12 +184,12 @@ class _Read:
             yield used(usage.prompt_token_count, answered, usage.cached_content_token_count)
 
     def _part(self, part: Any) -> Iterator[Mapping[str, Any]]:
-        self.parts.append(part.model_dump(exclude_none=True))
+        self.items.append(part.model_dump(exclude_none=True))
         if part.function_call is not None:
-            self._calls += 1
+            self.calls += 1
             call = part.function_call
             written = json.dumps(call.args or {}, ensure_ascii=False, default=str)
-            yield called(self._calls, call.id or f"call_{self._calls}", call.name or "", written)
+            yield called(self.calls, call.id or f"call_{self.calls}", call.name or "", written)
         elif part.text:
             yield said(reasoning=part.text) if part.thought else said(part.text)
 

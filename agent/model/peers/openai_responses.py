@@ -73,10 +73,8 @@ class OpenAiClient(PeerClient["AsyncOpenAI"]):
             body["instructions"] = system
         if own or ours:
             body["tools"] = [*own, *({"type": "function", "strict": False, **function} for function in ours)]
-        read = _Read()
         opening = self.connection.responses.create(**body, stream=True)
-        reader = EventReader(read.told, lambda: read.items, limit)
-        return Exchange(opening, reader, len(request.images()), self.explained)
+        return Exchange(opening, _Events(limit), len(request.images()), self.explained)
 
 
 class _Known:
@@ -155,13 +153,10 @@ def _url(part: ImagePart) -> str:
     return part.image.data_url
 
 
-class _Read:
+class _Events(EventReader):
     """Parses the events of one answer."""
 
-    def __init__(self) -> None:
-        self.items: list[Any] = []
-        self._calls = 0
-
+    @override
     def told(self, event: Any) -> Iterator[Mapping[str, Any]]:
         match event.type:
             case "response.output_text.delta":
@@ -182,14 +177,14 @@ class _Read:
     def _item(self, item: Any) -> Iterator[Mapping[str, Any]]:
         self.items.append(item.to_dict(mode="json"))
         if item.type == "function_call":
-            self._calls += 1
-            yield called(self._calls, item.call_id, item.name, item.arguments)
+            self.calls += 1
+            yield called(self.calls, item.call_id, item.name, item.arguments)
         elif item.type == "computer_call":
-            self._calls += 1
+            self.calls += 1
             written = self.items[-1]
             actions = written.get("actions") or ([written["action"]] if written.get("action") else [])
             checks = {_CHECKS: written[_CHECKS]} if written.get(_CHECKS) else {}
-            yield called(self._calls, item.call_id, COMPUTER, {"actions": actions, **checks})
+            yield called(self.calls, item.call_id, COMPUTER, {"actions": actions, **checks})
 
     def _ended(self, response: Any) -> Iterator[Mapping[str, Any]]:
         refused = any(

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -65,32 +65,25 @@ class PeerClient(PatientClient[Connection]):
         return in_words(refusal, self.endpoint)
 
 
-class EventReader:
-    """Assembles an answer from a provider's events, each converted to chunks of a chat completion.
+class EventReader(ABC):
+    """Assembles an answer from a provider's events. `max_tokens` is the limit that was sent to the provider."""
 
-    Args:
-        told: returns the chunks of an event. May raise PeerRefusalError.
-        items: returns the answer so far in the API's own format.
-        max_tokens: the limit that was sent to the provider.
-    """
-
-    def __init__(
-        self,
-        told: Callable[[Any], Iterable[Mapping[str, Any]]],
-        items: Callable[[], Sequence[Any]],
-        max_tokens: int,
-    ) -> None:
+    def __init__(self, max_tokens: int) -> None:
         self._reader = AnswerReader(max_tokens=max_tokens)
-        self._told = told
-        self._items = items
+        self.items: list[Any] = []  # the answer so far in the API's own format
+        self.calls = 0  # so far
+
+    @abstractmethod
+    def told(self, event: Any) -> Iterable[Mapping[str, Any]]:
+        """Convert an event to chunks of a chat completion. May raise PeerRefusalError."""
 
     def take(self, chunk: Any) -> list[Piece]:
         """Return what an event adds, in order."""
-        return [piece for each in self._told(chunk) for piece in self._reader.take(dict(each))]
+        return [piece for each in self.told(chunk) for piece in self._reader.take(dict(each))]
 
     def answer(self) -> Answer:
         """Return the answer so far."""
-        return replace(self._reader.answer(), items=tuple(self._items()))
+        return replace(self._reader.answer(), items=tuple(self.items))
 
 
 def said(content: str = "", reasoning: str = "", finish: str | None = None) -> dict[str, Any]:

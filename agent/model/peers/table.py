@@ -23,14 +23,14 @@ class Peer:
     extra: str  # our package extra that installs the library; "" if it is always installed
     family: str  # the family of its models
 
-    def endpoint(self, choice: EngineChoice, environ: Mapping[str, str] | None = None) -> Endpoint:
+    def endpoint(self, choice: EngineChoice) -> Endpoint:
         """Return the provider's endpoint: its own address, or another one with the same API.
 
         The key comes from the provider's own variable, then from the choice. Raises EnvironmentLacksError: the library
         is missing, or the key for the provider's own address.
         """
         url = _own_address(self, choice.url or "") or self.base_url
-        key = (os.environ if environ is None else environ).get(self.key) or choice.api_key
+        key = os.environ.get(self.key) or choice.api_key
         if not _is_installed(self.library):
             raise EnvironmentLacksError(
                 f"Asking {self.name} needs the library {self.library.replace('.', '-')}, which is not installed.",

@@ -11,7 +11,7 @@ from agent.core.geometry import CapturePoint, Grid, GridPoint, Size, Viewport
 from agent.families.base import Family, ParseFailure
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
-from agent.model.asking import Pausing, Progress, Retrying, Silence
+from agent.model.asking import Progress, Retrying, Waiting
 from agent.model.refusals import ModelError
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.fit import Fit, Sighting, Sizes, best_fit, is_constant, is_swapped, words_of
@@ -163,7 +163,7 @@ class _Trial:
 
     def _progress(self, progress: Progress) -> None:
         match progress:
-            case Silence() | Pausing():
+            case Waiting():
                 self._tell(progress.words)
             case Retrying(reason, _):
                 self._tell(reason)

@@ -14,7 +14,7 @@ from agent.families.base import Decision, Family, ParseFailure, Plan, PromptRequ
 from agent.families.planner.family import Planner
 from agent.families.shared.json_calls import as_text
 from agent.families.shared.points import grid_of
-from agent.model.asking import Completion, Delta, ModelClient, Pausing, Progress, Retrying, Silence
+from agent.model.asking import Completion, Delta, ModelClient, Progress, Retrying, Waiting
 from agent.model.endpoint import is_other
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, Message
@@ -139,7 +139,7 @@ class Actor:
             match progress:
                 case Delta(text=text):
                     emit(ModelDelta(step, text))
-                case Silence() | Pausing():
+                case Waiting():
                     emit(Warned(progress.words))
                 case Retrying(reason, attempt):
                     emit(ModelDelta(step, "", restart=True))
