@@ -86,6 +86,17 @@ def _hidden(said: str, quoted: list[str]) -> str:
     return quotes.hide_names(f"the {said}", lexicon.names(), lexicon.beginnings(), quoted).removeprefix("the ")
 
 
+@cache
+def fragment(name: str) -> str:
+    """Return a named fragment of the rules' regular expressions."""
+    return NUMBER if name == "number" else _expanded(load_config("grammar.toml")["fragments"][name])
+
+
+def _expanded(text: str) -> str:
+    """Replace "<<name>>" in a regular expression by the fragments."""
+    return re.sub(r"<<(\w+)>>", lambda found: fragment(found[1]), text)
+
+
 def _app(text: str) -> str | None:
     name = re.sub(r" (?:window|app|application|program)$", "", _bare(text), flags=re.IGNORECASE)
     mine = re.match("my ", text, re.IGNORECASE)  # "my files" are files
@@ -161,17 +172,6 @@ def _compiled(table: Table) -> list[tuple[re.Pattern[str], dict[str, Any]]]:
         for says in entry["says"]
         for expression in ([_expanded(says)] if table == "rules" else _expressions(says))
     ]
-
-
-@cache
-def fragment(name: str) -> str:
-    """Return a named fragment of the rules' regular expressions."""
-    return NUMBER if name == "number" else _expanded(load_config("grammar.toml")["fragments"][name])
-
-
-def _expanded(text: str) -> str:
-    """Replace "<<name>>" in a regular expression by the fragments."""
-    return re.sub(r"<<(\w+)>>", lambda found: fragment(found[1]), text)
 
 
 def _expressions(says: str) -> list[str]:
