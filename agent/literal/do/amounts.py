@@ -339,6 +339,6 @@ def _spot(control: Element, value: float, least: float, span: float) -> tuple[fl
     share = min(1.0, max(0.0, (value - least) / span))
     if _is_tall(control):
         inset = min(box.width, 20) * _HANDLE
-        return box.left + box.width / 2, box.top + box.height - inset - share * (box.height - 2 * inset)
+        return box.left + box.width / 2, box.bottom - inset - share * (box.height - 2 * inset)
     inset = min(box.height, 20) * _HANDLE
     return box.left + inset + share * (box.width - 2 * inset), box.top + box.height / 2

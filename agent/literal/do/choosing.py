@@ -12,7 +12,7 @@ from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, V
 from agent.literal.do.toggling import targets_of
 from agent.literal.find.effects import is_on, state_of
 from agent.literal.find.finder import WHOLE, Found, fit_of
-from agent.literal.find.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS, contains
+from agent.literal.find.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS
 from agent.literal.goals import Choose, Click, SetValue, Target, Type
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
@@ -118,7 +118,7 @@ def _choice(now: Now, goal: Choose, place: Place | None, *, on_way: bool) -> Ste
 
 def _shows(now: Now, combo: Element, value: str) -> bool:
     """Return whether a combo box shows a value."""
-    inside = [one for one in now.scene.elements if one.id != combo.id and contains(combo.box, one.box)]
+    inside = [one for one in now.scene.elements if one.id != combo.id and combo.box.contains(one.box.middle)]
     texts = [combo.name, combo.value or "", *(one.name for one in inside if one.role in TEXTS | {"list item"})]
     return any(fit_of(text, name) >= WHOLE for text in texts for name in now.names.of(value))
 

@@ -10,7 +10,7 @@ from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, V
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
 from agent.literal.find.effects import called, is_on, state_of
 from agent.literal.find.finder import Found
-from agent.literal.find.scene import CLICKABLE, COMBOS, TEXTS, below, right_of
+from agent.literal.find.scene import CLICKABLE, COMBOS, TEXTS
 from agent.literal.goals import Choose, Click, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
@@ -199,8 +199,7 @@ def _free_spot(now: Now) -> tuple[float, float] | None:
         for x in range(_EDGE, size.width - _EDGE, 40)
         for y in range(_EDGE, size.height - _EDGE, 40)
         if not any(
-            box.left - _FRAME <= x < right_of(box) + _FRAME and box.top - _FRAME <= y < below(box) + _FRAME
-            for box in boxes
+            box.left - _FRAME <= x < box.right + _FRAME and box.top - _FRAME <= y < box.bottom + _FRAME for box in boxes
         )
     ]
     return min(spots, key=lambda spot: abs(spot[0] - size.width / 2) + abs(spot[1] - size.height / 2), default=None)

@@ -8,24 +8,20 @@ from dataclasses import astuple
 from typing import TypeVar
 
 from agent.core.geometry import Region
+from agent.core.roles import role_group
 from agent.literal.do.known_places import page_named, shows_page
 from agent.literal.do.now import Move, Now, Step, Steps, Stuck, press, start, wait
 from agent.literal.find.effects import effects
 from agent.literal.find.finder import AREAS, WHOLE, fit_of
-from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, Scene, below, contains, right_of
+from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, Scene
 from agent.literal.goals import BACKDROP, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element, ShownWindow
 
 #: Roles that may lead to a page of a window.
-_WAYS = frozenset(
-    {"page tab", "list item", "tree item", "table cell", "push button", "toggle button", "radio button", "link", "icon",
-     "menu", "push button menu", "table row", "label", "text", ""}
-)  # fmt: skip
-_SCROLLED = frozenset(
-    {"scroll pane", "viewport", "list", "list box", "table", "tree", "tree table", "document web", "panel", "page"}
-)
+_WAYS = role_group("ways to a page")
+_SCROLLED = role_group("what scrolls")
 _MOST_SCROLLS, _MOST_PLACES = 12, 8
 #: Steps of one search before it is given up: about half a minute.
 _MOST_STEPS = 24
@@ -134,9 +130,7 @@ class Search:
             return None
         shown = now.scene.front.box if now.scene.front is not None else Region(0, 0, *astuple(now.scene.outline.size))
         box = panes[0].box if panes else shown
-        away = (
-            hidden.box.top + hidden.box.height - below(box) if hidden.box.top >= box.top else hidden.box.top - box.top
-        )
+        away = hidden.box.bottom - box.bottom if hidden.box.top >= box.top else hidden.box.top - box.top
         notches = max(_FEWEST, min(10, abs(away) // _NOTCH))
         direction = "down" if away > 0 else "up"
         return self._scroll(f"“{hidden.name}” is further {direction}: scroll to it.", direction, notches, spot)
@@ -250,7 +244,7 @@ class Search:
         ]  # fmt: skip
         if not tabs:
             return None
-        inner = next((one for one in tabs[1:] if contains(one.box, tabs[0].box)), tabs[0])
+        inner = next((one for one in tabs[1:] if one.box.contains(tabs[0].box.middle)), tabs[0])
         return self._go(now.click(f"Look behind the tab “{inner.name}”.", inner, main=False), inner.name)
 
     def _in_a_menu(self) -> Step | None:
@@ -311,8 +305,7 @@ def to_front(now: Now, window: ShownWindow, *, main: bool = False) -> Step:
     for part in (0.5, 0.3, 0.7):  # shares of the title bar's width without buttons
         x = window.box.left + part * window.box.width
         if not any(
-            one.box.left - 6 <= x < right_of(one.box) + 6 and one.box.top - 30 <= y < below(one.box) + 6
-            for one in above
+            one.box.left - 6 <= x < one.box.right + 6 and one.box.top - 30 <= y < one.box.bottom + 6 for one in above
         ):
             return now.click_at(words, x, y, main=main)
     # Backwards, because repeated alt+tab alternates between two windows.
@@ -344,17 +337,17 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
             return None
     panes = [element for element in inside if element.role in _SCROLLED and element.box.height >= 80]
     panes = [
-        pane for pane in panes if contains(pane.box, scene.front.box)
+        pane for pane in panes if pane.box.contains(scene.front.box.middle)
     ]  # the pane in the middle, not a list beside it
     panes.sort(key=lambda element: (element.role in ("panel", "page"), -element.box.width * element.box.height))
     box = (area or (panes[0] if panes else None) or scene.front).box
     kept = [element.box for element in inside if element.role in _NO_WHEEL | FIELDS - {"document text", "terminal"}]
     kept = [other for other in kept if other.width * other.height < 0.5 * box.width * box.height]
-    bottom, right = min(below(box), scene.outline.size.height), min(right_of(box), scene.outline.size.width)
+    bottom, right = min(box.bottom, scene.outline.size.height), min(box.right, scene.outline.size.width)
     for across in (0.5, 0.03, 0.25, 0.75, 0.12):
         for down in (0.5, 0.3, 0.7, 0.15, 0.9):
             x, y = box.left + across * (right - box.left), box.top + down * (bottom - box.top)
-            if not any(o.left - 6 <= x <= right_of(o) + 6 and o.top - 6 <= y <= below(o) + 6 for o in kept):
+            if not any(o.left - 6 <= x <= o.right + 6 and o.top - 6 <= y <= o.bottom + 6 for o in kept):
                 return x, y
     return None
 

@@ -14,7 +14,7 @@ from agent.core.geometry import Region, Size
 from agent.core.notes import Note, NoteKind
 from agent.literal.find.effects import Effects, effects
 from agent.literal.find.finder import WHOLE, Finder, Found
-from agent.literal.find.scene import CLICKABLE, TEXTS, Scene, middle
+from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import Goal, Question, Target
 from agent.literal.vocabulary.lexicon import ORDINALS, either
 from agent.literal.vocabulary.names import Names
@@ -178,7 +178,7 @@ class Now:
     def click(self, words: str, element: Element, action: str = "click", *, main: bool = True) -> Step:
         """Return the step that clicks an element."""
         box = element.box
-        x, y = middle(box)
+        x, y = box.middle.x, box.middle.y
         if element.role in _MARKED and box.width > 1.5 * box.height:
             x = box.left + box.height / 2
         return self.click_at(words, x, y, action, main=main)
@@ -193,7 +193,7 @@ class Now:
         if not isinstance(point, list) or len(point) != 2:
             return False
         left, top = self.point(box.left, box.top)
-        right, bottom = self.point(box.left + box.width, box.top + box.height)
+        right, bottom = self.point(box.right, box.bottom)
         return bool(left <= point[0] <= right and top <= point[1] <= bottom)
 
     def opened(self, application: str) -> bool:

@@ -16,7 +16,7 @@ from agent.literal.do.type_text import type_text
 from agent.literal.do.windows import raise_window
 from agent.literal.find.effects import is_on, state_of
 from agent.literal.find.finder import Found, without_twins
-from agent.literal.find.scene import CLICKABLE, FIELDS, TEXTS, contains
+from agent.literal.find.scene import CLICKABLE, FIELDS, TEXTS
 from agent.literal.goals import (
     DESKTOP,
     Click,
@@ -307,7 +307,8 @@ def _is_in(now: Now, element: Element, window: str) -> bool:
     """Return whether an element is in the window of that name: in the one in front, if that has the name."""
     front = now.scene.front
     if window == DESKTOP:
-        return not (element.window or element.app or any(contains(one.box, element.box) for one in now.scene.windows))
+        covers = [one.box for one in now.scene.windows]
+        return not (element.window or element.app or any(box.contains(element.box.middle) for box in covers))
     if not window or (front is not None and _is_named(now, front.title, front.app, window)):
         return now.scene.in_front(element) or (bool(window) and _is_popup(now, element, window))
     if element.window or element.app:

@@ -10,7 +10,7 @@ from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, V
 from agent.literal.do.proof import is_about, is_called, is_negative
 from agent.literal.find.effects import is_on, is_tick, state_of
 from agent.literal.find.finder import PART, WHOLE, fit_of
-from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, right_of, same_row
+from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, same_row
 from agent.literal.goals import Target, Toggle
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.labels import plain
@@ -278,9 +278,9 @@ def _bare_text(now: Now, target: Target) -> Element | None:
     found = now.finder.best(target, TEXTS, least=WHOLE)
     if found is None or found.element.source != "words":
         return None
-    top, bottom = found.element.box.top - _NEAR, found.element.box.top + found.element.box.height + _NEAR
+    top, bottom = found.element.box.top - _NEAR, found.element.box.bottom + _NEAR
     told = (one for one in now.scene.elements if one.source != "words" and one.window == found.element.window)
-    near = any(one.box.top < bottom and top < one.box.top + one.box.height for one in told if one.role in CLICKABLE)
+    near = any(one.box.top < bottom and top < one.box.bottom for one in told if one.role in CLICKABLE)
     return None if near else found.element
 
 
@@ -327,8 +327,8 @@ def _on_row_of(now: Now, row: Element) -> Element | None:
         and same_row(one.box, row.box)
         and (one.window, one.app) == (row.window or one.window, row.app or one.app)
     ]
-    right = [one for one in beside if one.box.left >= right_of(row.box) - 4]
-    if not right and len(beside) == 1 and right_of(beside[0].box) <= row.box.left + 4:
+    right = [one for one in beside if one.box.left >= row.box.right - 4]
+    if not right and len(beside) == 1 and beside[0].box.right <= row.box.left + 4:
         return beside[0]  # a dialog's title bar may have it on the left
     return min(right, key=lambda one: one.box.left, default=None)
 

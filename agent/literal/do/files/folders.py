@@ -251,7 +251,7 @@ def _lists(now: Now, name: str) -> bool:
     shown = [one for one in now.scene.elements if one.name.split("\n")[0] == name and now.scene.in_front(one)]
     bars = [one.box for one in now.scene.elements if one.role in _BARS and now.scene.in_front(one)]
     # Thunar's icon view is known by OCR only. So is its title bar, which lies above all bars and does not count.
-    below = max((box.top + box.height for box in bars), default=None)
+    below = max((box.bottom for box in bars), default=None)
     return any(
         one.role in _ITEMS & CLICKABLE or (one.source == "words" and below is not None and one.box.top > below)
         for one in shown
