@@ -45,10 +45,7 @@ def in_its_window(now: Now, place: Place) -> bool:
 def shows(now: Now, place: Place) -> bool:
     """Return whether a place's window is in front and no other of its tabs is selected."""
     names = {plain(one) for label in place.path for one in now.names.of(label)}
-    hidden = any(
-        one.role == "page tab" and "selected" not in one.states and now.scene.in_front(one) and plain(one.name) in names
-        for one in now.scene.elements
-    )
+    hidden = any(plain(one.name) in names for one in now.scene.shown({"page tab"}, without="selected"))
     return not hidden and (
         not now.scene.windows or not place.app or in_its_window(now, place) or shows_page(now, place)
     )
@@ -64,10 +61,5 @@ def page_named(now: Now, name: str) -> Place | None:
 def shows_page(now: Now, place: Place) -> bool:
     """Return whether the front window shows a place's page, by its heading."""
     names = now.names.of_window(place)
-    return any(
-        one.role in ("label", "heading")
-        and now.scene.in_front(one)
-        and any(fit_of(one.name, name) >= WHOLE for name in names)
-        for one in now.scene.elements
-        if one.source != "words"
-    )
+    headings = (one for one in now.scene.shown({"label", "heading"}, without="") if one.source != "words")
+    return any(fit_of(one.name, name) >= WHOLE for one in headings for name in names)

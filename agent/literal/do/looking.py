@@ -232,7 +232,7 @@ class Search:
         now = self._now
         if not self._tabs or now.scene.menu_is_open or len(self._gone) >= _MOST_PLACES:
             return None
-        shown = [one for one in now.scene.elements if one.role == "page tab" and now.scene.in_front(one)]
+        shown = now.scene.shown({"page tab"}, without="")
         named = [one for one in shown if "selected" in one.states and fit_of(one.name, self.target.inside) >= WHOLE]
         if named or any(now.clicked(move, tab.box) for move in now.earlier for tab in shown if move.step.main):
             return None  # the person chose a tab
@@ -263,9 +263,9 @@ class Search:
         bars = {one.id for one in now.scene.elements if one.role == "menu bar"}
         menus = [
             one
-            for one in now.scene.elements
-            if one.parent in bars and one.role in ("menu", "menu item") and one.name.strip() and one.trusted
-            and now.scene.in_front(one) and not one.states & {"disabled", "offscreen"} and one.name not in self._menus
+            for one in now.scene.shown({"menu", "menu item"})
+            if one.parent in bars and one.name.strip() and one.trusted
+            and "disabled" not in one.states and one.name not in self._menus
         ]  # fmt: skip
         if not menus or self._in_menus >= _MOST_MENUS * 2:
             return None
@@ -330,7 +330,7 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
     """Return a point in the front window where the wheel only scrolls; None if nothing there scrolls."""
     if scene.front is None or scene.is_late:  # without elements, a slider may be anywhere
         return None
-    inside = [element for element in scene.elements if scene.in_front(element)]
+    inside = scene.shown(without="")
     if any(element.source != "words" for element in inside):
         scrolled = _SCROLLED - {"panel", "page"} | {"scroll bar"}
         if not any(element.role in scrolled or "offscreen" in element.states for element in inside):

@@ -133,32 +133,31 @@ class Now:
         """
         if target.ordinal or target.under or len(rivals := self.finder.rivals(target, roles, least=least)) < 2:
             return self.finder.best(target, roles, least=least)
-        if self.answer is None:
-            yield from self.ask(target.name, [self.finder.where(one.element) for one in rivals])
-            return (yield from self.the(target, roles, least))
-        chosen = yield from self.one_of(target, [one.element for one in rivals])
-        return next(one for one in rivals if one.element is chosen)
+        asked = self.answer is not None
+        at = yield from self.pick(target.name, [self.finder.where(one.element) for one in rivals])
+        return rivals[at] if asked else (yield from self.the(target, roles, least))
 
     def one_of(self, target: Target, elements: Sequence[Element]) -> Steps[Element]:
         """Return the one of several elements that the person means. Raises WhichError if the answer names none."""
         if len(elements) == 1:
             return elements[0]
-        choices = [self.finder.where(one) for one in elements]
-        yield from self.ask(target.name, choices)
-        return elements[self.chosen(target.name, choices)]
+        return elements[(yield from self.pick(target.name, [self.finder.where(one) for one in elements]))]
 
-    def ask(self, name: str, choices: Sequence[str]) -> Steps[None]:
-        """Ask which of several things is meant, unless the person was asked before."""
+    def pick(self, name: str, choices: Sequence[str]) -> Steps[int]:
+        """Ask which of several things is meant, unless the person was asked before; return its index.
+
+        Raises WhichError if the answer names none.
+        """
+        named = [f"{number}) {one}" for number, one in enumerate(choices[:_MOST_CHOICES], 1)]
+        more = f" and {len(choices) - _MOST_CHOICES} more" if len(choices) > _MOST_CHOICES else ""
+        told = f"{len(choices)} things are called “{name}”: {', '.join(named)}{more}"
         if self.answer is None:
-            question = f"{_told(name, choices)}. Which one?"
+            question = f"{told}. Which one?"
             move = yield Step("I ask which is meant.", {"action": "ask_user", "question": question})
             self.answer = move.reply.casefold()
-
-    def chosen(self, name: str, choices: Sequence[str]) -> int:
-        """Return the index of the choice that the person's answer names. Raises WhichError if it names none."""
         number = _number_in(self.answer, choices) if self.answer else None
         if number is None:
-            raise WhichError(f"{_told(name, choices)}. Say which, for example “the second”.")
+            raise WhichError(f"{told}. Say which, for example “the second”.")
         return number
 
     def effects_of(self, move: Move) -> Effects:
@@ -202,12 +201,6 @@ class Now:
         return any(
             move.action == "open" and str(move.step.call.get("text", "")).casefold() == wanted for move in self.moves
         )
-
-
-def _told(name: str, choices: Sequence[str]) -> str:
-    told = [f"{number}) {one}" for number, one in enumerate(choices[:_MOST_CHOICES], 1)]
-    more = f" and {len(choices) - _MOST_CHOICES} more" if len(choices) > _MOST_CHOICES else ""
-    return f"{len(choices)} things are called “{name}”: {', '.join(told)}{more}"
 
 
 def _number_in(reply: str, choices: Sequence[str]) -> int | None:

@@ -307,8 +307,7 @@ def _is_in(now: Now, element: Element, window: str) -> bool:
     """Return whether an element is in the window of that name: in the one in front, if that has the name."""
     front = now.scene.front
     if window == DESKTOP:
-        covers = [one.box for one in now.scene.windows]
-        return not (element.window or element.app or any(box.contains(element.box.middle) for box in covers))
+        return not (element.window or element.app or now.scene.is_covered(element))
     if not window or (front is not None and _is_named(now, front.title, front.app, window)):
         return now.scene.in_front(element) or (bool(window) and _is_popup(now, element, window))
     if element.window or element.app:

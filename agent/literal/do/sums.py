@@ -79,8 +79,7 @@ def shown_texts(scene: Scene) -> list[tuple[Element, str]]:
     """
     return [
         (element, text)
-        for element in scene.elements
-        if element.role in TEXTS | FIELDS and scene.in_front(element)
+        for element in scene.shown(TEXTS | FIELDS, without="")
         for text in (element.value or "", element.name)
         if text
     ]

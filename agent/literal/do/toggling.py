@@ -303,7 +303,7 @@ def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
 
 def _switch_of_page(now: Now, target: Target) -> Element | None:
     """Return the switch of the whole page that has this name, if it is only called "Enabled"."""
-    shown = [one for one in now.scene.elements if now.scene.in_front(one) and "offscreen" not in one.states]
+    shown = now.scene.shown()
     titles = [one.name for one in shown if one.role in ("page tab", "list item") and "selected" in one.states]
     titles += [now.scene.front.title] if now.scene.front is not None else []
     if not any(fit_of(title, name) >= WHOLE for title in titles for name in now.names.of(target.name)):

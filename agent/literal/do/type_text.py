@@ -94,20 +94,17 @@ def _in_new_dialog(now: Now, goal: Type) -> bool:
     if now.scene.is_late:
         return True
     return any(  # any such field, because the focus is often reported late
-        one.value and one.role in FIELDS and now.scene.in_front(one) and one.box.height < 60
-        for one in now.scene.elements
-        if "multi_line" not in one.states
+        one.value and one.box.height < 60 for one in now.scene.shown(FIELDS, without="multi_line")
     )
 
 
 def _holds_more(now: Now, text: str) -> Element | None:
     """Return the focused field if it contains more than the text."""
     wanted = " ".join(text.split())
-    for one in now.scene.elements:
-        if one.role in FIELDS - {"terminal", "password text"} and "focused" in one.states and now.scene.in_front(one):
-            held = " ".join((one.value or "").split())
-            if wanted in held and held != wanted:
-                return one
+    for one in now.scene.shown(FIELDS - {"terminal", "password text"}, without=""):
+        held = " ".join((one.value or "").split())
+        if "focused" in one.states and wanted in held and held != wanted:
+            return one
     return None
 
 
@@ -116,12 +113,8 @@ def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | 
     for target in targets:
         if (found := (yield from now.the(target, _TAKES_TEXT))) is not None:
             return found.element
-    front = [
-        one
-        for one in now.scene.elements
-        if one.role in FIELDS and now.scene.in_front(one) and one.trusted and "offscreen" not in one.states
-        and one.role not in ("paragraph",) and (one.role != "text" or "editable" in one.states)
-    ]  # fmt: skip
+    front = [one for one in now.scene.shown(FIELDS - {"paragraph"}) if one.trusted]
+    front = [one for one in front if one.role != "text" or "editable" in one.states]
     name = into.name.casefold()
     if name in _SEARCH or name in ("address", "location", "url", "path"):
         single = [one for one in front if "multi_line" not in one.states and one.box.height < 60]
@@ -200,7 +193,7 @@ def _same_in(scene: Scene, element: Element) -> Element | None:
 
 def _display(now: Now) -> Element | None:
     """Return the read-only text in the front window, such as a calculator's display."""
-    shown = [one for one in now.scene.elements if one.role == "text" and now.scene.in_front(one) and one.trusted]
+    shown = [one for one in now.scene.shown({"text"}, without="") if one.trusted]
     return shown[0] if len(shown) == 1 and "editable" not in shown[0].states else None
 
 

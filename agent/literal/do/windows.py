@@ -136,8 +136,7 @@ def _one_of_several(now: Now, name: str) -> Steps[ShownWindow | None]:
     if len(windows) < 2 or (now.opened(name) and now.scene.front in windows):
         return None
     choices = [f"“{one.title}” at {one.box.left},{one.box.top}" for one in windows]
-    yield from now.ask(name, choices)
-    return windows[now.chosen(name, choices)]
+    return windows[(yield from now.pick(name, choices))]
 
 
 def _again(now: Now, picked: ShownWindow) -> ShownWindow | None:
@@ -240,14 +239,8 @@ def _page_of(now: Now, name: str, attempt: Move) -> Element | None:
     """Return the evidence that a page is open: its new heading, or its selected row or tab."""
 
     def named(scene: Scene, roles: frozenset[str]) -> list[Element]:
-        return [
-            one
-            for one in scene.elements
-            if one.role in roles
-            and scene.in_front(one)
-            and "offscreen" not in one.states
-            and any(fit_of(one.name, wanted) >= WHOLE for wanted in now.names.of(name))
-        ]
+        wanted = now.names.of(name)
+        return [one for one in scene.shown(roles) if any(fit_of(one.name, each) >= WHOLE for each in wanted)]
 
     chosen = [one for one in named(now.scene, _PAGES) if "selected" in one.states]
     headings = named(now.scene, _HEADINGS)

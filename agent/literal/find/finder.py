@@ -216,12 +216,7 @@ class Finder:
     def _area(self, name: str) -> list[Element] | None:
         """Return the elements on the desktop or in an area of the front window ("sidebar"); None for any other name."""
         if name == BACKDROP:
-            covers = [window.box for window in self.scene.windows]
-            return [
-                one
-                for one in self.scene.elements
-                if not one.window and not any(box.contains(one.box.middle) for box in covers)
-            ]
+            return [one for one in self.scene.elements if not (one.window or self.scene.is_covered(one))]
         front = self.scene.front
         if front is None or name.casefold() not in AREAS:
             return None

@@ -94,6 +94,10 @@ class Scene:
         among = (one for one in self.elements if (not roles or one.role in roles) and without not in one.states)
         return [one for one in among if self.in_front(one)]
 
+    def is_covered(self, element: Element) -> bool:
+        """Return whether a window lies over an element of the desktop itself."""
+        return any(window.box.contains(element.box.middle) for window in self.windows)
+
     def parents(self, element: Element) -> Iterable[Element]:
         """Yield the ancestors of an element, the innermost first."""
         seen = {element.id}

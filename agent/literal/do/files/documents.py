@@ -131,11 +131,7 @@ def _page(now: Now) -> Element | None:
     """Return the page of the editor in front; None if there is none."""
     if not _editor_is_in_front(now):
         return None
-    pages = [
-        one
-        for one in now.scene.elements
-        if one.role in _PAGES and now.scene.in_front(one) and "editable" in one.states and one.box.height > 60
-    ]
+    pages = [one for one in now.scene.shown(_PAGES, without="") if "editable" in one.states and one.box.height > 60]
     return max(pages, key=lambda one: one.box.width * one.box.height, default=None)
 
 

@@ -236,7 +236,7 @@ def _pattern(name: str) -> str:
 
 def _is_selected(now: Now, name: str) -> bool:
     """Return whether the file manager reports that only this item is selected."""
-    inside = [element for element in now.scene.elements if now.scene.in_front(element) and element.source != "words"]
+    inside = [one for one in now.scene.shown(without="") if one.source != "words"]
     if now.scene.front is not None and "nautilus" in now.scene.front.app.casefold():
         # Nautilus has its files in the tree, while its status text may be outdated.
         chosen = {one.name.split("\n")[0] for one in inside if one.role == "table cell" and "selected" in one.states}
@@ -248,8 +248,8 @@ def _is_selected(now: Now, name: str) -> bool:
 
 def _lists(now: Now, name: str) -> bool:
     """Return whether the file manager in front shows an item of that name."""
-    shown = [one for one in now.scene.elements if one.name.split("\n")[0] == name and now.scene.in_front(one)]
-    bars = [one.box for one in now.scene.elements if one.role in _BARS and now.scene.in_front(one)]
+    shown = [one for one in now.scene.shown(without="") if one.name.split("\n")[0] == name]
+    bars = [one.box for one in now.scene.shown(_BARS, without="")]
     # Thunar's icon view is known by OCR only. So is its title bar, which lies above all bars and does not count.
     below = max((box.bottom for box in bars), default=None)
     return any(
@@ -301,5 +301,5 @@ def _called(now: Now, name: str, words: str, failed: str, asked: Move | None = N
 
 def _said(scene: Scene, name: str) -> str:
     """Return the front window's message about that name; "" for none."""
-    texts = (one.name for one in scene.elements if scene.in_front(one) and one.role in TEXTS and name in one.name)
+    texts = (one.name for one in scene.shown(TEXTS, without="") if name in one.name)
     return next((f" It says: “{' '.join(text.split())[:120]}”." for text in texts if len(text) > len(name) + 8), "")
