@@ -6,11 +6,11 @@ from fractions import Fraction
 
 from agent.core.changes import Change
 from agent.literal.do.now import Done, Move, Now
-from agent.literal.do.sums import value_of
 from agent.literal.find.finder import Finder
 from agent.literal.find.scene import FIELDS
 from agent.literal.goals import Click, Goal, Press, Toggle, target_of
 from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.numbers import value_of
 from agent.screen.outline import Element
 
 #: Keys that only move, select or focus. The next step shows whether they worked.

@@ -1,29 +1,21 @@
 """Calculates in the desktop's calculator: enters an expression and checks the display."""
 
-import ast
-import operator
 import re
-from collections.abc import Callable
 from fractions import Fraction
 
 from agent.literal.do.now import Done, Now, Pursuit, Step, Stuck, press, until
 from agent.literal.find.scene import FIELDS, TEXTS, Scene
 from agent.literal.goals import Calculate
+from agent.literal.vocabulary.numbers import value_of
 from agent.screen.outline import Element
 
 #: Application names of calculators.
 _CALCULATORS = re.compile(r"calc|galculator", re.IGNORECASE)
-#: Limits that keep a calculation short: characters entered (a key each), digits of a number, exponent.
-_MOST_SIGNS, _MOST_DIGITS, _LARGEST_POWER = 28, 40, 200
+#: Most characters entered: a key each.
+_MOST_SIGNS = 28
 _MOST_WAITS = 3
 #: A number as a calculator shows it.
 NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
-_OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
 
 
 def calculate(now: Now, goal: Calculate) -> Pursuit:
@@ -108,30 +100,3 @@ def _equal(number: str, result: Fraction) -> bool:
     # A whole number must be exact. Decimals may be rounded or truncated by the display.
     step = Fraction(0) if places == 0 and not power else Fraction(10) ** (int(power or 0) - places)
     return abs(value - result) <= step
-
-
-def value_of(expression: str) -> Fraction | None:
-    """Return the exact value of an expression of numbers, + - * / ^ and brackets; None for anything else."""
-    if re.fullmatch(r"[-+*/^().\d]{1,200}", expression) is None or re.search(rf"\d{{{_MOST_DIGITS}}}", expression):
-        return None
-    try:
-        written = re.sub(r"(?<![\d.])0+(?=\d)", "", expression)
-        return _value(ast.parse(written.replace("^", "**"), mode="eval").body)
-    except (SyntaxError, ValueError, ZeroDivisionError, OverflowError, RecursionError):
-        return None
-
-
-def _value(node: ast.expr) -> Fraction:
-    match node:
-        case ast.Constant(int() | float()):
-            return Fraction(ast.unparse(node))
-        case ast.UnaryOp(ast.USub(), operand):
-            return -_value(operand)
-        case ast.BinOp(left, ast.Pow(), right):
-            base, power = _value(left), _value(right)
-            if power.denominator != 1 or abs(power) > _LARGEST_POWER or abs(base) > 10**6:
-                raise ValueError("the power is too large")
-            return base ** int(power)
-        case ast.BinOp(left, sign, right) if type(sign) in _OPERATORS:
-            return _OPERATORS[type(sign)](_value(left), _value(right))
-    raise ValueError("no expression of numbers")
