@@ -95,9 +95,7 @@ def shown_late(now: Now, goal: Goal, known: Sequence[Change], last: bool) -> str
     name = target.name if target is not None else ""
     for change in new:
         if isinstance(goal, Toggle):
-            value = (change.after or "").strip("'\"").casefold()
-            means = (value == "true") is not is_negative(change, name)
-            if value in ("true", "false") and is_about(change, name) and means is goal.on:
+            if is_about(change, name) and means_on(change, name) is goal.on:
                 return str(change)
         elif (name and is_about(change, name)) or (last and isinstance(goal, Click | Press)):
             return str(change)
@@ -168,10 +166,15 @@ def is_called(change: Change, name: str) -> bool:
     return bool(wanted) and wanted <= _stems(re.split(r"[/\s]", change.what.rstrip("/"))[-1])
 
 
-def is_negative(change: Change, name: str) -> bool:
-    """Return whether a setting is the opposite of the wanted name: only one of them has a negative word."""
+def means_on(change: Change, name: str) -> bool | None:
+    """Return whether a setting says that a thing is on now; None if it is no switch.
+
+    A setting is the opposite of a name if only one of them has a negative word.
+    """
+    value = (change.after or "").strip("'\"").casefold()
     own = set(map(str.casefold, _WORD.findall(re.split(r"[/\s]", change.what.rstrip("/"))[-1])))
-    return bool(_NEGATIVE & own) is not bool(_NEGATIVE & set(plain(name).split()))
+    is_opposite = bool(_NEGATIVE & own) is not bool(_NEGATIVE & set(plain(name).split()))
+    return (value == "true") is not is_opposite if value in ("true", "false") else None
 
 
 def _stems(text: str) -> set[str]:

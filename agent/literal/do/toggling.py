@@ -7,7 +7,7 @@ from typing import Literal
 from agent.literal.do.known_places import known_place, shows
 from agent.literal.do.looking import look
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, until, wait
-from agent.literal.do.proof import is_about, is_called, is_negative
+from agent.literal.do.proof import is_about, is_called, means_on
 from agent.literal.find.effects import is_on, is_tick, state_of
 from agent.literal.find.finder import PART, WHOLE, fit_of
 from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, same_row
@@ -183,10 +183,9 @@ class _Toggling:
         if place is not None and place.settings:
             return self._setting_tells(move, on=True)
         for change in self._now.changed_since(move, "setting"):
-            value = (change.after or "").strip("'\"").casefold()
             about = is_about(change, name) or (place is not None and is_about(change, place.control))
-            if value in ("true", "false") and about:
-                return (value == "true") is not is_negative(change, name), str(change)
+            if about and (on := means_on(change, name)) is not None:
+                return on, str(change)
         return None
 
     def _open_again(self, attempt: Move) -> Step | None:
@@ -240,24 +239,20 @@ class _Toggling:
 
     def _setting_tells(self, move: Move, *, on: bool) -> tuple[bool, str] | None:
         """Return whether a setting that changed since a move has the wanted state, and the change; None for none."""
-        for change in self._now.changed_since(move, "setting") if self._place is not None else ():
-            for setting in self._place.settings if self._place is not None else ():
-                holds = setting.holds(change.after, on=on) if fnmatchcase(change.what, setting.what) else None
-                if holds is not None:
-                    return holds, str(change)
+        settings = self._place.settings if self._place is not None else ()
+        for change in self._now.changed_since(move, "setting") if settings else ():
+            told = (one.holds(change.after, on=on) for one in settings if fnmatchcase(change.what, one.what))
+            if (holds := next((one for one in told if one is not None), None)) is not None:
+                return holds, str(change)
         return None
 
     def _contrary(self, move: Move, told: tuple[bool, str] | None) -> str:
         """Return the setting of the same name that changed to the opposite since a move, in words; "" for none."""
         if told is not None:
             return "" if told[0] else told[1]
-        name = self._goal.target.name
-        for change in self._now.changed_since(move, "setting"):
-            value = (change.after or "").strip("'\"").casefold()
-            means = (value == "true") is not is_negative(change, name)
-            if value in ("true", "false") and is_called(change, name) and means is not self._goal.on:
-                return str(change)
-        return ""
+        name, contrary = self._goal.target.name, not self._goal.on
+        changes = self._now.changed_since(move, "setting")
+        return next((str(one) for one in changes if is_called(one, name) and means_on(one, name) is contrary), "")
 
     def _with_settings(self, move: Move, element: Element) -> str:
         return "; ".join((state_of(element), *self._now.effects_of(move).changes[:2]))

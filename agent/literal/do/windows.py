@@ -79,8 +79,10 @@ def _close_front(now: Now, window: ShownWindow) -> Pursuit:
 def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
     """Bring a window to the front or change its state."""
     missing = f"I see no window called “{goal.target}”." if goal.target else "I see no window."
-    if goal.how == "maximize" and (shown := _window(now, goal.target)) is not None and _is_large(now, shown):
-        return Done(f"“{shown.title}” is maximized already")
+    size = now.scene.outline.size
+    for one in _named(now, goal.target)[:1] if goal.how == "maximize" else ():
+        if one.box.width >= _LARGE * size.width and one.box.height >= _LARGE * size.height:
+            return Done(f"“{one.title}” is maximized already")
     window = yield from _bring_to_front(now, goal.target, missing)
     if isinstance(window, Stuck):
         return window
@@ -105,53 +107,36 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
 
 
 def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool = False) -> Steps[ShownWindow | Stuck]:
-    """Bring a window to the front. `of_application`: accept another window of the application that is in front."""
-    if (picked := (yield from _one_of_several(now, name))) is not None:
-        return (yield from raise_window(now, picked))
-    if (window := _window(now, name)) is None:
+    """Bring a window to the front. `of_application`: accept another window of the application that is in front.
+
+    If several have the name, the person says which, unless this run opened one. Raises WhichError.
+    """
+    windows, front = _named(now, name), now.scene.front
+    if not windows:
         return Stuck(missing)
-    front = now.scene.front
+    if name and len(windows) > 1 and not (now.opened(name) and front in windows):
+        choices = [f"“{one.title}” at {one.box.left},{one.box.top}" for one in windows]
+        return (yield from raise_window(now, windows[(yield from now.pick(name, choices))]))
     if of_application and front and any(fit_of(text, name) >= WHOLE for text in (front.title, front.app)):
         return front
-    return (yield from raise_window(now, window))
+    return (yield from raise_window(now, windows[0]))
 
 
 def raise_window(now: Now, window: ShownWindow) -> Steps[ShownWindow | Stuck]:
     """Bring this window to the front."""
     for _ in range(max(3, len(now.scene.windows) + 1)):
-        if (shown := _again(now, window)) is None:
+        same = [one for one in now.scene.windows if _key(one) == _key(window)]
+        if not same:
             return Stuck(f"The window “{window.title}” is not there any more.")
+        shown = next((one for one in same if one.box == window.box), same[0])
         if shown is now.scene.front:
             return shown
         yield to_front(now, shown, main=True)
     return Stuck(f"I could not bring “{window.title}” to the front.")
 
 
-def _one_of_several(now: Now, name: str) -> Steps[ShownWindow | None]:
-    """Return the window that the person means if several have the name; None for one, or for the one this run opened.
-
-    Raises WhichError if the answer names none.
-    """
-    windows = _named(now, name) if name else []
-    if len(windows) < 2 or (now.opened(name) and now.scene.front in windows):
-        return None
-    choices = [f"“{one.title}” at {one.box.left},{one.box.top}" for one in windows]
-    return windows[(yield from now.pick(name, choices))]
-
-
-def _again(now: Now, picked: ShownWindow) -> ShownWindow | None:
-    """Return a window as it is shown now."""
-    same = [one for one in now.scene.windows if _key(one) == _key(picked)]
-    return next((one for one in same if one.box == picked.box), next(iter(same), None))
-
-
 def _key(window: ShownWindow) -> tuple[str, str]:
     return window.app, window.title
-
-
-def _window(now: Now, name: str) -> ShownWindow | None:
-    """Return the window of that name; the front window for no name."""
-    return next(iter(_named(now, name)), None)
 
 
 def _named(now: Now, name: str) -> list[ShownWindow]:
@@ -159,11 +144,6 @@ def _named(now: Now, name: str) -> list[ShownWindow]:
     if not name:
         return [now.scene.front] if now.scene.front is not None else []
     return next((found for one in now.names.of(name) if (found := now.scene.windows_named(one))), [])
-
-
-def _is_large(now: Now, window: ShownWindow) -> bool:
-    size = now.scene.outline.size
-    return window.box.width >= _LARGE * size.width and window.box.height >= _LARGE * size.height
 
 
 def open_it(now: Now, goal: Open) -> Pursuit:
@@ -180,12 +160,10 @@ def open_it(now: Now, goal: Open) -> Pursuit:
     attempt = yield step or start(f"Open “{name}”.", spoken, main=True)
     if attempt.action == "open" and attempt.failure is not None:
         return (yield from _by_sight(now, goal, attempt.failure))
-    if attempt.action == "click" and attempt.scene.menu_is_open:  # a menu item need not open a window
-        return (yield from clicking.came_of(now, Click(Target(name)), attempt))
-    if attempt.action == "click" and any(
-        one.role == "menu" and now.clicked(attempt, one.box) for one in attempt.scene.elements
-    ):
-        return (yield from clicking.came_of(now, Click(Target(name, role="menu")), attempt))
+    menus = [one for one in attempt.scene.elements if one.role == "menu" and now.clicked(attempt, one.box)]
+    if attempt.action == "click" and (menus or attempt.scene.menu_is_open):  # a menu item need not open a window
+        role = "" if attempt.scene.menu_is_open else "menu"
+        return (yield from clicking.came_of(now, Click(Target(name, role)), attempt))
     came = lambda: _came(now, name, attempt)  # noqa: E731
     verdict = yield from until(came, f"“{name}” may need longer: wait.", _MOST_WAITS, 2)
     if verdict is None and attempt.action == "click":
