@@ -177,7 +177,7 @@ def _control(now: Now, goal: SetValue, place: Place | None) -> Steps[Element | N
         for target in targets_of(goal.target, place):
             for roles in (AMOUNTS, FIELDS - {"document text", "terminal"}):
                 if (found := (yield from now.the(target, roles, least))) is not None:
-                    return found.element
+                    return found
     # The name may be the heading of a slider and a number.
     for target in targets_of(goal.target, place):
         if not target.name:

@@ -186,9 +186,9 @@ class Search:
                 if (step := self.to_offscreen(Target(name))) is not None:
                     return step
                 continue
-            if found.element.role in ("page tab", "list item") and "selected" in found.element.states:
+            if found.role in ("page tab", "list item") and "selected" in found.states:
                 return None
-            return self._go(now.click(f"Go to “{name}”.", found.element, main=False), name)
+            return self._go(now.click(f"Go to “{name}”.", found, main=False), name)
         return None
 
     def _to_what_it_is_in(self) -> Step | None:
@@ -204,8 +204,8 @@ class Search:
         if name in self._gone:
             return None
         way = now.finder.best(Target(name), _WAYS)
-        if way is not None and "selected" not in way.element.states:
-            return self._go(now.click(f"Go to “{name}”.", way.element, main=False), name)
+        if way is not None and "selected" not in way.states:
+            return self._go(now.click(f"Go to “{name}”.", way, main=False), name)
         if way is None and (step := self.to_offscreen(Target(name))) is not None:
             return step
         if way is None and not now.opened(name):

@@ -13,7 +13,7 @@ from agent.core.changes import Change
 from agent.core.geometry import Region, Size
 from agent.core.notes import Note, NoteKind
 from agent.literal.find.effects import Effects, effects
-from agent.literal.find.finder import WHOLE, Finder, Found
+from agent.literal.find.finder import WHOLE, Finder
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import Goal, Question, Target
 from agent.literal.vocabulary.lexicon import ORDINALS, either
@@ -126,7 +126,7 @@ class Now:
 
     def the(
         self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, least: float = WHOLE
-    ) -> Steps[Found | None]:
+    ) -> Steps[Element | None]:
         """Find the thing that a target means; ask if several of one kind and name are visible.
 
         Raises WhichError if the answer names none.
@@ -135,7 +135,7 @@ class Now:
             return self.finder.best(target, roles, least=least)
         asked = self.answer is not None
         at = yield from self.pick(target.name, [self.finder.where(one.element) for one in rivals])
-        return rivals[at] if asked else (yield from self.the(target, roles, least))
+        return rivals[at].element if asked else (yield from self.the(target, roles, least))
 
     def one_of(self, target: Target, elements: Sequence[Element]) -> Steps[Element]:
         """Return the one of several elements that the person means. Raises WhichError if the answer names none."""

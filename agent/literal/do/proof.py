@@ -62,9 +62,8 @@ def led_to(now: Now, move: Move) -> str:
     target = target_of(now.following)
     if target is None or Finder(move.scene, now.names).best(target) is not None:
         return ""
-    if (found := now.finder.best(target)) is None:
-        return ""
-    return f"“{found.text[:60]}” is to be seen since"
+    found = now.finder.best(target)
+    return "" if found is None else f"“{now.scene.text_of(found)[:60]}” is to be seen since"
 
 
 def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Done]) -> set[int]:

@@ -75,8 +75,7 @@ class _Toggling:
         target = self._goal.target
         if not self._now.scene.menu_is_open:
             return _bare_text(self._now, target)
-        found = self._now.finder.best(target, {"menu item"})
-        return None if found is None else found.element
+        return self._now.finder.best(target, {"menu item"})
 
     def _find_switch(self) -> Steps[Element | None]:
         switch = yield from find_switch(self._now, self._targets)
@@ -93,7 +92,7 @@ class _Toggling:
         for choice in place.choices:
             target = Target(choice, under=place.under)
             if (found := finder.best(target, _CHOSEN) or finder.best(target, TEXTS)) is not None:
-                return found.element
+                return found
         return None
 
     # A control that reports its state
@@ -197,7 +196,7 @@ class _Toggling:
         menus = [up.name for up in before.parents(item) if up.role in ("menu", "push button menu")] if item else []
         found = now.finder.best(Target(menus[-1], role="menu")) if menus else None
         words = f"Look into the menu again, how {self._words} stands."
-        return None if found is None else now.click(words, found.element)
+        return None if found is None else now.click(words, found)
 
     # One of several choices
 
@@ -270,13 +269,13 @@ def targets_of(target: Target, place: Place | None) -> list[Target]:
 
 def _bare_text(now: Now, target: Target) -> Element | None:
     """Return an OCR text in an area that the tree does not cover: XFCE's Settings embeds other programs' pages."""
-    found = now.finder.best(target, TEXTS, least=WHOLE)
-    if found is None or found.element.source != "words":
+    found = now.finder.best(target, TEXTS)
+    if found is None or found.source != "words":
         return None
-    top, bottom = found.element.box.top - _NEAR, found.element.box.bottom + _NEAR
-    told = (one for one in now.scene.elements if one.source != "words" and one.window == found.element.window)
+    top, bottom = found.box.top - _NEAR, found.box.bottom + _NEAR
+    told = (one for one in now.scene.elements if one.source != "words" and one.window == found.window)
     near = any(one.box.top < bottom and top < one.box.bottom for one in told if one.role in CLICKABLE)
-    return None if near else found.element
+    return None if near else found
 
 
 def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
@@ -285,7 +284,7 @@ def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
         for target in targets:
             found = yield from now.the(target, SWITCHES, least=least)
             if found is not None:
-                return found.element
+                return found
             rows = now.finder.all(target, TEXTS | {"list item", "table row", "panel"}, least=least)
             of_rows = [_on_row_of(now, row.element) for row in rows if row.fit == rows[0].fit]
             if switches := list({one.id: one for one in of_rows if one is not None}.values()):

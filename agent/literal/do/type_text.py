@@ -10,7 +10,6 @@ from agent.literal.do.now import Done, Move, Now, Pursuit, Steps, Stuck, Verdict
 from agent.literal.do.proof import vanished
 from agent.literal.do.sums import NUMBER, is_number, shown_texts
 from agent.literal.do.toggling import targets_of
-from agent.literal.find.finder import WHOLE
 from agent.literal.find.scene import FIELDS, TEXTS, Scene
 from agent.literal.goals import Target, Type
 from agent.literal.language.wording import describe_target
@@ -112,7 +111,7 @@ def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | 
     """Return the field of that name. A search field may have no name."""
     for target in targets:
         if (found := (yield from now.the(target, _TAKES_TEXT))) is not None:
-            return found.element
+            return found
     front = [one for one in now.scene.shown(FIELDS - {"paragraph"}) if one.trusted]
     front = [one for one in front if one.role != "text" or "editable" in one.states]
     name = into.name.casefold()
@@ -127,8 +126,7 @@ def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | 
         inside = [one for one in front if now.scene.in_window(one, window)]
         inside.sort(key=lambda one: -one.box.width * one.box.height)
         return inside[0] if inside else None
-    found = now.finder.best(into, TEXTS, least=WHOLE) if not now.scene.has_tree else None
-    return found.element if found is not None else None
+    return None if now.scene.has_tree else now.finder.best(into, TEXTS)
 
 
 def _went_in(now: Now, text: str, since: Move) -> str:

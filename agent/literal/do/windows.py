@@ -168,9 +168,9 @@ def open_it(now: Now, goal: Open) -> Pursuit:
     verdict = yield from until(came, f"“{name}” may need longer: wait.", _MOST_WAITS, 2)
     if verdict is None and attempt.action == "click":
         icon = yield from now.the(Target(name), _ICONS)
-        if icon is not None and now.scene.in_front(icon.element):
+        if icon is not None and now.scene.in_front(icon):
             words = f"A click on “{name}” opened nothing: double-click it."
-            attempt = yield now.click(words, icon.element, "double_click")
+            attempt = yield now.click(words, icon, "double_click")
             verdict = yield from until(came, f"“{name}” may need longer: wait.", _MOST_WAITS, 2)
     if verdict is not None:
         return verdict
@@ -253,8 +253,8 @@ def _in_open_menu(now: Now, goal: Open) -> Step | None:
         return None
     for name in _names_of(goal):
         found = now.finder.best(Target(name), MENU_ITEMS)
-        if found is not None and any(up.role in _MENUS for up in now.scene.parents(found.element)):
-            return now.click(f"“{found.text}” is in the open menu: choose it.", found.element)
+        if found is not None and any(up.role in _MENUS for up in now.scene.parents(found)):
+            return now.click(f"“{found.name}” is in the open menu: choose it.", found)
     return None
 
 
@@ -264,7 +264,7 @@ def _menu_named(now: Now, goal: Open) -> str:
         return ""
     name = _SUBMENU.sub("", goal.inside)
     menu = now.finder.best(Target(name), {"menu"})
-    return name if menu is not None and now.scene.in_front(menu.element) else ""
+    return name if menu is not None and now.scene.in_front(menu) else ""
 
 
 def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
@@ -277,8 +277,8 @@ def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
         step = None
         for name in _names_of(goal):
             found = yield from now.the(Target(name, inside=front.title), CLICKABLE | TEXTS)
-            if found is not None and now.scene.in_front(found.element):
-                return now.click(f"“{name}” is to be seen in the window in front: open it there.", found.element)
+            if found is not None and now.scene.in_front(found):
+                return now.click(f"“{name}” is to be seen in the window in front: open it there.", found)
             if now.finder.hidden(Target(name), CLICKABLE) is not None:
                 step = search.to_offscreen(Target(name))
                 break

@@ -148,12 +148,14 @@ class Finder:
         keys = {one.name.strip() for one in self.scene.elements if one.role in BUTTONS and self.scene.in_front(one)}
         return group if keys >= set("0123456789") else ()
 
-    def best(self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE) -> Found | None:
+    def best(
+        self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE
+    ) -> Element | None:
         """Return the best match; None without a match, or if two parts of longer names fit equally."""
         found = self.all(target, roles, least=least)
         if len(found) > 1 and found[0].fit < WHOLE and abs(found[0].fit - found[1].fit) < 0.02:
             return None
-        return found[0] if found else None
+        return found[0].element if found else None
 
     def rivals(
         self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE
