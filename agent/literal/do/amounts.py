@@ -4,11 +4,10 @@ import itertools
 import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
 from agent.core.changes import Change
 from agent.literal.do.choosing import OrGoal
-from agent.literal.do.known_places import known_place
+from agent.literal.do.known_places import known_place, settings_of
 from agent.literal.do.looking import look
 from agent.literal.do.now import Done, Move, Now, Step, Steps, Stuck, Verdict, press, type_in, wait
 from agent.literal.do.toggling import targets_of
@@ -130,9 +129,7 @@ def _end(now: Now, goal: SetValue, track: _Track, control: Element, held: float 
 
 def _changed(now: Now, place: Place | None, track: _Track) -> Change | None:
     """Return how the place's setting changed since the first move."""
-    changes = now.changed_since(track.move, "setting") if track.move is not None else ()
-    settings = place.settings if place is not None else ()
-    return next((one for one in changes for setting in settings if fnmatchcase(one.what, setting.what)), None)
+    return next((one for one, _ in settings_of(now, place, track.move)), None) if track.move is not None else None
 
 
 def _checked(goal: SetValue, done: Done, changed: Change | None) -> Verdict:

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Collection, Generator
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import TypeAlias, cast
 
-from agent.literal.do.known_places import known_place, shows
+from agent.literal.do.known_places import known_place, settings_of, shows
 from agent.literal.do.looking import look, moved
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, wait
 from agent.literal.do.toggling import targets_of
@@ -180,9 +179,8 @@ def _came_of(now: Now, goal: Choose, attempt: Move, place: Place | None) -> Purs
 def _setting_tells(now: Now, goal: Choose, attempt: Move, place: Place | None) -> str | None:
     """Return the changed setting that proves the choice, in words; None for none."""
     for change in now.changed_since(attempt, "setting"):
-        if change.after is None:
-            continue
-        is_its_own = place is not None and any(fnmatchcase(change.what, setting.what) for setting in place.settings)
-        if is_its_own or any(fit_of(change.after.strip("'\""), name) >= WHOLE for name in now.names.of(goal.value)):
+        is_its_own = any(change is own for own, _ in settings_of(now, place, attempt))
+        after = (change.after or "").strip("'\"")
+        if after and (is_its_own or any(fit_of(after, name) >= WHOLE for name in now.names.of(goal.value))):
             return str(change)
     return None

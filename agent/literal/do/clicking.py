@@ -6,7 +6,7 @@ from typing import cast
 from agent.literal.do.choosing import OrGoal
 from agent.literal.do.known_places import known_place
 from agent.literal.do.looking import Search, at_once, look
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, start, until, wait
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, start, until
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
 from agent.literal.find.effects import called, is_on, state_of
 from agent.literal.find.scene import CLICKABLE, COMBOS, TEXTS
@@ -120,16 +120,12 @@ def came_of(now: Now, goal: Click, attempt: Move) -> Pursuit:
     words = describe_target(goal.target)
     if attempt.failure is not None:
         return Stuck(f"{words} could not be clicked.")
-    times = _MOST_WAITS if now.last else 1
-    for left in range(times, -1, -1):
-        if (verdict := _effect_of(now, goal, attempt, words)) is not None:
-            return verdict
-        if left:
-            yield wait(f"{words} shows no effect yet: wait and look again.")
-    if told := led_to(now, attempt):
+    not_yet, times = f"{words} shows no effect yet: wait and look again.", _MOST_WAITS if now.last else 1
+    if verdict := (yield from until(lambda: _effect_of(now, goal, attempt, words), not_yet, times)):
+        return verdict
+    field = has_focus(now, attempt)
+    if told := led_to(now, attempt) or (f"{called(field)} has the focus" if field is not None else ""):
         return Done(f"I clicked {words}: {told}")
-    if (field := has_focus(now, attempt)) is not None:
-        return Done(f"I clicked {words}: {called(field)} has the focus")
     return Done(f"I clicked {words}, and nothing shows what came of it", verified=False)
 
 

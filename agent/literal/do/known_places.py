@@ -3,11 +3,15 @@
 Several things may have one name: the one in the window or on the page that the person means counts.
 """
 
-from agent.literal.do.now import Now
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from agent.core.changes import Change
+from agent.literal.do.now import Move, Now
 from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.goals import Target
 from agent.literal.vocabulary.labels import plain
-from agent.literal.vocabulary.places import Place, find_page, find_places
+from agent.literal.vocabulary.places import Place, Setting, find_page, find_places
 
 
 def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
@@ -40,6 +44,14 @@ def in_its_window(now: Now, place: Place) -> bool:
     """Return whether the front window is the one that a place is in."""
     front = now.scene.front
     return front is not None and any(now.scene.named_window(name) is front for name in now.names.of_window(place))
+
+
+def settings_of(now: Now, place: Place | None, since: Move) -> Iterator[tuple[Change, Setting]]:
+    """Yield the settings of a place that changed since a step."""
+    for change in now.changed_since(since, "setting") if place is not None else ():
+        for setting in place.settings if place is not None else ():
+            if fnmatchcase(change.what, setting.what):
+                yield change, setting
 
 
 def shows(now: Now, place: Place) -> bool:

@@ -235,6 +235,16 @@ def wait(words: str, seconds: float = 1.0) -> Step:
     return Step(words, {"action": "wait", "seconds": seconds})
 
 
+def opened(step: Step, there: Callable[[], object], name: str, times: int = 3) -> Steps[Stuck | None]:
+    """Open something, and wait until it is there. Return Stuck if it cannot be opened or does not come."""
+    attempt = yield step
+    if attempt.failure is not None:
+        return Stuck(f"I could not open “{name}”: {attempt.failure}.")
+    if (yield from until(there, f"“{name}” is not to be seen yet: wait.", times, 1)):
+        return None
+    return Stuck(f"I opened “{name}”, but it did not come to the front.")
+
+
 def until(check: Callable[[], _T], words: str, times: int = 2, seconds: float = 1.0) -> Steps[_T]:
     """Wait up to `times` times until `check` returns something true. Return its last result."""
     for _ in range(times):

@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from agent.literal.do.now import Done, Now, Pursuit, Step, Stuck, press, until
+from agent.literal.do.now import Done, Now, Pursuit, Stuck, opened, press, start, until
 from agent.literal.find.scene import FIELDS, TEXTS, Scene
 from agent.literal.goals import Calculate
 from agent.literal.vocabulary.numbers import value_of
@@ -26,12 +26,9 @@ def calculate(now: Now, goal: Calculate) -> Pursuit:
         return Stuck(f"I cannot calculate “{goal.expression[:60]}”: I know numbers, + - * / ^ and brackets.")
     if not _is_in_front(now):
         name = goal.calculator or "calculator"
-        opened = yield Step(f"Open the {name}.", {"action": "open", "text": name})
-        if opened.failure is not None:
-            return Stuck(f"I could not open “{name}”: {opened.failure}.")
-        words = "The calculator is not to be seen yet: wait."
-        if not (yield from until(lambda: _is_in_front(now), words, _MOST_WAITS, 1)):
-            return Stuck(f"I opened “{name}”, but no calculator came to the front.")
+        stuck = yield from opened(start(f"Open the {name}.", name), lambda: _is_in_front(now), name)
+        if stuck is not None:
+            return stuck
     cleared = yield press("Clear the calculator.", "escape")
     for sign in signs:  # the keypad's decimal key enters the separator of the desktop's language
         yield press(f"Enter {sign}.", "kp_decimal" if sign == "." else sign)

@@ -1,10 +1,9 @@
 """Switches things on and off: check boxes, switches, toggle and radio buttons, check menu items, choices."""
 
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from typing import Literal
 
-from agent.literal.do.known_places import known_place, shows
+from agent.literal.do.known_places import known_place, settings_of, shows
 from agent.literal.do.looking import look
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, until, wait
 from agent.literal.do.proof import is_about, is_called, means_on
@@ -238,10 +237,8 @@ class _Toggling:
 
     def _setting_tells(self, move: Move, *, on: bool) -> tuple[bool, str] | None:
         """Return whether a setting that changed since a move has the wanted state, and the change; None for none."""
-        settings = self._place.settings if self._place is not None else ()
-        for change in self._now.changed_since(move, "setting") if settings else ():
-            told = (one.holds(change.after, on=on) for one in settings if fnmatchcase(change.what, one.what))
-            if (holds := next((one for one in told if one is not None), None)) is not None:
+        for change, setting in settings_of(self._now, self._place, move):
+            if (holds := setting.holds(change.after, on=on)) is not None:
                 return holds, str(change)
         return None
 

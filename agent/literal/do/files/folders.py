@@ -20,7 +20,7 @@ from agent.literal.do.files.dialogs import (
     typed_text,
 )
 from agent.literal.do.files.opening import last_name, names_it, of_several, open_step
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, press, type_in, until
+from agent.literal.do.now import Done, Move, Now, Pursuit, Steps, Stuck, opened, press, start, type_in, until
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import MakeFolder, Rename, Transfer, Trash
 from agent.screen.outline import ShownWindow
@@ -177,13 +177,8 @@ def _to_folder(now: Now, where: str, *, anywhere: bool) -> Steps[Stuck | None]:
 
     if in_front():
         return None
-    opened = yield open_step(where, folder=True)
-    if opened.failure is not None:
-        return Stuck(f"I could not open “{where}”: {opened.failure}.")
     there = lambda: in_front() or (where == "~" and _file_manager(now) is not None)  # noqa: E731
-    if (yield from until(there, f"“{where}” is not to be seen yet: wait.", _MOST_WAITS, 1)):
-        return None
-    return Stuck(f"I opened “{where}”, but it did not come to the front.")
+    return (yield from opened(open_step(where, folder=True), there, where))
 
 
 def _select(now: Now, name: str, where: str) -> Steps[Stuck | None]:
@@ -215,11 +210,11 @@ def _to_holder(now: Now, name: str) -> Steps[Stuck | None]:
     """
     if _file_manager(now) is not None:
         return None
-    opened = yield Step(f"Open the folder that “{name}” is in.", {"action": "open", "text": f"./{name}/.."})
-    if opened.failure is not None and (path := (yield from of_several(now, name, opened.failure))) is not None:
-        opened = yield open_step(path.rpartition("/")[0] or "~", folder=True)
-    if opened.failure is not None:
-        return Stuck(f"I found nothing called “{name}”: {opened.failure}.")
+    attempt = yield start(f"Open the folder that “{name}” is in.", f"./{name}/..")
+    if attempt.failure is not None and (path := (yield from of_several(now, name, attempt.failure))) is not None:
+        attempt = yield open_step(path.rpartition("/")[0] or "~", folder=True)
+    if attempt.failure is not None:
+        return Stuck(f"I found nothing called “{name}”: {attempt.failure}.")
     if (yield from until(lambda: _file_manager(now), "The folder is not to be seen yet: wait.", _MOST_WAITS, 1)):
         return None
     return Stuck(f"I opened the folder of “{name}”, but it did not come to the front.")
