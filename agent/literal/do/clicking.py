@@ -5,7 +5,7 @@ from typing import cast
 
 from agent.literal.do.choosing import OrGoal
 from agent.literal.do.known_places import known_place
-from agent.literal.do.looking import Search, at_once, look
+from agent.literal.do.looking import Search, at_once, covers, look
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, start, until
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
 from agent.literal.find.effects import called, is_on, state_of

@@ -146,12 +146,8 @@ class Search:
         return step
 
     def _scroll(self, words: str, direction: str, notches: int, spot: tuple[float, float]) -> Step:
-        self._scrolls, self._scrolls_here, self._waits, self._last = (
-            self._scrolls + 1,
-            self._scrolls_here + 1,
-            0,
-            "scroll",
-        )
+        self._scrolls, self._scrolls_here = self._scrolls + 1, self._scrolls_here + 1
+        self._waits, self._last = 0, "scroll"
         place = self._now.point(*spot)
         return Step(words, {"action": "scroll", "direction": direction, "amount": notches, "coordinate": place})
 
@@ -196,21 +192,17 @@ class Search:
         now, name = self._now, self.target.inside
         if not name or name.casefold() in AREAS or page_named(now, name) is not None:
             return None
-        window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)
-        if window is not None:
-            if window is now.scene.front or name in self._gone:
-                return None
-            return self._go(to_front(now, window), name)
         if name in self._gone:
             return None
-        way = now.finder.best(Target(name), _WAYS)
-        if way is not None and "selected" not in way.states:
-            return self._go(now.click(f"Go to “{name}”.", way, main=False), name)
-        if way is None and (step := self.to_offscreen(Target(name))) is not None:
-            return step
-        if way is None and not now.opened(name):
-            return self._go(start(f"“{name}” is not to be seen: open it.", name), name)
-        return None
+        window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)
+        if window is not None:
+            return None if window is now.scene.front else self._go(to_front(now, window), name)
+        if (way := now.finder.best(Target(name), _WAYS)) is not None:
+            step = now.click(f"Go to “{name}”.", way, main=False)
+            return None if "selected" in way.states else self._go(step, name)
+        if (scroll := self.to_offscreen(Target(name))) is not None or now.opened(name):
+            return scroll
+        return self._go(start(f"“{name}” is not to be seen: open it.", name), name)
 
     def _later(self) -> Step | None:
         """Return a wait after something was opened, because its window may be empty at first."""
@@ -304,9 +296,7 @@ def to_front(now: Now, window: ShownWindow, *, main: bool = False) -> Step:
         y = window.box.top + 14
     for part in (0.5, 0.3, 0.7):  # shares of the title bar's width without buttons
         x = window.box.left + part * window.box.width
-        if not any(
-            one.box.left - 6 <= x < one.box.right + 6 and one.box.top - 30 <= y < one.box.bottom + 6 for one in above
-        ):
+        if not any(covers(one.box, x, y, 6, 30) for one in above):
             return now.click_at(words, x, y, main=main)
     # Backwards, because repeated alt+tab alternates between two windows.
     return press(words, "alt+shift+tab" if len(now.scene.windows) > 2 else "alt+tab", main=main)
@@ -347,9 +337,14 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
     for across in (0.5, 0.03, 0.25, 0.75, 0.12):
         for down in (0.5, 0.3, 0.7, 0.15, 0.9):
             x, y = box.left + across * (right - box.left), box.top + down * (bottom - box.top)
-            if not any(o.left - 6 <= x <= o.right + 6 and o.top - 6 <= y <= o.bottom + 6 for o in kept):
+            if not any(covers(other, x, y, 6, 6) for other in kept):
                 return x, y
     return None
+
+
+def covers(box: Region, x: float, y: float, around: int, above: int) -> bool:
+    """Return whether a point is in a box, or nearer to it than so many pixels."""
+    return box.left - around <= x <= box.right + around and box.top - above <= y <= box.bottom + around
 
 
 def area_named(now: Now, name: str) -> Element | None:
