@@ -15,7 +15,7 @@ from agent.core.changes import Change
 from agent.core.geometry import Size
 from agent.core.notes import Note, read_notes, without_notes
 from agent.families.base import PastStep, PromptRequest
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, WhichError, wait
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, WhichError, agrees, wait
 from agent.literal.do.proof import leads, shown_by_sum, shown_late
 from agent.literal.do.pursue import pursue
 from agent.literal.find.reader import Reader
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 _INSTEAD = re.compile(
     r"[,;]?\s*\binstead\b[.!]?\s*$|^\s*instead,?\s+|^\s*(?:no|wait|sorry|actually)\s*[,.!:]\s*", re.IGNORECASE
 )
-_YES = ("y", "yes")
 _SKIP = re.compile(r"\s*(?:please )?skip\b", re.IGNORECASE)
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 40
@@ -237,8 +236,7 @@ class _Run:
         if not self.now.asks:
             self._said.append(told)
             return True
-        move = yield Step(told, {"action": "ask_user", "question": f"{told} Shall I do that? (yes or no)"})
-        agreed = move.reply.strip(" .!").casefold() in _YES
+        agreed = yield from agrees(told, f"{told} Shall I do that?")
         self._said.append(f"You {'agreed' if agreed else 'did not agree'} to what {self._by} read.")
         return agreed
 

@@ -189,8 +189,6 @@ def _free_spot(now: Now) -> tuple[float, float] | None:
         (x, y)
         for x in range(_EDGE, size.width - _EDGE, 40)
         for y in range(_EDGE, size.height - _EDGE, 40)
-        if not any(
-            box.left - _FRAME <= x < box.right + _FRAME and box.top - _FRAME <= y < box.bottom + _FRAME for box in boxes
-        )
+        if not any(covers(box, x, y, _FRAME, _FRAME) for box in boxes)
     ]
     return min(spots, key=lambda spot: abs(spot[0] - size.width / 2) + abs(spot[1] - size.height / 2), default=None)

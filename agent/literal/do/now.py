@@ -215,6 +215,12 @@ def _number_in(reply: str, choices: Sequence[str]) -> int | None:
     return named[0] if len(named) == 1 else None
 
 
+def agrees(words: str, question: str) -> Steps[bool]:
+    """Ask a question, and return whether the person says yes."""
+    move = yield Step(words, {"action": "ask_user", "question": f"{question} (yes or no)"})
+    return move.reply.strip(" .!").casefold() in ("y", "yes")
+
+
 def press(words: str, keys: str, *, main: bool = False) -> Step:
     """Return the step that presses a key combination."""
     return Step(words, {"action": "key", "keys": keys}, main)

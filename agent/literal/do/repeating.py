@@ -1,17 +1,30 @@
 """Does the steps of a recipe: each target has exactly the recorded name and role, in the recorded window.
 
 What is missing is waited for and scrolled into view. Nothing that is only alike is touched unless a text model says
-that it is the same thing (`repairing`). A step that cannot be done ends the run with its number.
+that it is the same thing. A step that cannot be done ends the run with its number.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.core.changes import Change
 from agent.literal.do.looking import Search, safe_spot
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, start, until, wait
-from agent.literal.do.repairing import repaired
+from agent.literal.do.now import (
+    Done,
+    Move,
+    Now,
+    Pursuit,
+    Step,
+    Steps,
+    Stuck,
+    Verdict,
+    agrees,
+    press,
+    start,
+    until,
+    wait,
+)
 from agent.literal.do.type_text import type_text
 from agent.literal.do.windows import raise_window
 from agent.literal.find.effects import is_on, state_of
@@ -25,12 +38,15 @@ from agent.literal.goals import (
     Open,
     Part,
     Press,
+    Question,
     Repeat,
     Scroll,
     Target,
     Toggle,
     Type,
     Wait,
+    target_of,
+    with_target,
 )
 from agent.literal.language.wording import describe_goal, describe_target
 from agent.screen.nearby import near as texts_near
@@ -70,7 +86,7 @@ def repeat(now: Now, goal: Repeat) -> Pursuit:
         last = number == len(goal.parts) and not goal.expected
         verdict = yield from _do(now, part, last=last)
         if isinstance(verdict, _Missing):
-            mended = yield from repaired(now, number, part, verdict, verdict.others, verdict.window)
+            mended = yield from _repaired(now, number, part, verdict)
             verdict = mended if isinstance(mended, Stuck) else (yield from _do(now, mended, last=last))
         if isinstance(verdict, Stuck):
             words = f"{verdict.words[:1].lower()}{verdict.words[1:]}" if verdict.words[:2] != "I " else verdict.words
@@ -79,6 +95,31 @@ def repeat(now: Now, goal: Repeat) -> Pursuit:
     if not goal.expected:
         return verdict
     return (yield from _check(now, goal.expected, known, chosen if isinstance(chosen, _Already) else None))
+
+
+def _repaired(now: Now, number: int, part: Part, missing: _Missing) -> Steps[Part | Stuck]:
+    """Return step `number` with the target that the model names, or why it stays stuck.
+
+    Only things of the same kind and window come into question. Where a person can be asked, they decide. The model is
+    asked while the first step, a wait, is carried out. It is not told what the step types, which may be a secret.
+    """
+    goal = part.goal
+    target = target_of(goal)
+    if now.repairs is None or target is None or not missing.others:
+        return missing
+    choices = {one.name: Target(one.name, one.role, inside=missing.window) for one in missing.others}
+    words = f"type into {describe_target(target)}" if isinstance(goal, Type) else describe_goal(goal)
+    now.question = Question(number, words, choices)
+    yield wait(f"{missing.words}: ask the model what it is called now.", 0.2)
+    found, told, now.question = now.repairs.get(number), now.question.told, None
+    if found is None:
+        return Stuck(f"{missing.words}; {told}" if told else missing.words)
+    if now.asks:
+        question = f"{missing.words}. {told}. Shall I use {describe_target(found)}?"
+        if not (yield from agrees("I ask whether that is right.", question)):
+            del now.repairs[number]
+            return Stuck(f"{missing.words}; you did not agree to use {describe_target(found)}")
+    return replace(part, goal=with_target(goal, found))  # type: ignore[arg-type]  # a goal of the same kind
 
 
 def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change], already: _Already | None) -> Pursuit:
