@@ -37,7 +37,7 @@ from agent.literal.goals import (
 from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.language.wording import UNDERSTOOD, describe_goal
-from agent.literal.vocabulary.names import Names
+from agent.literal.vocabulary.translations import Names
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Outline
 
@@ -270,8 +270,7 @@ class _Run:
                 return Stuck(f"After {_MOST_MOVES} actions I give up to {describe_goal(goal)}.")
             if busy < _MOST_BUSY and self._is_busy(goal):
                 busy += 1
-                step = wait("The window in front is busy and tells nothing of what is in it yet: wait.", _BUSY)
-                waited = yield step
+                waited = yield wait("The window in front is busy and tells nothing of what is in it yet: wait.", _BUSY)
                 if waited.denied or waited.skipped or waited.has("dry_run"):
                     return self._interrupted(goal, waited)
                 continue
@@ -319,7 +318,13 @@ class _Run:
         scene = self.now.scene
         if not scene.is_late or isinstance(goal, Open | Press | Wait | Close | ArrangeWindow):
             return False
-        return any(move.action == "open" or _told_then(scene, move.scene) for move in self.now.moves)
+        return any(move.action == "open" or self._told_then(move.scene) for move in self.now.moves)
+
+    def _told_then(self, before: Scene) -> bool:
+        """Return whether the front window reported its elements before."""
+        front, then = self.now.scene.front, before.front
+        same = front is not None and then is not None and (front.app, front.title) == (then.app, then.title)
+        return same and before.has_tree and not before.is_late
 
     def _fail(self, words: str) -> Reply:
         return _give_up(" ".join([*self._said, words]), self._reached)
@@ -352,14 +357,6 @@ class _Run:
             and at not in summed
             and not (leads(goal) and next((later.verified for g, later in parts[at + 1 :] if not leads(g)), False))
         ]
-
-
-def _told_then(scene: Scene, before: Scene) -> bool:
-    """Return whether the front window reported its elements before."""
-    front, then = scene.front, before.front
-    if front is None or then is None or (front.app, front.title) != (then.app, then.title):
-        return False
-    return before.has_tree and not before.is_late
 
 
 def _give_up(words: str, reached: Sequence[Done]) -> Reply:

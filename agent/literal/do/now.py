@@ -17,7 +17,7 @@ from agent.literal.find.finder import WHOLE, Finder
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import Goal, Question, Target
 from agent.literal.vocabulary.lexicon import ORDINALS, either
-from agent.literal.vocabulary.names import Names
+from agent.literal.vocabulary.translations import Names
 from agent.screen.outline import Element
 
 #: Roles with a mark at the left end of their box; a click on the mark works in all toolkits.

@@ -22,8 +22,8 @@ from agent.literal.find.scene import (
 )
 from agent.literal.goals import BACKDROP, Target
 from agent.literal.vocabulary.labels import plain
-from agent.literal.vocabulary.names import Names
 from agent.literal.vocabulary.places import find_page
+from agent.literal.vocabulary.translations import Names
 from agent.screen.outline import Element
 from foundation.configs import load_config
 

@@ -1,4 +1,4 @@
-"""Translates English labels with the applications' own translations.
+"""The names of things on the current desktop: English labels with the applications' own translations.
 
 They come from the gettext catalogues (`.mo` files) in the desktop's packages, which are read once and on demand.
 Names of applications come from their `.desktop` files instead.
@@ -8,12 +8,13 @@ import os
 import re
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from gettext import GNUTranslations
 from pathlib import Path
 
 from agent.desktop.linux.places import data_dirs, data_home
-from agent.literal.vocabulary.places import Desktop
+from agent.literal.vocabulary.places import Desktop, Place, desktop_named
 from foundation.configs import load_config
 
 #: Folders of gettext catalogues.
@@ -115,3 +116,29 @@ def _shown(text: str) -> str:
 
 def _bare(text: str) -> str:
     return " ".join(_shown(text).rstrip(" .…:").casefold().split())
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of things on one desktop."""
+
+    desktop: Desktop | None = None  # None if there is no table for it
+    languages: tuple[str, ...] = ()  # of its applications, best first; empty for English
+    _known: dict[str, Sequence[str]] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def told(cls, environ: Mapping[str, str]) -> "Names":
+        """Return the names for the desktop and language in environment variables."""
+        return cls(desktop_named(environ.get("XDG_CURRENT_DESKTOP", "")), languages_of(environ))
+
+    def of(self, name: str) -> Sequence[str]:
+        """Return the name, then its translations."""
+        if not self.languages or self.desktop is None or not name:
+            return (name,)
+        if name not in self._known:
+            self._known[name] = labels_in(name, self.desktop, self.languages)
+        return self._known[name]
+
+    def of_window(self, place: Place) -> Sequence[str]:
+        """Return the possible titles of a place's window."""
+        return tuple(dict.fromkeys([*self.of(place.window), *application_names(place.desktop_file, self.languages)]))
