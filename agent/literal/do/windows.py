@@ -1,6 +1,7 @@
 """Opens, closes, raises and resizes windows, which are identified by title and application."""
 
 import re
+from functools import partial
 
 from agent.literal.do import clicking
 from agent.literal.do.looking import MOST_DOUBTS, Search, to_front
@@ -295,29 +296,21 @@ def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
 def _by_sight(now: Now, goal: Open, reason: str) -> Pursuit:
     """Click, then double-click, a visible icon or row of that name, because no application has it."""
     name = goal.name
-    clicks: list[Move] = []
-    while True:
-        found = now.finder.all(Target(name, inside=goal.inside), (CLICKABLE - SWITCHES) | TEXTS)
-        step = None
-        for one in found:
-            mine = [move for move in clicks if now.clicked(move, one.element.box)]
-            if not mine:
-                step = now.click(
-                    f"No application is called “{name}”, but it is shown: click it.", one.element, main=False
-                )
-            elif len(mine) == 1 and not _opened_something(now, name, mine[0]):
-                words = f"A click on “{name}” opened nothing: double-click it."
-                step = now.click(words, one.element, "double_click", main=False)
-            if step is not None:
-                break
-        if step is None:
-            if _ABSENT.match(reason):
-                return Stuck(f"“{name}” is not installed, and no file or folder of yours is called so.")
-            return Stuck(f"I could not open “{name}”: {reason or 'nothing has that name'}.")
-        clicks.append((yield step))
-        opened = lambda: _opened_something(now, name, clicks[-1])  # noqa: E731
-        if words := (yield from until(opened, f"“{name}” may need longer: wait.", 1)):
-            return Done(f"“{name}” is open: {words}")
+    ways = {
+        "click": f"No application is called “{name}”, but it is shown: click it.",
+        "double_click": f"A click on “{name}” opened nothing: double-click it.",
+    }
+    for action, words in ways.items():
+        shown = next(iter(now.finder.all(Target(name, inside=goal.inside), (CLICKABLE - SWITCHES) | TEXTS)), None)
+        if shown is None:
+            break
+        attempt = yield now.click(words, shown.element, action, main=False)
+        opened = partial(_opened_something, now, name, attempt)
+        if told := (yield from until(opened, f"“{name}” may need longer: wait.", 1)):
+            return Done(f"“{name}” is open: {told}")
+    if _ABSENT.match(reason):
+        return Stuck(f"“{name}” is not installed, and no file or folder of yours is called so.")
+    return Stuck(f"I could not open “{name}”: {reason or 'nothing has that name'}.")
 
 
 def _opened_something(now: Now, name: str, move: Move) -> str:

@@ -133,7 +133,7 @@ def _pieces(text: str) -> Iterator[str]:
                 yield kept
             kept = piece
         yield kept
-        typing = bool(_TYPING.match(without_courtesy(kept))) and not quotes.has_quotation(kept)
+        typing = bool(_TYPING.match(without_courtesy(kept))) and "\x00" not in kept
 
 
 def _is_next_label(before: str, piece: str) -> bool:

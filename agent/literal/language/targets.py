@@ -1,6 +1,7 @@
 """Parses descriptions of things on the screen: name, kind, ordinal and place."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -147,7 +148,7 @@ def _placed(part: Part, text: str, *, article: bool) -> Target | None:
     else:
         return None
     target = read_target(part, f"the {match['thing']}" if article else match["thing"])
-    whole = "" if quotes.has_quotation(match["thing"]) else part.shown(text)
+    whole = "" if "\x00" in match["thing"] else part.shown(text)
     return replace(target, inside=inside or target.inside, under=under or target.under, whole=whole)
 
 
@@ -171,13 +172,13 @@ def _named(part: Part, text: str, *, kinds: bool, article: bool) -> Target:
         return Target(shown)
     first = re.fullmatch(rf"{_role_words('role')} (?P<called>{_CALLED})?(?P<name>.+)", text, re.IGNORECASE)
     last = re.fullmatch(rf"(?P<name>.+) {_role_words('role')}", text, re.IGNORECASE)
-    surely = first is not None and bool(first["called"] or quotes.has_quotation(first["name"]))
+    surely = first is not None and bool(first["called"] or "\x00" in first["name"])
     if first is not None and (surely or (article and first["role"].islower())):
         name = read_target(part, first["name"], kinds=False, places=False).name
         return Target(name, _role(first["role"]), whole="" if surely else shown)
     if last is not None and (article or not _PLURAL.search(last["role"])):
         name, role = read_target(part, last["name"], kinds=False, places=False).name, _role(last["role"])
-        surely = (article and last["role"].islower()) or quotes.has_quotation(last["name"])
+        surely = (article and last["role"].islower()) or "\x00" in last["name"]
         return Target(name, role, whole="" if surely else shown) if surely or article or role else Target(shown)
     if article and re.fullmatch(_role_words(), text) and _role(text):
         return Target(role=_role(text), whole=shown)
@@ -204,7 +205,7 @@ def _counted(part: Part, text: str) -> Target | None:
 
 
 def _role(word: str) -> str:
-    roles = lexicon.roles()
+    roles: Mapping[str, str] = lexicon.config()["roles"]
     word = word.casefold()
     singular = re.sub(r"(?<=box)es$|(?<=switch)es$|s$", "", word)
     return roles.get(word) or roles.get(singular) or roles.get(re.sub(r"ies$", "y", word), "")
@@ -222,9 +223,8 @@ def _are_two(part: Part, items: list[str]) -> bool:
 
 @cache
 def _role_words(group: str = "") -> str:
-    words = lexicon.either(
-        [*lexicon.roles(), *(f"{role}s" for role in lexicon.roles()), "boxes", "switches", "check boxes", "entries"]
-    )
+    roles = lexicon.config()["roles"]
+    words = lexicon.either([*roles, *(f"{role}s" for role in roles), "boxes", "switches", "check boxes", "entries"])
     return f"(?P<{group}>{words})" if group else words
 
 

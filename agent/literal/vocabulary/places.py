@@ -67,7 +67,7 @@ def desktop_named(current: str) -> Desktop | None:
 
 def known_thing(name: str) -> tuple[str, bool] | None:
     """Return the thing that a name means, and False if the name is its opposite ("light theme" for dark mode)."""
-    names = _names()
+    names = names_of_things()
     wanted = re.sub(_AROUND, "", plain(name))
     shorter = (wanted.removesuffix(suffix) for suffix in _AFTER)
     return next((names[candidate] for candidate in (wanted, *shorter) if candidate in names), None)
@@ -151,13 +151,9 @@ def _entries(name: str) -> list[Mapping[str, Any]] | None:
     return [table[known[0]] for table in tables if known[0] in table]
 
 
-def names_of_things() -> frozenset[str]:
-    """Return all names of things in the tables, normalized by `plain`."""
-    return frozenset(_names())
-
-
 @cache
-def _names() -> Mapping[str, tuple[str, bool]]:
+def names_of_things() -> Mapping[str, tuple[str, bool]]:
+    """Return what each name in the tables means, see `known_thing`. The names are normalized by `plain`."""
     return {
         plain(name): (thing, same)
         for thing, entry in load_config("places/things.toml").items()

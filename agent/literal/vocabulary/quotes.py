@@ -74,11 +74,6 @@ def only_quotation(text: str, quoted: list[str], *, names: bool = False) -> str 
     return quoted[int(match[2])] if match and (names or match[1] == "\x00") else None
 
 
-def has_quotation(text: str) -> bool:
-    """Return whether a text contains a hidden quotation."""
-    return "\x00" in text
-
-
 def _may_open(text: str, at: int) -> bool:
     return text[at] != "'" or at == 0 or not text[at - 1].isalnum()
 
