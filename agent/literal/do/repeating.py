@@ -252,7 +252,7 @@ def _find(
     while True:
         there = _matching(now, target, near, roles)
         shown = [one for one in there if "offscreen" not in one.states]
-        believed = [Found(one, 1.0, one.name) for one in shown if now.finder.believes(one)]
+        believed = [Found(one, 1.0) for one in shown if now.finder.believes(one)]
         sure = [one.element for one in without_twins(believed)]
         if len(sure) == 1 and "disabled" not in sure[0].states:
             return sure[0]

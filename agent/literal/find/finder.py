@@ -19,6 +19,7 @@ from agent.literal.find.scene import (
     TEXTS,
     Scene,
     gap_between,
+    holds,
 )
 from agent.literal.goals import BACKDROP, Target
 from agent.literal.vocabulary.labels import plain
@@ -60,7 +61,6 @@ class Found:
 
     element: Element
     fit: float
-    text: str  # the name that matched
 
 
 def fit_of(text: str, wanted: str, *, read: bool = False) -> float:
@@ -95,10 +95,7 @@ def _bare(text: str) -> str:
 
 def _part(have: Sequence[str], want: Sequence[str], share: float) -> float:
     """Return the fit of a longer name that contains the wanted words in sequence; 0 if it does not."""
-    rows = range(len(have) - len(want) + 1)
-    if not want or not any(list(have[at : at + len(want)]) == list(want) for at in rows):
-        return 0.0
-    if len(want) < 2 and share < _LEAST_SHARE:
+    if not holds(have, want) or (len(want) < 2 and share < _LEAST_SHARE):
         return 0.0
     return PART + 0.35 * min(1.0, share)
 
@@ -135,7 +132,7 @@ class Finder:
             exact = [one for one in told if one.role.endswith(target.role)]
             if target.role == "icon" and not exact and not target.inside:
                 return []  # where a tree tells none, words and buttons are not called icons
-            of_kind = [Found(one, 1.0, self.scene.text_of(one) or target.role) for one in exact or told]
+            of_kind = [Found(one, 1.0) for one in exact or told]
             of_kind = self._under(of_kind, target.under) if target.under else of_kind
             return self._ordinal(of_kind, target.ordinal or 1)
         return []
@@ -143,9 +140,7 @@ class Finder:
     def _signs(self, name: str) -> Sequence[str]:
         """Return other names of a calculator's key, if the front window has a key for every digit."""
         group = next((keys for keys in load_config("signs.toml")["keys"] if name.casefold() in keys), ())
-        if not group:
-            return ()
-        keys = {one.name.strip() for one in self.scene.elements if one.role in BUTTONS and self.scene.in_front(one)}
+        keys = {one.name.strip() for one in self.scene.shown(BUTTONS, without="")} if group else set()
         return group if keys >= set("0123456789") else ()
 
     def best(
@@ -249,10 +244,9 @@ class Finder:
                 continue
             titles = [element.name] if element.role in TEXTS else self._titles_of(element)
             read = element.source == "words"
-            fits = [(fit_of(title, one, read=read), title) for title in titles for one in names]
-            fit, text = max(fits, default=(0.0, ""))
+            fit = max((fit_of(title, one, read=read) for title in titles for one in names), default=0.0)
             if fit >= least and self.believes(element):
-                found.append(Found(element, fit, text))
+                found.append(Found(element, fit))
         return sorted(without_twins(found), key=self._rank)
 
     def _titles_of(self, element: Element) -> list[str]:

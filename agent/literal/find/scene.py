@@ -239,8 +239,12 @@ def _is_of_kind(window: ShownWindow, wanted: str) -> bool:
 
 
 def _holds(text: str, wanted: str) -> bool:
-    words, have = wanted.split(), plain(text).split()
-    return any(have[at : at + len(words)] == words for at in range(len(have) - len(words) + 1))
+    return holds(plain(text).split(), wanted.split())
+
+
+def holds(have: Sequence[str], words: Sequence[str]) -> bool:
+    """Return whether words contain other words in sequence."""
+    return bool(words) and any(have[at : at + len(words)] == words for at in range(len(have) - len(words) + 1))
 
 
 def same_row(one: Region, other: Region) -> bool:
