@@ -13,7 +13,7 @@ from agent.core.actions import Button
 from agent.core.keys import UnknownKeyError
 from agent.core.keys import chord as keys_of
 from agent.events.run_events import Event
-from agent.literal.client import goals_engine
+from agent.literal.client import literal_engine
 from agent.literal.goals import Choose, Click, Close, Goal, Open, Press, SetValue, Target, Toggle, Type
 from agent.options import RunOptions
 from agent.recipes.files import load_recipe
@@ -207,7 +207,7 @@ class AsyncDesktop:
         self, instruction: str, goals: Sequence[Goal] | None, secrets: Sequence[str], stop: StopSwitch
     ) -> Result:
         mask = Redactor(secrets=secrets).text
-        engine = None if goals is None else goals_engine(goals, self._options.engine, mask=mask)
+        engine = None if goals is None else literal_engine(self._options.engine, mask, goals)
         job = await asyncio.to_thread(self._workplace.job, instruction, stop, engine, secrets)
         self.bundles.append(job.recorder.path)
         gathered = Gatherer(instruction, job.recorder.path)

@@ -129,7 +129,7 @@ def _do(argv: Sequence[str]) -> int:
     if wrong := [word for word in rest if word.startswith("-") or "=" not in word]:
         parser.unrecognized(wrong)
     check_sandbox(given)
-    from agent.literal.client import goals_engine
+    from agent.literal.client import literal_engine
     from agent.options import RunOptions
     from agent.recipes.files import load_recipe
     from agent.record.redactor import Redactor
@@ -140,7 +140,7 @@ def _do(argv: Sequence[str]) -> int:
     options = RunOptions.of(given, load_settings())
     secrets = recipe.secrets(values)
     repairs: dict[int, Target] = {}
-    engine = partial(goals_engine, [goal], options.engine, repairs, Redactor(secrets=secrets).text)
+    engine = partial(literal_engine, options.engine, Redactor(secrets=secrets).text, [goal], repairs)
     status = execute(options, as_json=given.json, engine=engine, secrets=secrets)
     if repairs and status == ExitStatus.DONE:
         _offer_repairs(given.name, recipe, repairs, unasked=given.repair)

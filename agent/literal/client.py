@@ -121,35 +121,28 @@ def _cannot(why: str) -> ModelError:
     return ModelError("refused", f"The literal engine cannot answer this: {why}.", "")
 
 
-def goals_engine(
-    goals: Sequence[Goal],
-    choice: EngineChoice = EngineChoice(),  # noqa: B008 -- a frozen value
-    repairs: dict[int, Target] | None = None,
+def literal_engine(
+    choice: EngineChoice,
     mask: Callable[[str], str] = lambda text: text,
+    goals: Sequence[Goal] | None = None,
+    repairs: dict[int, Target] | None = None,
 ) -> model_engine.Engine:
-    """Return the literal engine for these goals; if an address is named, its model repairs steps of recipes.
+    """Return the literal engine.
 
-    `repairs` takes these repairs, `mask` masks secrets in what leaves this computer. Raises as `literal_engine`.
+    If an address is named, its model reads what is beyond the grammar, and repairs steps of recipes.
+
+    Args:
+        choice: may name an address.
+        mask: masks secrets in what leaves this computer.
+        goals, repairs: see `LiteralClient`.
+
+    Raises EnvironmentLacksError: tesseract's data is missing, or something that a named cloud provider needs.
+    UsageError: the address is invalid.
     """
-    model, remark = _asked(choice, mask)
-    client = LiteralClient(goals, model, {} if repairs is None else repairs)
+    model, remark = None, ""
+    if choice.url is not None:
+        named = model_engine.named_endpoint(choice).endpoint
+        sent = f"What the literal engine does not understand is sent to {named.host}, as text."
+        model, remark = AskedModel(named, mask), "" if named.is_local else sent
+    client = LiteralClient(goals, model, {} if repairs is None and goals is not None else repairs)
     return model_engine.Engine("literal", _ENDPOINT, remark=remark, family="literal", client=client)
-
-
-def literal_engine(choice: EngineChoice, mask: Callable[[str], str] = lambda text: text) -> model_engine.Engine:
-    """Return the literal engine; if an address is named, its model reads what is beyond the grammar.
-
-    `mask` masks secrets in what leaves this computer. Raises EnvironmentLacksError: tesseract's data is missing, or
-    something that a named cloud provider needs. UsageError: the address is invalid.
-    """
-    model, remark = _asked(choice, mask)
-    return model_engine.Engine("literal", _ENDPOINT, remark=remark, family="literal", client=LiteralClient(model=model))
-
-
-def _asked(choice: EngineChoice, mask: Callable[[str], str]) -> tuple[AskedModel | None, str]:
-    """Return the model at the named address, if there is one, and what a person must know of it."""
-    if choice.url is None:
-        return None, ""
-    named = model_engine.named_endpoint(choice).endpoint
-    where = "" if named.is_local else f"What the literal engine does not understand is sent to {named.host}, as text."
-    return AskedModel(named, mask), where

@@ -15,7 +15,7 @@ from agent.core.changes import Change
 from agent.core.geometry import Size
 from agent.core.notes import Note, read_notes, without_notes
 from agent.families.base import PastStep, PromptRequest
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, WhichError, wait
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, WhichError, agrees, wait
 from agent.literal.do.proof import leads, shown_by_sum, shown_late
 from agent.literal.do.pursue import pursue
 from agent.literal.find.reader import Reader
@@ -37,7 +37,7 @@ from agent.literal.goals import (
 from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.language.wording import UNDERSTOOD, describe_goal
-from agent.literal.vocabulary.names import Names
+from agent.literal.vocabulary.translations import Names
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Outline
 
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 _INSTEAD = re.compile(
     r"[,;]?\s*\binstead\b[.!]?\s*$|^\s*instead,?\s+|^\s*(?:no|wait|sorry|actually)\s*[,.!:]\s*", re.IGNORECASE
 )
-_YES = ("y", "yes")
 _SKIP = re.compile(r"\s*(?:please )?skip\b", re.IGNORECASE)
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 40
@@ -237,8 +236,7 @@ class _Run:
         if not self.now.asks:
             self._said.append(told)
             return True
-        move = yield Step(told, {"action": "ask_user", "question": f"{told} Shall I do that? (yes or no)"})
-        agreed = move.reply.strip(" .!").casefold() in _YES
+        agreed = yield from agrees(told, f"{told} Shall I do that?")
         self._said.append(f"You {'agreed' if agreed else 'did not agree'} to what {self._by} read.")
         return agreed
 
@@ -272,8 +270,7 @@ class _Run:
                 return Stuck(f"After {_MOST_MOVES} actions I give up to {describe_goal(goal)}.")
             if busy < _MOST_BUSY and self._is_busy(goal):
                 busy += 1
-                step = wait("The window in front is busy and tells nothing of what is in it yet: wait.", _BUSY)
-                waited = yield step
+                waited = yield wait("The window in front is busy and tells nothing of what is in it yet: wait.", _BUSY)
                 if waited.denied or waited.skipped or waited.has("dry_run"):
                     return self._interrupted(goal, waited)
                 continue
@@ -321,7 +318,13 @@ class _Run:
         scene = self.now.scene
         if not scene.is_late or isinstance(goal, Open | Press | Wait | Close | ArrangeWindow):
             return False
-        return any(move.action == "open" or _told_then(scene, move.scene) for move in self.now.moves)
+        return any(move.action == "open" or self._told_then(move.scene) for move in self.now.moves)
+
+    def _told_then(self, before: Scene) -> bool:
+        """Return whether the front window reported its elements before."""
+        front, then = self.now.scene.front, before.front
+        same = front is not None and then is not None and (front.app, front.title) == (then.app, then.title)
+        return same and before.has_tree and not before.is_late
 
     def _fail(self, words: str) -> Reply:
         return _give_up(" ".join([*self._said, words]), self._reached)
@@ -354,14 +357,6 @@ class _Run:
             and at not in summed
             and not (leads(goal) and next((later.verified for g, later in parts[at + 1 :] if not leads(g)), False))
         ]
-
-
-def _told_then(scene: Scene, before: Scene) -> bool:
-    """Return whether the front window reported its elements before."""
-    front, then = scene.front, before.front
-    if front is None or then is None or (front.app, front.title) != (then.app, then.title):
-        return False
-    return before.has_tree and not before.is_late
 
 
 def _give_up(words: str, reached: Sequence[Done]) -> Reply:

@@ -1,7 +1,7 @@
 """A recipe: what is done, in steps, with parameters, and what is expected of it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 import yaml
@@ -178,7 +178,7 @@ class Recipe(_Model):
 
     @model_validator(mode="after")
     def _uses_its_parameters(self) -> "Recipe":
-        used = {name for text in _texts(self.model_dump(exclude={"parameters"})) for name in _named_in(text)}
+        used = _named_in(self.model_dump_json(exclude={"parameters"}))
         for name in self.parameters:
             if not _PARAMETER.fullmatch(name):
                 raise ValueError(f"a parameter cannot be called {name!r}: use letters, digits and _")
@@ -266,25 +266,18 @@ def _named_in(text: str) -> list[str]:
     return re.findall(r"\{(\w+)\}", text)
 
 
-def _texts(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for one in value.values():
-                yield from _texts(one)
-        case list():
-            for one in value:
-                yield from _texts(one)
-
-
 def _replaced(value: Any, values: Mapping[str, str]) -> Any:
     """Return JSON with the values of parameters in its texts; other braces stay."""
+    return each_text(value, lambda text: re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), text))
+
+
+def each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """Return JSON with each of its texts changed."""
     match value:
         case str():
-            return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), value)
+            return change(value)
         case dict():
-            return {name: _replaced(one, values) for name, one in value.items()}
+            return {name: each_text(one, change) for name, one in value.items()}
         case list():
-            return [_replaced(one, values) for one in value]
+            return [each_text(one, change) for one in value]
     return value

@@ -7,6 +7,7 @@ Secrets are masked in records: a masked text becomes a parameter that is asked f
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from agent.core.actions import Action, Click, OpenApp, PressKeys, Scroll, TypeText, Wait
@@ -14,7 +15,7 @@ from agent.core.geometry import DesktopPoint, Region
 from agent.core.roles import role_group
 from agent.literal.goals import DESKTOP
 from agent.literal.vocabulary.lexicon import letters_of
-from agent.recipes.recipe import VERSION, Recipe
+from agent.recipes.recipe import VERSION, Recipe, each_text
 from agent.record.read import Bundle
 from agent.record.redactor import MASK, Redactor
 from agent.record.step_record import ActionRecord, DescribedRecord, ElementRecord
@@ -226,6 +227,10 @@ def _expected(bundle: Bundle) -> list[_Json]:
     return told[:_MOST_EXPECTED]
 
 
+def _put(old: str, new: str, text: str) -> str:
+    return text.replace(old, new)
+
+
 def _with_parameters(data: _Json, parameters: Mapping[str, str]) -> _Json:
     """Put parameters in place of their texts, the longest text first, and of masked texts."""
     kept: _Json = {name: {"default": text} for name, text in parameters.items()}
@@ -233,21 +238,10 @@ def _with_parameters(data: _Json, parameters: Mapping[str, str]) -> _Json:
     for name, text in sorted(parameters.items(), key=lambda one: -len(one[1])):
         if not text or not any(text in step["text"] for step in typed):
             raise UsageError(f"The run typed no {text!r}, which is to become {{{name}}}.", "Write what it typed.")
-        data = _each_text(data, text, f"{{{name}}}")
+        data = each_text(data, partial(_put, text, f"{{{name}}}"))
     secrets = [step["type"] for step in data["steps"] if "type" in step and MASK.search(step["type"]["text"])]
     for number, step in enumerate(secrets, 1):
         name = "secret" if len(secrets) == 1 else f"secret_{number}"
         step["text"] = f"{{{name}}}"
         kept[name] = {"secret": True}
     return {**data, "parameters": kept}
-
-
-def _each_text(value: Any, text: str, instead: str) -> Any:
-    match value:
-        case str():
-            return value.replace(text, instead)
-        case dict():
-            return {name: _each_text(one, text, instead) for name, one in value.items()}
-        case list():
-            return [_each_text(one, text, instead) for one in value]
-    return value

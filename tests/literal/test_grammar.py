@@ -6,6 +6,7 @@ import pytest
 
 from agent.literal.goals import Choose, Click, Close, Open, Press, Target, Toggle, Type
 from agent.literal.language.grammar import read_instruction
+from agent.literal.language.rules import builder
 from agent.literal.language.sentences import NotUnderstoodError
 from agent.literal.language.wording import describe_goal
 from agent.literal.vocabulary.quotes import hide_quotes, show
@@ -13,6 +14,14 @@ from foundation.configs import load_config
 
 _VERBS = load_config("sentences.toml")["verbs"].split()
 _MARKS = [("'", "'"), ('"', '"'), ("“", "”"), ("„", "“"), ("‚", "‘"), ("«", "»"), ("»", "«"), ("`", "`")]
+
+
+def test_every_entry_of_the_table_names_a_builder():
+    tables = [
+        load_config("grammar.toml")["rules"],
+        *(load_config("sentences.toml")[one] for one in ("phrases", "wishes")),
+    ]
+    assert all(callable(builder(entry["does"])) for table in tables for entry in table if entry["does"])
 
 
 def test_quoted_text_is_never_read_as_an_instruction():

@@ -67,14 +67,14 @@ def test_a_tab_is_not_looked_for_in_menus():
 def test_what_is_said_to_be_in_the_side_bar_is_taken_from_the_left():
     left, right = element("table cell", "Trash", x=120, y=300), element("icon", "Trash", x=500, y=300)
     found = Finder(Scene(outline(right, left))).best(Target("Trash", inside="sidebar"))
-    assert found is not None and found.element.box == left.box
+    assert found is not None and found.box == left.box
 
 
 def test_what_is_said_to_be_in_the_toolbar_is_taken_from_it():
     bar = element("tool bar", y=130, w=600, id=80)
     inside, beside = element("push button", "Home", y=130, parent=80), button("Home", y=400)
     found = Finder(Scene(outline(bar, beside, inside))).best(Target("Home", inside="toolbar"))
-    assert found is not None and found.element.box == inside.box
+    assert found is not None and found.box == inside.box
 
 
 def test_a_choice_under_the_label_of_a_combo_box_is_chosen_in_it():

@@ -9,7 +9,7 @@ from literal.made_up import PICTURE, WINDOW, element, past, screen, talk
 from stubs.endpoint import FakeEndpoint, refuse, say
 
 from agent.families.registry import get_family
-from agent.literal.client import goals_engine
+from agent.literal.client import literal_engine
 from agent.literal.goals import Click, Part, Repeat, Target, Type
 from agent.model.endpoint import EngineChoice
 
@@ -24,7 +24,7 @@ def repeat(script, *screens, part=SAVE, asks=False, said=None):
     repairs = {}
 
     async def talk_to(url):
-        client = goals_engine([Repeat((part,))], EngineChoice("literal", url), repairs).client
+        client = literal_engine(EngineChoice("literal", url), str, [Repeat((part,))], repairs).client
         calls, steps = [], []
         try:
             for now in screens:

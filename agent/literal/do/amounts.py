@@ -2,13 +2,13 @@
 
 import itertools
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from typing import TypeAlias
 
 from agent.core.changes import Change
 from agent.literal.do.choosing import OrGoal
-from agent.literal.do.known_places import known_place
+from agent.literal.do.known_places import known_place, settings_of
 from agent.literal.do.looking import look
 from agent.literal.do.now import Done, Move, Now, Step, Steps, Stuck, Verdict, press, type_in, wait
 from agent.literal.do.toggling import targets_of
@@ -32,6 +32,11 @@ _SHARE = 0.1
 _HANDLE = 0.5
 #: PulseAudio's value for 100 %.
 _FULL_VOLUME = 65536
+
+
+#: Yields the steps towards a number, or the verdict; receives the control and what it holds before each.
+_Mover: TypeAlias = Generator[Step | Verdict, tuple[Element, float | None], None]
+_BEGIN = Stuck("")  # what a mover yields first, to receive the control
 
 
 @dataclass
@@ -69,8 +74,7 @@ def _approach(now: Now, goal: SetValue, track: _Track, why: str = "") -> Generat
     found = yield from look(now, find, goal.target, place)
     if isinstance(found, Choose | Stuck):
         return found
-    slider: _Slider | None = None
-    entering: Iterator[Step] | None = None
+    mover: _Mover | None = None
     while True:
         for _ in range(_MOST_WAITS):
             if (control := (yield from _control(now, goal, place))) is not None:
@@ -86,16 +90,10 @@ def _approach(now: Now, goal: SetValue, track: _Track, why: str = "") -> Generat
             track.wanted = _wanted(goal, control, held or 0.0, place)
         if (end := _end(now, goal, track, control, held)) is not None:
             return end if isinstance(end, Stuck) else _checked(goal, end, _changed(now, place, track))
-        wanted = track.wanted or 0.0
-        if control.role in ("slider", "dial"):
-            slider = slider or _Slider(now, goal)
-            step = slider.next(control, held or 0.0, wanted)
-        else:
-            entering = entering or _entering(now, words, control, wanted)
-            step = next(entering, None) or Stuck(
-                f"I typed {wanted:g}, but {words} holds {'nothing that I can read' if held is None else f'{held:g}'}."
-            )
-        if not isinstance(step, Step):
+        if mover is None:
+            mover = (_slide if control.role in ("slider", "dial") else _enter)(now, goal, track.wanted or 0.0)
+            next(mover)
+        if not isinstance(step := mover.send((control, held)), Step):
             return step
         move = yield replace(step, words=why + step.words)
         why = ""
@@ -130,9 +128,7 @@ def _end(now: Now, goal: SetValue, track: _Track, control: Element, held: float 
 
 def _changed(now: Now, place: Place | None, track: _Track) -> Change | None:
     """Return how the place's setting changed since the first move."""
-    changes = now.changed_since(track.move, "setting") if track.move is not None else ()
-    settings = place.settings if place is not None else ()
-    return next((one for one in changes for setting in settings if fnmatchcase(one.what, setting.what)), None)
+    return next((one for one, _ in settings_of(now, place, track.move)), None) if track.move is not None else None
 
 
 def _checked(goal: SetValue, done: Done, changed: Change | None) -> Verdict:
@@ -177,7 +173,7 @@ def _control(now: Now, goal: SetValue, place: Place | None) -> Steps[Element | N
         for target in targets_of(goal.target, place):
             for roles in (AMOUNTS, FIELDS - {"document text", "terminal"}):
                 if (found := (yield from now.the(target, roles, least))) is not None:
-                    return found.element
+                    return found
     # The name may be the heading of a slider and a number.
     for target in targets_of(goal.target, place):
         if not target.name:
@@ -226,102 +222,81 @@ def _equal(held: float, wanted: float, goal: SetValue, control: Element) -> bool
     return abs(held - wanted) < max(0.5 * digit, 1e-6 * span)
 
 
-def _entering(now: Now, words: str, control: Element, wanted: float) -> Iterator[Step]:
+def _enter(now: Now, goal: SetValue, wanted: float) -> _Mover:
     """Type the number into its field, and leave the field to apply it."""
+    words = describe_target(goal.target)
+    control, held = yield _BEGIN
     box = control.box
-    x, y = box.left + min(box.width * 0.3, 24), box.top + box.height / 2
-    yield now.click_at(f"Focus {words}: click it.", x, y, main=True)
+    yield now.click_at(f"Focus {words}: click it.", box.left + min(box.width * 0.3, 24), box.middle.y, main=True)
     yield press("Select the number that stands there.", "ctrl+a")
     yield press("Remove it.", "backspace")
     yield type_in(f"Type {wanted:g}.", f"{wanted:g}", main=True)
     yield press("Leave the field.", "tab")
-    yield wait("The number may be taken late: wait.")
+    _, held = yield wait("The number may be taken late: wait.")
+    told = "nothing that I can read" if held is None else f"{held:g}"
+    yield Stuck(f"I typed {wanted:g}, but {words} holds {told}.")
 
 
-class _Slider:
-    """Moves a slider to a number, by the pointer first and then by keys."""
-
-    def __init__(self, now: Now, goal: SetValue) -> None:
-        self._now, self._goal = now, goal
-        self._first: float | None = None  # its value before the first click
-        self._pointed: list[float] = []  # coordinates along the slider that were clicked or dragged to
-        self._reached: list[float] = []  # its value after each of them
-        self._keys: list[tuple[str, float]] = []  # pressed keys, and the value before each
-
-    def next(self, control: Element, held: float, wanted: float) -> Step | Verdict:
-        """Return the next step or the verdict."""
-        words = describe_target(self._goal.target)
-        least, most = control.limits or (0.0, 100.0)
-        span = most - least or 1.0
-        if len(self._reached) < len(self._pointed):
-            self._reached.append(held)
-        if (
-            not self._keys
-            and len(self._pointed) < _MOST_POINTED
-            and (not self._pointed or _far(control, held, wanted, span))
-        ):
-            return self._point(control, held, wanted, least, span)
-        if self._passed_over(held, wanted):
-            if self._goal.value is None:
-                return Done(f"{words} holds {held:g}")
-            if (end := self._end_in_steps_of(control, held, wanted)) is not None:
-                return self._press(f"From its end it goes to {wanted:g} in whole steps: press {end}.", end, held)
-            return Stuck(f"{words} goes in steps past {wanted:g}: it holds {held:g}.")
-        without_effect = len(self._keys) > 1 and self._now.moves[-1].has("no_effect")
-        if len(self._keys) >= _MOST_KEYS or without_effect:
-            return Stuck(f"{words} holds {held:g}, and I could not bring it to {wanted:g}.")
-        keys = ("up", "down") if _is_tall(control) else ("right", "left")
-        key = keys[wanted <= held]
-        return self._press(f"It holds {held:g}: press {key}.", key, held)
-
-    def _press(self, words: str, key: str, held: float) -> Step:
-        self._keys.append((key, held))
-        return press(words, key)
-
-    def _point(self, control: Element, held: float, wanted: float, least: float, span: float) -> Step:
-        """Point at the estimated position of a number. Sliders do not report how their length maps to values."""
-        now, tall = self._now, _is_tall(control)
+def _slide(now: Now, goal: SetValue, wanted: float) -> _Mover:
+    """Move a slider to the number, by the pointer first and then by keys."""
+    words = describe_target(goal.target)
+    control, number = yield _BEGIN
+    first = number or 0.0
+    tall, (least, most) = _is_tall(control), control.limits or (0.0, 100.0)
+    span = most - least or 1.0
+    x, y = _spot(control, wanted, least, span)
+    place = y if tall else x  # along the slider
+    control, number = yield now.click_at(f"Point at {wanted:g} on it.", x, y, main=True)
+    held = number or 0.0
+    slope = (-control.box.height if tall else control.box.width) / span  # pixels a unit, as far as it is known
+    for _ in range(1, _MOST_POINTED):
+        if not _far(control, held, wanted, span):
+            break
         x, y = _spot(control, wanted, least, span)
-        if not self._pointed:
-            self._first = held
-            self._pointed.append(y if tall else x)
-            return now.click_at(f"Point at {wanted:g} on it.", x, y, main=True)
-        if self._reached[-1] == self._first:  # a click did not move it: drag it
+        before, old = place, held
+        if held == first:  # a click did not move it: drag it
             here, there = now.point(*_spot(control, held, least, span)), now.point(x, y)
-            words, along = f"Drag it to {wanted:g}.", y if tall else x
+            told, place = f"Drag it to {wanted:g}.", y if tall else x
         else:
             # The handle is under the pointer now. Drag it from there, because a click on the handle has no effect.
-            along = self._next_place(wanted, (-control.box.height if tall else control.box.width) / span)
-            here, there = [now.point(x, at) if tall else now.point(at, y) for at in (self._pointed[-1], along)]
-            words = f"It holds {held:g}: draw it to {wanted:g}."
-        self._pointed.append(along)
-        return Step(words, {"action": "drag", "start_coordinate": here, "end_coordinate": there}, main=True)
+            place = before + (wanted - held) * slope
+            here, there = [now.point(x, at) if tall else now.point(at, y) for at in (before, place)]
+            told = f"It holds {held:g}: draw it to {wanted:g}."
+        call = {"action": "drag", "start_coordinate": here, "end_coordinate": there}
+        control, number = yield Step(told, call, main=True)
+        held = number or 0.0
+        if abs(held - old) > 1e-9 and place != before:
+            slope = (place - before) / (held - old)
+    values: list[float] = []  # before each key, since the slider was at an end
+    keys, is_from_end = 0, False
+    while keys < _MOST_KEYS and not (keys > 1 and now.moves[-1].has("no_effect")):
+        key = (("up", "down") if tall else ("right", "left"))[wanted <= held]
+        told = f"It holds {held:g}: press {key}."
+        values.append(held)
+        sides = [value > wanted for value in values if value != wanted]
+        if sum(one != other for one, other in itertools.pairwise(sides)) > 1:  # no step reaches it
+            if goal.value is None:
+                yield Done(f"{words} holds {held:g}")
+                return
+            end = None if is_from_end else _end_in_steps_of(control, values, wanted, _MOST_KEYS - keys - 1)
+            if end is None:
+                yield Stuck(f"{words} goes in steps past {wanted:g}: it holds {held:g}.")
+                return
+            key, is_from_end, values = end, True, []
+            told = f"From its end it goes to {wanted:g} in whole steps: press {end}."
+        control, number = yield press(told, key)
+        held, keys = number or 0.0, keys + 1
+    yield Stuck(f"{words} holds {held:g}, and I could not bring it to {wanted:g}.")
 
-    def _next_place(self, wanted: float, slope: float) -> float:
-        """Extrapolate a number's position from the last two points, or from one with `slope` pixels per unit."""
-        place, value = self._pointed[-1], self._reached[-1]
-        if len(self._reached) > 1 and abs(self._reached[-2] - value) > 1e-9:
-            slope = (place - self._pointed[-2]) / (value - self._reached[-2])
-        return place + (wanted - value) * slope
 
-    def _passed_over(self, held: float, wanted: float) -> bool:
-        """Return whether keys went past the number in both directions, so that no step reaches it."""
-        ends = [at for at, (key, _) in enumerate(self._keys) if key in _ENDS]
-        since = self._keys[ends[-1] + 1 :] if ends else self._keys
-        sides = [value > wanted for value in (*(value for _, value in since), held) if value != wanted]
-        return sum(one != other for one, other in itertools.pairwise(sides)) > 1
-
-    def _end_in_steps_of(self, control: Element, held: float, wanted: float) -> str | None:
-        """Return the key for the end from which whole steps reach the number; None for neither, or if tried before."""
-        if control.limits is None or any(key in _ENDS for key, _ in self._keys):
-            return None
-        values = [*(value for _, value in self._keys), held]
-        steps = [abs(one - other) for one, other in itertools.pairwise(values) if one != other]
-        for end, key in zip(control.limits, _ENDS, strict=True):
-            count = abs(wanted - end) / min(steps) if steps else _MOST_KEYS
-            if count < _MOST_KEYS - len(self._keys) - 1 and math.isclose(count, round(count), abs_tol=1e-3):
-                return key
-        return None
+def _end_in_steps_of(control: Element, values: list[float], wanted: float, most: int) -> str | None:
+    """Return the key for the end from which few whole steps reach the number; None if there is none."""
+    steps = [abs(one - other) for one, other in itertools.pairwise(values) if one != other]
+    for end, key in zip(control.limits or (), _ENDS, strict=False):
+        count = abs(wanted - end) / min(steps) if steps else most
+        if count < most and math.isclose(count, round(count), abs_tol=1e-3):
+            return key
+    return None
 
 
 def _is_tall(control: Element) -> bool:
@@ -339,6 +314,6 @@ def _spot(control: Element, value: float, least: float, span: float) -> tuple[fl
     share = min(1.0, max(0.0, (value - least) / span))
     if _is_tall(control):
         inset = min(box.width, 20) * _HANDLE
-        return box.left + box.width / 2, box.top + box.height - inset - share * (box.height - 2 * inset)
+        return box.left + box.width / 2, box.bottom - inset - share * (box.height - 2 * inset)
     inset = min(box.height, 20) * _HANDLE
     return box.left + inset + share * (box.width - 2 * inset), box.top + box.height / 2

@@ -3,16 +3,15 @@
 import re
 from collections.abc import Collection, Generator
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import TypeAlias, cast
 
-from agent.literal.do.known_places import known_place, shows
+from agent.literal.do.known_places import known_place, settings_of, shows
 from agent.literal.do.looking import look, moved
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, wait
 from agent.literal.do.toggling import targets_of
 from agent.literal.find.effects import is_on, state_of
-from agent.literal.find.finder import WHOLE, Found, fit_of
-from agent.literal.find.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS, contains
+from agent.literal.find.finder import WHOLE, fit_of
+from agent.literal.find.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS
 from agent.literal.goals import Choose, Click, SetValue, Target, Type
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
@@ -34,7 +33,7 @@ def choose(now: Now, goal: Choose) -> OrGoal:
     known, begun = known_place(now, goal.control), len(now.moves)
     place: Place | None = None
 
-    def find() -> Steps[Found | Element | Verdict | Click | SetValue | Type | None]:
+    def find() -> Steps[Element | Verdict | Click | SetValue | Type | None]:
         nonlocal place  # on another page, a control or choice of that name is not the one in the tables
         place = known if known is not None and shows(now, known) else None
         if (whole := _as_one_name(now, goal)) is not None:
@@ -50,14 +49,14 @@ def choose(now: Now, goal: Choose) -> OrGoal:
         return (yield from _choice(now, goal, place, on_way=len(now.moves) > begun and place is known))
 
     looked = yield from look(now, find, lambda: _to_look_for(now, goal), known)
-    found = cast("Found | Element | Verdict | Click | SetValue | Type", looked)
-    if isinstance(found, Element):
-        return (yield from _choose_in_combo(now, goal, place, found))
-    if not isinstance(found, Found):
+    found = cast("Element | Verdict | Click | SetValue | Type", looked)
+    if not isinstance(found, Element):
         return found
-    if is_on(found.element):
-        return Done(f"“{goal.value}” is chosen already: {state_of(found.element)}")
-    attempt = yield now.click(f"Choose “{found.text}”.", found.element)
+    if found.role in COMBOS:
+        return (yield from _choose_in_combo(now, goal, place, found))
+    if is_on(found):
+        return Done(f"“{goal.value}” is chosen already: {state_of(found)}")
+    attempt = yield now.click(f"Choose “{now.scene.text_of(found)}”.", found)
     return (yield from _came_of(now, goal, attempt, place))
 
 
@@ -79,7 +78,7 @@ def _to_look_for(now: Now, goal: Choose) -> Target:
 def _find(now: Now, control: Target, place: Place | None, roles: Collection[str]) -> Steps[Element | None]:
     for target in targets_of(control, place):
         if (found := (yield from now.the(target, roles))) is not None:
-            return found.element
+            return found
     return None
 
 
@@ -93,14 +92,14 @@ def _other_kind(now: Now, goal: Choose, place: Place | None) -> Steps[SetValue |
     return None
 
 
-def _choice(now: Now, goal: Choose, place: Place | None, *, on_way: bool) -> Steps[Found | None]:
+def _choice(now: Now, goal: Choose, place: Place | None, *, on_way: bool) -> Steps[Element | None]:
     """Return the element with the value's name that belongs to the control: under it, on its page, in its list."""
     control = goal.control
     inside = control.inside
     names = list(dict.fromkeys(name for name in (control.whole, control.name) if name))  # "Primary Button", "Primary"
     ways = [Target(goal.value, under=name, inside=inside) for name in names]
     page = now.finder.best(replace(control, role=""), {"page tab", "list item"})
-    if page is not None and "selected" in page.element.states:
+    if page is not None and "selected" in page.states:
         ways.append(Target(goal.value, inside=inside))
     if place is not None and (place.under or place.control):
         ways.append(Target(goal.value, under=place.under or place.control))
@@ -113,12 +112,12 @@ def _choice(now: Now, goal: Choose, place: Place | None, *, on_way: bool) -> Ste
         if (found := (yield from now.the(way, _BUTTONS))) is not None:
             return found
     shown = [now.finder.best(way, TEXTS) for way in ways]  # OCR text without an element
-    return next((one for one in shown if one is not None and one.element.source == "words"), None)
+    return next((one for one in shown if one is not None and one.source == "words"), None)
 
 
 def _shows(now: Now, combo: Element, value: str) -> bool:
     """Return whether a combo box shows a value."""
-    inside = [one for one in now.scene.elements if one.id != combo.id and contains(combo.box, one.box)]
+    inside = [one for one in now.scene.elements if one.id != combo.id and combo.box.contains(one.box.middle)]
     texts = [combo.name, combo.value or "", *(one.name for one in inside if one.role in TEXTS | {"list item"})]
     return any(fit_of(text, name) >= WHOLE for text in texts for name in now.names.of(value))
 
@@ -166,8 +165,8 @@ def _came_of(now: Now, goal: Choose, attempt: Move, place: Place | None) -> Purs
         if combo is None:
             choice = yield from _choice(now, goal, place, on_way=True)
             choice = choice or now.finder.best(Target(goal.value), CHOICES | {"toggle button"})
-            if choice is not None and is_on(choice.element):
-                return Done("; ".join((state_of(choice.element), *changes)))
+            if choice is not None and is_on(choice):
+                return Done("; ".join((state_of(choice), *changes)))
         if (told := _setting_tells(now, goal, attempt, place)) is not None:
             return Done(told)
         if left > 1:
@@ -180,9 +179,8 @@ def _came_of(now: Now, goal: Choose, attempt: Move, place: Place | None) -> Purs
 def _setting_tells(now: Now, goal: Choose, attempt: Move, place: Place | None) -> str | None:
     """Return the changed setting that proves the choice, in words; None for none."""
     for change in now.changed_since(attempt, "setting"):
-        if change.after is None:
-            continue
-        is_its_own = place is not None and any(fnmatchcase(change.what, setting.what) for setting in place.settings)
-        if is_its_own or any(fit_of(change.after.strip("'\""), name) >= WHOLE for name in now.names.of(goal.value)):
+        is_its_own = any(change is own for own, _ in settings_of(now, place, attempt))
+        after = (change.after or "").strip("'\"")
+        if after and (is_its_own or any(fit_of(after, name) >= WHOLE for name in now.names.of(goal.value))):
             return str(change)
     return None

@@ -5,18 +5,19 @@ from typing import cast
 
 from agent.literal.do.choosing import OrGoal
 from agent.literal.do.known_places import known_place
-from agent.literal.do.looking import Search, at_once, look
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, start, until, wait
+from agent.literal.do.looking import Search, at_once, covers, look
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, start, until
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
 from agent.literal.find.effects import called, is_on, state_of
-from agent.literal.find.finder import Found
-from agent.literal.find.scene import CLICKABLE, COMBOS, TEXTS, below, right_of
+from agent.literal.find.scene import CLICKABLE, COMBOS, TEXTS
 from agent.literal.goals import Choose, Click, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
+from agent.screen.outline import Element
 
 _CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
 _PAGES = frozenset({"page tab", "list item", "tree item"})
+_CHOSEN = frozenset({"page tab", "radio button", "radio menu item"})
 _MOST_WAITS = 2
 _MENUS = frozenset({"menu", "push button menu", "menu button", "toggle button", "push button"})
 #: Words for the desktop, for free space, and for any place on it.
@@ -43,16 +44,16 @@ def click_or_choose(now: Now, goal: Click) -> OrGoal:
     place = known_place(now, target)
     opened_menu = False
 
-    def find() -> Steps[Found | Step | Stuck | Choose | None]:
+    def find() -> Steps[Element | Step | Choose | None]:
         nonlocal opened_menu
-        if (goal.button, goal.count) == ("left", 1) and (choice := _in_combo(now, target)) is not None:
+        if action == "click" and (choice := _in_combo(now, target)) is not None:
             return choice
         if (found := (yield from _find(now, target, pages=goal.or_open))) is not None:
             return found
         menu = now.finder.best(Target(target.inside), _MENUS) if target.inside and not opened_menu else None
-        if menu is not None and menu.element.role in _MENUS:
+        if menu is not None and menu.role in _MENUS:
             opened_menu = True
-            yield now.click(f"Open “{target.inside}”.", menu.element, main=False)
+            yield now.click(f"Open “{target.inside}”.", menu, main=False)
             return (yield from find())
         if goal.or_open and not target.inside and not now.opened(target.name):
             return start(f"{describe_target(target)} is not to be seen: open it.", target.name, main=True)
@@ -60,26 +61,25 @@ def click_or_choose(now: Now, goal: Click) -> OrGoal:
 
     search = Search(now, target)
     while True:
-        found = cast("Found | Step | Stuck | Choose", (yield from look(now, find, target, place, tabs=False)))
+        found = cast("Element | Step | Stuck | Choose", (yield from look(now, find, target, place, tabs=False)))
         if isinstance(found, Stuck | Choose):
             return found
         if isinstance(found, Step):
             attempt = yield found
         else:
-            element = found.element
-            if "disabled" in element.states:
+            if "disabled" in found.states:
                 return Stuck(f"{describe_target(target)} cannot be clicked now: it is greyed out.")
-            if element.role in TEXTS and (row := now.finder.hidden(target, CLICKABLE)) is not None:
+            if found.role in TEXTS and (row := now.finder.hidden(target, CLICKABLE)) is not None:
                 # The text is the page's heading. Its row in the list must be scrolled to.
                 if "selected" in row.states:
                     return Done(f"{state_of(row)} already")
                 if (step := search.to_offscreen()) is not None:
                     search.latest = yield step
                     continue
-            if _is_chosen(found) and goal.button == "left" and goal.count == 1:
-                return Done(f"{state_of(element)} already")
-            words = f"“{found.text[:60]}” is there: {action.replace('_', ' ')} it."
-            attempt = yield now.click(words, element, action)
+            if action == "click" and found.role in _CHOSEN and is_on(found):  # a click would have no effect
+                return Done(f"{state_of(found)} already")
+            words = f"“{now.scene.text_of(found)[:60]}” is there: {action.replace('_', ' ')} it."
+            attempt = yield now.click(words, found, action)
         if attempt.failure is None or attempt.action != "open":
             return (yield from came_of(now, goal, attempt))
 
@@ -96,28 +96,23 @@ def go_to(now: Now, page: Place) -> Pursuit:
     """Go to a page of a settings window by its row, and check that the row is selected."""
     target = Target(page.path[-1])
 
-    def find() -> Found | Done | None:
+    def find() -> Element | Done | None:
         found = now.finder.best(target, _PAGES)
-        row = found.element if found is not None else now.finder.hidden(target, _PAGES)
+        row = found or now.finder.hidden(target, _PAGES)
         return Done(state_of(row)) if row is not None and "selected" in row.states else found
 
-    found = cast("Found | Done | Stuck", (yield from look(now, at_once(find), target, page, tabs=False)))
+    found = cast("Element | Done | Stuck", (yield from look(now, at_once(find), target, page, tabs=False)))
     if isinstance(found, Done | Stuck):
         return found
-    attempt = yield now.click(f"Go to “{found.text}”.", found.element)
+    attempt = yield now.click(f"Go to “{now.scene.text_of(found)}”.", found)
     return (yield from came_of(now, Click(target), attempt))
 
 
-def _find(now: Now, target: Target, *, pages: bool) -> Steps[Found | None]:
+def _find(now: Now, target: Target, *, pages: bool) -> Steps[Element | None]:
     """Find the element to click. `pages`: prefer a page's row or tab to a button."""
     if pages and (page := (yield from now.the(target, _PAGES))) is not None:
         return page
     return (yield from now.the(target, CLICKABLE | TEXTS | {"image", "panel"}))
-
-
-def _is_chosen(found: Found) -> bool:
-    """Return whether a click has no effect because the tab or radio button is already selected."""
-    return found.element.role in ("page tab", "radio button", "radio menu item") and is_on(found.element) is True
 
 
 def came_of(now: Now, goal: Click, attempt: Move) -> Pursuit:
@@ -125,16 +120,12 @@ def came_of(now: Now, goal: Click, attempt: Move) -> Pursuit:
     words = describe_target(goal.target)
     if attempt.failure is not None:
         return Stuck(f"{words} could not be clicked.")
-    times = _MOST_WAITS if now.last else 1
-    for left in range(times, -1, -1):
-        if (verdict := _effect_of(now, goal, attempt, words)) is not None:
-            return verdict
-        if left:
-            yield wait(f"{words} shows no effect yet: wait and look again.")
-    if told := led_to(now, attempt):
+    not_yet, times = f"{words} shows no effect yet: wait and look again.", _MOST_WAITS if now.last else 1
+    if verdict := (yield from until(lambda: _effect_of(now, goal, attempt, words), not_yet, times)):
+        return verdict
+    field = has_focus(now, attempt)
+    if told := led_to(now, attempt) or (f"{called(field)} has the focus" if field is not None else ""):
         return Done(f"I clicked {words}: {told}")
-    if (field := has_focus(now, attempt)) is not None:
-        return Done(f"I clicked {words}: {called(field)} has the focus")
     return Done(f"I clicked {words}, and nothing shows what came of it", verified=False)
 
 
@@ -146,8 +137,8 @@ def _effect_of(now: Now, goal: Click, attempt: Move, words: str) -> Verdict | No
     if effects.changes or effects.windows or effects.altered:
         return Done(f"I clicked {words}: {effects.words}")
     own = now.finder.best(goal.target)
-    if own is not None and is_on(own.element) and goal.button == "left" and goal.count == 1:
-        return Done(state_of(own.element))
+    if own is not None and is_on(own) and (goal.button, goal.count) == ("left", 1):
+        return Done(state_of(own))
     bars = {one.name for one in attempt.scene.elements if one.role == "status bar"}
     name = goal.target.name
     told = (one.name for one in now.scene.elements if one.role == "status bar" and name and name in one.name)
@@ -198,9 +189,6 @@ def _free_spot(now: Now) -> tuple[float, float] | None:
         (x, y)
         for x in range(_EDGE, size.width - _EDGE, 40)
         for y in range(_EDGE, size.height - _EDGE, 40)
-        if not any(
-            box.left - _FRAME <= x < right_of(box) + _FRAME and box.top - _FRAME <= y < below(box) + _FRAME
-            for box in boxes
-        )
+        if not any(covers(box, x, y, _FRAME, _FRAME) for box in boxes)
     ]
     return min(spots, key=lambda spot: abs(spot[0] - size.width / 2) + abs(spot[1] - size.height / 2), default=None)

@@ -1,32 +1,31 @@
 """Presses keys, scrolls and waits."""
 
 from agent.literal.do.looking import area_named, at_once, look, moved, safe_spot
-from agent.literal.do.now import Done, Now, Pursuit, Step, Stuck, press, wait
+from agent.literal.do.now import Done, Now, Pursuit, Step, Stuck, Verdict, press, until
 from agent.literal.do.proof import key_may_close, leads, led_to, misnamed, vanished
 from agent.literal.goals import Press, Scroll, Target, Wait
 
 _MOST_SCROLLS = 40
+_NOTHING = ", and nothing shows what came of it"
 
 
 def press_keys(now: Now, goal: Press) -> Pursuit:
     """Press a key combination."""
     keys = "+".join(goal.keys)
     attempt = yield press(f"Press {keys}.", keys, main=True)
-    patient = now.last or not leads(goal)
-    while True:
+
+    def effect() -> Verdict | None:
         if not key_may_close(keys) and (gone := vanished(now, attempt)):
             return Stuck(f"When I pressed {keys}, {gone}.")
         if other := misnamed(now, attempt):
             return Stuck(f"When I pressed {keys}, the file was called “{other}”.")
-        if effects := now.effects_of(attempt):
-            return Done(f"I pressed {keys}: {effects.words}")
-        if not patient:
-            break
-        patient = False
-        yield wait(f"{keys} shows no effect yet: wait and look again.")
-    if told := led_to(now, attempt):
-        return Done(f"I pressed {keys}: {told}")
-    return Done(f"I pressed {keys}, and nothing shows what came of it", verified=False)
+        effects = now.effects_of(attempt)
+        return Done(f"I pressed {keys}: {effects.words}") if effects else None
+
+    times = 1 if now.last or not leads(goal) else 0
+    verdict = yield from until(effect, f"{keys} shows no effect yet: wait and look again.", times)
+    told = "" if verdict else led_to(now, attempt)
+    return verdict or Done(f"I pressed {keys}{f': {told}' if told else _NOTHING}", verified=bool(told))
 
 
 def scroll(now: Now, goal: Scroll) -> Pursuit:

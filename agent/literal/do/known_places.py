@@ -3,11 +3,15 @@
 Several things may have one name: the one in the window or on the page that the person means counts.
 """
 
-from agent.literal.do.now import Now
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from agent.core.changes import Change
+from agent.literal.do.now import Move, Now
 from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.goals import Target
 from agent.literal.vocabulary.labels import plain
-from agent.literal.vocabulary.places import Place, find_page, find_places
+from agent.literal.vocabulary.places import Place, Setting, find_page, find_places
 
 
 def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
@@ -42,13 +46,18 @@ def in_its_window(now: Now, place: Place) -> bool:
     return front is not None and any(now.scene.named_window(name) is front for name in now.names.of_window(place))
 
 
+def settings_of(now: Now, place: Place | None, since: Move) -> Iterator[tuple[Change, Setting]]:
+    """Yield the settings of a place that changed since a step."""
+    for change in now.changed_since(since, "setting") if place is not None else ():
+        for setting in place.settings if place is not None else ():
+            if fnmatchcase(change.what, setting.what):
+                yield change, setting
+
+
 def shows(now: Now, place: Place) -> bool:
     """Return whether a place's window is in front and no other of its tabs is selected."""
     names = {plain(one) for label in place.path for one in now.names.of(label)}
-    hidden = any(
-        one.role == "page tab" and "selected" not in one.states and now.scene.in_front(one) and plain(one.name) in names
-        for one in now.scene.elements
-    )
+    hidden = any(plain(one.name) in names for one in now.scene.shown({"page tab"}, without="selected"))
     return not hidden and (
         not now.scene.windows or not place.app or in_its_window(now, place) or shows_page(now, place)
     )
@@ -64,10 +73,5 @@ def page_named(now: Now, name: str) -> Place | None:
 def shows_page(now: Now, place: Place) -> bool:
     """Return whether the front window shows a place's page, by its heading."""
     names = now.names.of_window(place)
-    return any(
-        one.role in ("label", "heading")
-        and now.scene.in_front(one)
-        and any(fit_of(one.name, name) >= WHOLE for name in names)
-        for one in now.scene.elements
-        if one.source != "words"
-    )
+    headings = (one for one in now.scene.shown({"label", "heading"}, without="") if one.source != "words")
+    return any(fit_of(one.name, name) >= WHOLE for one in headings for name in names)

@@ -8,24 +8,20 @@ from dataclasses import astuple
 from typing import TypeVar
 
 from agent.core.geometry import Region
+from agent.core.roles import role_group
 from agent.literal.do.known_places import page_named, shows_page
 from agent.literal.do.now import Move, Now, Step, Steps, Stuck, press, start, wait
 from agent.literal.find.effects import effects
 from agent.literal.find.finder import AREAS, WHOLE, fit_of
-from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, Scene, below, contains, right_of
+from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, Scene
 from agent.literal.goals import BACKDROP, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element, ShownWindow
 
 #: Roles that may lead to a page of a window.
-_WAYS = frozenset(
-    {"page tab", "list item", "tree item", "table cell", "push button", "toggle button", "radio button", "link", "icon",
-     "menu", "push button menu", "table row", "label", "text", ""}
-)  # fmt: skip
-_SCROLLED = frozenset(
-    {"scroll pane", "viewport", "list", "list box", "table", "tree", "tree table", "document web", "panel", "page"}
-)
+_WAYS = role_group("ways to a page")
+_SCROLLED = role_group("what scrolls")
 _MOST_SCROLLS, _MOST_PLACES = 12, 8
 #: Steps of one search before it is given up: about half a minute.
 _MOST_STEPS = 24
@@ -134,9 +130,7 @@ class Search:
             return None
         shown = now.scene.front.box if now.scene.front is not None else Region(0, 0, *astuple(now.scene.outline.size))
         box = panes[0].box if panes else shown
-        away = (
-            hidden.box.top + hidden.box.height - below(box) if hidden.box.top >= box.top else hidden.box.top - box.top
-        )
+        away = hidden.box.bottom - box.bottom if hidden.box.top >= box.top else hidden.box.top - box.top
         notches = max(_FEWEST, min(10, abs(away) // _NOTCH))
         direction = "down" if away > 0 else "up"
         return self._scroll(f"“{hidden.name}” is further {direction}: scroll to it.", direction, notches, spot)
@@ -152,12 +146,8 @@ class Search:
         return step
 
     def _scroll(self, words: str, direction: str, notches: int, spot: tuple[float, float]) -> Step:
-        self._scrolls, self._scrolls_here, self._waits, self._last = (
-            self._scrolls + 1,
-            self._scrolls_here + 1,
-            0,
-            "scroll",
-        )
+        self._scrolls, self._scrolls_here = self._scrolls + 1, self._scrolls_here + 1
+        self._waits, self._last = 0, "scroll"
         place = self._now.point(*spot)
         return Step(words, {"action": "scroll", "direction": direction, "amount": notches, "coordinate": place})
 
@@ -192,9 +182,9 @@ class Search:
                 if (step := self.to_offscreen(Target(name))) is not None:
                     return step
                 continue
-            if found.element.role in ("page tab", "list item") and "selected" in found.element.states:
+            if found.role in ("page tab", "list item") and "selected" in found.states:
                 return None
-            return self._go(now.click(f"Go to “{name}”.", found.element, main=False), name)
+            return self._go(now.click(f"Go to “{name}”.", found, main=False), name)
         return None
 
     def _to_what_it_is_in(self) -> Step | None:
@@ -202,21 +192,17 @@ class Search:
         now, name = self._now, self.target.inside
         if not name or name.casefold() in AREAS or page_named(now, name) is not None:
             return None
-        window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)
-        if window is not None:
-            if window is now.scene.front or name in self._gone:
-                return None
-            return self._go(to_front(now, window), name)
         if name in self._gone:
             return None
-        way = now.finder.best(Target(name), _WAYS)
-        if way is not None and "selected" not in way.element.states:
-            return self._go(now.click(f"Go to “{name}”.", way.element, main=False), name)
-        if way is None and (step := self.to_offscreen(Target(name))) is not None:
-            return step
-        if way is None and not now.opened(name):
-            return self._go(start(f"“{name}” is not to be seen: open it.", name), name)
-        return None
+        window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)
+        if window is not None:
+            return None if window is now.scene.front else self._go(to_front(now, window), name)
+        if (way := now.finder.best(Target(name), _WAYS)) is not None:
+            step = now.click(f"Go to “{name}”.", way, main=False)
+            return None if "selected" in way.states else self._go(step, name)
+        if (scroll := self.to_offscreen(Target(name))) is not None or now.opened(name):
+            return scroll
+        return self._go(start(f"“{name}” is not to be seen: open it.", name), name)
 
     def _later(self) -> Step | None:
         """Return a wait after something was opened, because its window may be empty at first."""
@@ -238,7 +224,7 @@ class Search:
         now = self._now
         if not self._tabs or now.scene.menu_is_open or len(self._gone) >= _MOST_PLACES:
             return None
-        shown = [one for one in now.scene.elements if one.role == "page tab" and now.scene.in_front(one)]
+        shown = now.scene.shown({"page tab"}, without="")
         named = [one for one in shown if "selected" in one.states and fit_of(one.name, self.target.inside) >= WHOLE]
         if named or any(now.clicked(move, tab.box) for move in now.earlier for tab in shown if move.step.main):
             return None  # the person chose a tab
@@ -250,7 +236,7 @@ class Search:
         ]  # fmt: skip
         if not tabs:
             return None
-        inner = next((one for one in tabs[1:] if contains(one.box, tabs[0].box)), tabs[0])
+        inner = next((one for one in tabs[1:] if one.box.contains(tabs[0].box.middle)), tabs[0])
         return self._go(now.click(f"Look behind the tab “{inner.name}”.", inner, main=False), inner.name)
 
     def _in_a_menu(self) -> Step | None:
@@ -269,9 +255,9 @@ class Search:
         bars = {one.id for one in now.scene.elements if one.role == "menu bar"}
         menus = [
             one
-            for one in now.scene.elements
-            if one.parent in bars and one.role in ("menu", "menu item") and one.name.strip() and one.trusted
-            and now.scene.in_front(one) and not one.states & {"disabled", "offscreen"} and one.name not in self._menus
+            for one in now.scene.shown({"menu", "menu item"})
+            if one.parent in bars and one.name.strip() and one.trusted
+            and "disabled" not in one.states and one.name not in self._menus
         ]  # fmt: skip
         if not menus or self._in_menus >= _MOST_MENUS * 2:
             return None
@@ -310,10 +296,7 @@ def to_front(now: Now, window: ShownWindow, *, main: bool = False) -> Step:
         y = window.box.top + 14
     for part in (0.5, 0.3, 0.7):  # shares of the title bar's width without buttons
         x = window.box.left + part * window.box.width
-        if not any(
-            one.box.left - 6 <= x < right_of(one.box) + 6 and one.box.top - 30 <= y < below(one.box) + 6
-            for one in above
-        ):
+        if not any(covers(one.box, x, y, 6, 30) for one in above):
             return now.click_at(words, x, y, main=main)
     # Backwards, because repeated alt+tab alternates between two windows.
     return press(words, "alt+shift+tab" if len(now.scene.windows) > 2 else "alt+tab", main=main)
@@ -337,26 +320,31 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
     """Return a point in the front window where the wheel only scrolls; None if nothing there scrolls."""
     if scene.front is None or scene.is_late:  # without elements, a slider may be anywhere
         return None
-    inside = [element for element in scene.elements if scene.in_front(element)]
+    inside = scene.shown(without="")
     if any(element.source != "words" for element in inside):
         scrolled = _SCROLLED - {"panel", "page"} | {"scroll bar"}
         if not any(element.role in scrolled or "offscreen" in element.states for element in inside):
             return None
     panes = [element for element in inside if element.role in _SCROLLED and element.box.height >= 80]
     panes = [
-        pane for pane in panes if contains(pane.box, scene.front.box)
+        pane for pane in panes if pane.box.contains(scene.front.box.middle)
     ]  # the pane in the middle, not a list beside it
     panes.sort(key=lambda element: (element.role in ("panel", "page"), -element.box.width * element.box.height))
     box = (area or (panes[0] if panes else None) or scene.front).box
     kept = [element.box for element in inside if element.role in _NO_WHEEL | FIELDS - {"document text", "terminal"}]
     kept = [other for other in kept if other.width * other.height < 0.5 * box.width * box.height]
-    bottom, right = min(below(box), scene.outline.size.height), min(right_of(box), scene.outline.size.width)
+    bottom, right = min(box.bottom, scene.outline.size.height), min(box.right, scene.outline.size.width)
     for across in (0.5, 0.03, 0.25, 0.75, 0.12):
         for down in (0.5, 0.3, 0.7, 0.15, 0.9):
             x, y = box.left + across * (right - box.left), box.top + down * (bottom - box.top)
-            if not any(o.left - 6 <= x <= right_of(o) + 6 and o.top - 6 <= y <= below(o) + 6 for o in kept):
+            if not any(covers(other, x, y, 6, 6) for other in kept):
                 return x, y
     return None
+
+
+def covers(box: Region, x: float, y: float, around: int, above: int) -> bool:
+    """Return whether a point is in a box, or nearer to it than so many pixels."""
+    return box.left - around <= x <= box.right + around and box.top - above <= y <= box.bottom + around
 
 
 def area_named(now: Now, name: str) -> Element | None:

@@ -13,11 +13,11 @@ from agent.core.changes import Change
 from agent.core.geometry import Region, Size
 from agent.core.notes import Note, NoteKind
 from agent.literal.find.effects import Effects, effects
-from agent.literal.find.finder import WHOLE, Finder, Found
-from agent.literal.find.scene import CLICKABLE, TEXTS, Scene, middle
+from agent.literal.find.finder import WHOLE, Finder
+from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import Goal, Question, Target
 from agent.literal.vocabulary.lexicon import ORDINALS, either
-from agent.literal.vocabulary.names import Names
+from agent.literal.vocabulary.translations import Names
 from agent.screen.outline import Element
 
 #: Roles with a mark at the left end of their box; a click on the mark works in all toolkits.
@@ -126,39 +126,38 @@ class Now:
 
     def the(
         self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, least: float = WHOLE
-    ) -> Steps[Found | None]:
+    ) -> Steps[Element | None]:
         """Find the thing that a target means; ask if several of one kind and name are visible.
 
         Raises WhichError if the answer names none.
         """
         if target.ordinal or target.under or len(rivals := self.finder.rivals(target, roles, least=least)) < 2:
             return self.finder.best(target, roles, least=least)
-        if self.answer is None:
-            yield from self.ask(target.name, [self.finder.where(one.element) for one in rivals])
-            return (yield from self.the(target, roles, least))
-        chosen = yield from self.one_of(target, [one.element for one in rivals])
-        return next(one for one in rivals if one.element is chosen)
+        asked = self.answer is not None
+        at = yield from self.pick(target.name, [self.finder.where(one.element) for one in rivals])
+        return rivals[at].element if asked else (yield from self.the(target, roles, least))
 
     def one_of(self, target: Target, elements: Sequence[Element]) -> Steps[Element]:
         """Return the one of several elements that the person means. Raises WhichError if the answer names none."""
         if len(elements) == 1:
             return elements[0]
-        choices = [self.finder.where(one) for one in elements]
-        yield from self.ask(target.name, choices)
-        return elements[self.chosen(target.name, choices)]
+        return elements[(yield from self.pick(target.name, [self.finder.where(one) for one in elements]))]
 
-    def ask(self, name: str, choices: Sequence[str]) -> Steps[None]:
-        """Ask which of several things is meant, unless the person was asked before."""
+    def pick(self, name: str, choices: Sequence[str]) -> Steps[int]:
+        """Ask which of several things is meant, unless the person was asked before; return its index.
+
+        Raises WhichError if the answer names none.
+        """
+        named = [f"{number}) {one}" for number, one in enumerate(choices[:_MOST_CHOICES], 1)]
+        more = f" and {len(choices) - _MOST_CHOICES} more" if len(choices) > _MOST_CHOICES else ""
+        told = f"{len(choices)} things are called “{name}”: {', '.join(named)}{more}"
         if self.answer is None:
-            question = f"{_told(name, choices)}. Which one?"
+            question = f"{told}. Which one?"
             move = yield Step("I ask which is meant.", {"action": "ask_user", "question": question})
             self.answer = move.reply.casefold()
-
-    def chosen(self, name: str, choices: Sequence[str]) -> int:
-        """Return the index of the choice that the person's answer names. Raises WhichError if it names none."""
         number = _number_in(self.answer, choices) if self.answer else None
         if number is None:
-            raise WhichError(f"{_told(name, choices)}. Say which, for example “the second”.")
+            raise WhichError(f"{told}. Say which, for example “the second”.")
         return number
 
     def effects_of(self, move: Move) -> Effects:
@@ -178,7 +177,7 @@ class Now:
     def click(self, words: str, element: Element, action: str = "click", *, main: bool = True) -> Step:
         """Return the step that clicks an element."""
         box = element.box
-        x, y = middle(box)
+        x, y = box.middle.x, box.middle.y
         if element.role in _MARKED and box.width > 1.5 * box.height:
             x = box.left + box.height / 2
         return self.click_at(words, x, y, action, main=main)
@@ -193,7 +192,7 @@ class Now:
         if not isinstance(point, list) or len(point) != 2:
             return False
         left, top = self.point(box.left, box.top)
-        right, bottom = self.point(box.left + box.width, box.top + box.height)
+        right, bottom = self.point(box.right, box.bottom)
         return bool(left <= point[0] <= right and top <= point[1] <= bottom)
 
     def opened(self, application: str) -> bool:
@@ -202,12 +201,6 @@ class Now:
         return any(
             move.action == "open" and str(move.step.call.get("text", "")).casefold() == wanted for move in self.moves
         )
-
-
-def _told(name: str, choices: Sequence[str]) -> str:
-    told = [f"{number}) {one}" for number, one in enumerate(choices[:_MOST_CHOICES], 1)]
-    more = f" and {len(choices) - _MOST_CHOICES} more" if len(choices) > _MOST_CHOICES else ""
-    return f"{len(choices)} things are called “{name}”: {', '.join(told)}{more}"
 
 
 def _number_in(reply: str, choices: Sequence[str]) -> int | None:
@@ -220,6 +213,12 @@ def _number_in(reply: str, choices: Sequence[str]) -> int | None:
         return number - 1
     named = [at for at, choice in enumerate(choices) if reply.strip(" .") and reply.strip(" .") in choice.casefold()]
     return named[0] if len(named) == 1 else None
+
+
+def agrees(words: str, question: str) -> Steps[bool]:
+    """Ask a question, and return whether the person says yes."""
+    move = yield Step(words, {"action": "ask_user", "question": f"{question} (yes or no)"})
+    return move.reply.strip(" .!").casefold() in ("y", "yes")
 
 
 def press(words: str, keys: str, *, main: bool = False) -> Step:
@@ -240,6 +239,16 @@ def type_in(words: str, text: str, *, main: bool = False) -> Step:
 def wait(words: str, seconds: float = 1.0) -> Step:
     """Return a wait. Wait before repeating an action, because a repetition would undo a late effect."""
     return Step(words, {"action": "wait", "seconds": seconds})
+
+
+def opened(step: Step, there: Callable[[], object], name: str, times: int = 3) -> Steps[Stuck | None]:
+    """Open something, and wait until it is there. Return Stuck if it cannot be opened or does not come."""
+    attempt = yield step
+    if attempt.failure is not None:
+        return Stuck(f"I could not open “{name}”: {attempt.failure}.")
+    if (yield from until(there, f"“{name}” is not to be seen yet: wait.", times, 1)):
+        return None
+    return Stuck(f"I opened “{name}”, but it did not come to the front.")
 
 
 def until(check: Callable[[], _T], words: str, times: int = 2, seconds: float = 1.0) -> Steps[_T]:

@@ -3,50 +3,18 @@
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 
 from agent.core.changes import Change
 from agent.literal.do.now import Done, Move, Now
-from agent.literal.do.sums import value_of
 from agent.literal.find.finder import Finder
 from agent.literal.find.scene import FIELDS
 from agent.literal.goals import Click, Goal, Press, Toggle, target_of
 from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.numbers import value_of
 from agent.screen.outline import Element
+from foundation.configs import load_config
 
-#: Keys that only move, select or focus. The next step shows whether they worked.
-_LEADING = frozenset(
-    re.findall(
-        r"\S+",
-        "tab shift+tab up down left right home end page_up page_down ctrl+home ctrl+end ctrl+a ctrl+l ctrl+f "
-        "escape f6 f10 alt super menu shift+f10",
-    )
-)
-#: Keys that may close a window.
-_CLOSING_KEYS = re.compile(r"(?:.*\+)?(?:alt|super|f\d+)(?:\+.*)?|ctrl\+(?:shift\+)?[wqd]|escape|enter|return|space")
-#: Words on buttons that may close a window, in English and German.
-_CLOSING = frozenset(
-    re.findall(
-        r"\S+",
-        "close ok cancel quit exit yes no save discard apply done finish open send replace delete remove leave stop "
-        "create run launch log out schließen abbrechen beenden ja nein speichern verwerfen anwenden fertig öffnen "
-        "ersetzen löschen minimize minimise",
-    )
-)
-_CLOSES = frozenset(map(plain, _CLOSING))
-#: Words that many settings share and that identify none.
-_COMMON = frozenset(
-    re.findall(
-        r"\S+",
-        "show shows enable enabled enables use uses the a an of in on off at to for and or is be set view window "
-        "windows misc last visible visibility default menu bar preferences mode state active allow general org apps "
-        "gnome xfce",
-    )
-)
-#: Names of calculator keys.
-_SIGNS = {"×": "*", "x": "*", "÷": "/", ":": "/", "−": "-", "plus": "+", "minus": "-", "times": "*", ",": "."}
-_NEGATIVE = frozenset(
-    {"disable", "disabled", "hide", "hidden", "no", "not", "dont", "inhibit", "without", "mute", "lock"}
-)
 #: Changes that show what an action did.
 _KINDS = frozenset({"setting", "file", "clipboard"})
 _WORD = re.compile(r"[A-Z]?[a-zäöüß]+|[A-Z]+(?![a-z])|\d+")
@@ -54,7 +22,7 @@ _WORD = re.compile(r"[A-Z]?[a-zäöüß]+|[A-Z]+(?![a-z])|\d+")
 
 def leads(goal: Goal | None) -> bool:
     """Return whether a goal only leads to the next, whose success proves it."""
-    return isinstance(goal, Press) and "+".join(goal.keys).lower() in _LEADING
+    return isinstance(goal, Press) and "+".join(goal.keys).lower() in _words("leading_keys")
 
 
 def led_to(now: Now, move: Move) -> str:
@@ -62,9 +30,8 @@ def led_to(now: Now, move: Move) -> str:
     target = target_of(now.following)
     if target is None or Finder(move.scene, now.names).best(target) is not None:
         return ""
-    if (found := now.finder.best(target)) is None:
-        return ""
-    return f"“{found.text[:60]}” is to be seen since"
+    found = now.finder.best(target)
+    return "" if found is None else f"“{now.scene.text_of(found)[:60]}” is to be seen since"
 
 
 def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Done]) -> set[int]:
@@ -73,7 +40,7 @@ def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Done]) -> set[int]:
     signs = ""
     for at, goal in enumerate(goals[: len(reached)]):
         name = goal.target.name.strip().lower() if isinstance(goal, Click) else ""
-        sign = _SIGNS.get(name, name)
+        sign = load_config("proof.toml")["signs"].get(name, name)
         told = " ".join(each.words for each in reached[at : at + 2] if each.verified)
         held = re.search(r"holds “([^”]*)”|clipboard.*characters?: (\S+)", told)
         if sign == "=" and signs and held is not None:
@@ -95,9 +62,7 @@ def shown_late(now: Now, goal: Goal, known: Sequence[Change], last: bool) -> str
     name = target.name if target is not None else ""
     for change in new:
         if isinstance(goal, Toggle):
-            value = (change.after or "").strip("'\"").casefold()
-            means = (value == "true") is not is_negative(change, name)
-            if value in ("true", "false") and is_about(change, name) and means is goal.on:
+            if is_about(change, name) and means_on(change, name) is goal.on:
                 return str(change)
         elif (name and is_about(change, name)) or (last and isinstance(goal, Click | Press)):
             return str(change)
@@ -119,12 +84,12 @@ def vanished(now: Now, move: Move) -> str:
 
 def may_close(text: str) -> bool:
     """Return whether a button of that text may close its window."""
-    return bool(_CLOSES & set(plain(text).split())) or not any(map(str.isalpha, text))
+    return bool(set(map(plain, _words("closing"))) & set(plain(text).split())) or not any(map(str.isalpha, text))
 
 
 def key_may_close(keys: str) -> bool:
     """Return whether a key combination may close or hide a window."""
-    return _CLOSING_KEYS.fullmatch(keys.lower()) is not None
+    return re.fullmatch(load_config("proof.toml")["closing_keys"], keys.lower()) is not None
 
 
 def misnamed(now: Now, attempt: Move) -> str:
@@ -168,12 +133,22 @@ def is_called(change: Change, name: str) -> bool:
     return bool(wanted) and wanted <= _stems(re.split(r"[/\s]", change.what.rstrip("/"))[-1])
 
 
-def is_negative(change: Change, name: str) -> bool:
-    """Return whether a setting is the opposite of the wanted name: only one of them has a negative word."""
+def means_on(change: Change, name: str) -> bool | None:
+    """Return whether a setting says that a thing is on now; None if it is no switch.
+
+    A setting is the opposite of a name if only one of them has a negative word.
+    """
+    value = (change.after or "").strip("'\"").casefold()
     own = set(map(str.casefold, _WORD.findall(re.split(r"[/\s]", change.what.rstrip("/"))[-1])))
-    return bool(_NEGATIVE & own) is not bool(_NEGATIVE & set(plain(name).split()))
+    is_opposite = bool(_words("negative") & own) is not bool(_words("negative") & set(plain(name).split()))
+    return (value == "true") is not is_opposite if value in ("true", "false") else None
 
 
 def _stems(text: str) -> set[str]:
     words = {word.casefold() for word in _WORD.findall(text)}
-    return {word.rstrip("s")[:5] for word in words - _COMMON if len(word) > 1}
+    return {word.rstrip("s")[:5] for word in words - _words("common") if len(word) > 1}
+
+
+@cache
+def _words(kind: str) -> frozenset[str]:
+    return frozenset(load_config("proof.toml")[kind].split())

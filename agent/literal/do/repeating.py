@@ -1,22 +1,35 @@
 """Does the steps of a recipe: each target has exactly the recorded name and role, in the recorded window.
 
 What is missing is waited for and scrolled into view. Nothing that is only alike is touched unless a text model says
-that it is the same thing (`repairing`). A step that cannot be done ends the run with its number.
+that it is the same thing. A step that cannot be done ends the run with its number.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.core.changes import Change
 from agent.literal.do.looking import Search, safe_spot
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, start, until, wait
-from agent.literal.do.repairing import repaired
+from agent.literal.do.now import (
+    Done,
+    Move,
+    Now,
+    Pursuit,
+    Step,
+    Steps,
+    Stuck,
+    Verdict,
+    agrees,
+    press,
+    start,
+    until,
+    wait,
+)
 from agent.literal.do.type_text import type_text
 from agent.literal.do.windows import raise_window
 from agent.literal.find.effects import is_on, state_of
 from agent.literal.find.finder import Found, without_twins
-from agent.literal.find.scene import CLICKABLE, FIELDS, TEXTS, contains
+from agent.literal.find.scene import CLICKABLE, FIELDS, TEXTS
 from agent.literal.goals import (
     DESKTOP,
     Click,
@@ -25,12 +38,15 @@ from agent.literal.goals import (
     Open,
     Part,
     Press,
+    Question,
     Repeat,
     Scroll,
     Target,
     Toggle,
     Type,
     Wait,
+    target_of,
+    with_target,
 )
 from agent.literal.language.wording import describe_goal, describe_target
 from agent.screen.nearby import near as texts_near
@@ -70,7 +86,7 @@ def repeat(now: Now, goal: Repeat) -> Pursuit:
         last = number == len(goal.parts) and not goal.expected
         verdict = yield from _do(now, part, last=last)
         if isinstance(verdict, _Missing):
-            mended = yield from repaired(now, number, part, verdict, verdict.others, verdict.window)
+            mended = yield from _repaired(now, number, part, verdict)
             verdict = mended if isinstance(mended, Stuck) else (yield from _do(now, mended, last=last))
         if isinstance(verdict, Stuck):
             words = f"{verdict.words[:1].lower()}{verdict.words[1:]}" if verdict.words[:2] != "I " else verdict.words
@@ -79,6 +95,31 @@ def repeat(now: Now, goal: Repeat) -> Pursuit:
     if not goal.expected:
         return verdict
     return (yield from _check(now, goal.expected, known, chosen if isinstance(chosen, _Already) else None))
+
+
+def _repaired(now: Now, number: int, part: Part, missing: _Missing) -> Steps[Part | Stuck]:
+    """Return step `number` with the target that the model names, or why it stays stuck.
+
+    Only things of the same kind and window come into question. Where a person can be asked, they decide. The model is
+    asked while the first step, a wait, is carried out. It is not told what the step types, which may be a secret.
+    """
+    goal = part.goal
+    target = target_of(goal)
+    if now.repairs is None or target is None or not missing.others:
+        return missing
+    choices = {one.name: Target(one.name, one.role, inside=missing.window) for one in missing.others}
+    words = f"type into {describe_target(target)}" if isinstance(goal, Type) else describe_goal(goal)
+    now.question = Question(number, words, choices)
+    yield wait(f"{missing.words}: ask the model what it is called now.", 0.2)
+    found, told, now.question = now.repairs.get(number), now.question.told, None
+    if found is None:
+        return Stuck(f"{missing.words}; {told}" if told else missing.words)
+    if now.asks:
+        question = f"{missing.words}. {told}. Shall I use {describe_target(found)}?"
+        if not (yield from agrees("I ask whether that is right.", question)):
+            del now.repairs[number]
+            return Stuck(f"{missing.words}; you did not agree to use {describe_target(found)}")
+    return replace(part, goal=with_target(goal, found))  # type: ignore[arg-type]  # a goal of the same kind
 
 
 def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change], already: _Already | None) -> Pursuit:
@@ -99,8 +140,8 @@ def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change], alre
         told = "; ".join(f"{one.kind} {one.what} -> {one.becomes}" for one in missing)
         return Done(f"all steps are done, but nothing shows what they were to change (unless it was so before): {told}",
                     verified=False)  # fmt: skip
-    changes = [str(change) for change in found.values()]
-    return Done(changes[0] if len(changes) == 1 else f"as expected: {'; '.join(changes)}")
+    told = "; ".join(map(str, found.values()))
+    return Done(told if len(found) == 1 else f"as expected: {told}")
 
 
 def _is_as_expected(change: Change, expected: Expected) -> bool:
@@ -152,12 +193,9 @@ def _shown(now: Now, attempt: Move, last: bool) -> Pursuit:
         return Stuck(attempt.failure)
     if last:
         yield from until(lambda: now.effects_of(attempt), "No effect is to be seen yet: wait.", 2, 0.7)
-    effects = now.effects_of(attempt)
-    return (
-        Done(effects.words, verified=True)
-        if effects
-        else Done("all steps are done, but nothing shows that they took effect", verified=False)
-    )
+    if effects := now.effects_of(attempt):
+        return Done(effects.words)
+    return Done("all steps are done, but nothing shows that they took effect", verified=False)
 
 
 def _click(now: Now, goal: Click, near: Sequence[str], *, last: bool) -> Pursuit:
@@ -169,7 +207,7 @@ def _click(now: Now, goal: Click, near: Sequence[str], *, last: bool) -> Pursuit
     attempt = yield now.click(words, found, action)
     if action != "click" or is_on(found) is None:
         return (yield from _shown(now, attempt, last))
-    chosen = [one for one in _near(now, _matching(now, goal.target), near) if is_on(one)]
+    chosen = [one for one in _matching(now, goal.target, near) if is_on(one)]
     if is_on(found) and chosen:  # then it shows no other effect
         return _Already(f"{state_of(chosen[0])} already")
     return Done(state_of(chosen[0])) if chosen else (yield from _shown(now, attempt, last))
@@ -185,7 +223,7 @@ def _toggle(now: Now, goal: Toggle, near: Sequence[str]) -> Pursuit:
     attempt = yield now.click(f"{state_of(found)}: click it.", found)
 
     def switched() -> Done | None:
-        there = [one for one in _near(now, _matching(now, goal.target), near) if is_on(one) is goal.on]
+        there = [one for one in _matching(now, goal.target, near) if is_on(one) is goal.on]
         return Done(state_of(there[0])) if there else None
 
     done = yield from until(switched, "It stands as before: wait.", 3, 0.5)
@@ -212,9 +250,10 @@ def _find(
     search = Search(now, target)
     waited, raised = 0, False
     while True:
-        there = _near(now, _matching(now, target, roles), near)
+        there = _matching(now, target, near, roles)
         shown = [one for one in there if "offscreen" not in one.states]
-        sure = _apart([one for one in shown if now.finder.believes(one)])
+        believed = [Found(one, 1.0) for one in shown if now.finder.believes(one)]
+        sure = [one.element for one in without_twins(believed)]
         if len(sure) == 1 and "disabled" not in sure[0].states:
             return sure[0]
         step: Step | None = None
@@ -236,7 +275,7 @@ def _find(
         search.latest = yield step
 
 
-def _why_not(now: Now, target: Target, there: Sequence[Element], sure: Sequence[Element]) -> str:
+def _why_not(now: Now, target: Target, there: Sequence[Element] = (), sure: Sequence[Element] = ()) -> str:
     named = describe_target(target)
     if len(sure) > 1:
         return f"{len(sure)} things are {named}, and nothing tells which is meant"
@@ -244,30 +283,38 @@ def _why_not(now: Now, target: Target, there: Sequence[Element], sure: Sequence[
         return f"{named} is greyed out"
     if there:
         return f"{named} is there, but cannot be reached"
-    if target.inside not in ("", DESKTOP) and not [
-        one for one in now.scene.windows if _is_named(now, one.title, one.app, target.inside)
-    ]:
-        return f"there is no window “{target.inside}”{_in_front_words(now)}"
+    front = now.scene.front
+    shown = f"; in front is “{front.title or front.app}”" if front is not None else ""
+    if target.inside not in ("", DESKTOP) and not _windows(now, target.inside):
+        return f"there is no window “{target.inside}”{shown}"
     others = [one.role for one in now.scene.elements if _is_same(one.name, target.name) and now.scene.in_front(one)]
     kinds = f"; what has this name is a {others[0]}" if others and target.role and others[0] else ""
     kind = f"{target.role} " if target.role and target.name else ""
-    return f"there is no {kind}{named}{kinds}{_in_front_words(now)}"
+    return f"there is no {kind}{named}{kinds}{shown}"
 
 
-def _in_front_words(now: Now) -> str:
-    front = now.scene.front
-    return f"; in front is “{front.title or front.app}”" if front is not None else ""
+def _matching(now: Now, target: Target, near: Sequence[str] = (), roles: frozenset[str] = frozenset()) -> list[Element]:
+    """Return the elements of exactly a target's name and role in its window, visible or not.
 
-
-def _matching(now: Now, target: Target, roles: frozenset[str] = frozenset()) -> list[Element]:
-    """Return the elements of exactly a target's name and role in its window, visible or not."""
-    wanted = frozenset({target.role}) if target.role else roles or _ANY
-    inside = [one for one in now.scene.elements if one.role in wanted and _is_in(now, one, target.inside)]
+    `near`: texts of which one is beside, above or around them, if there are any.
+    """
+    inside = _of_kind(now, target, roles, target.inside)
     if target.name:
         names = now.names.of(target.name)
-        return [one for one in inside if any(_is_same(text, name) for text in _texts(one) for name in names)]
-    nameless = [one for one in inside if not one.name.strip() and ("editable" in one.states or one.role not in FIELDS)]
-    return [one for one in nameless if "focused" in one.states] or nameless
+        found = [one for one in inside if any(_is_same(text, name) for text in (one.name, one.label) for name in names)]
+    else:
+        found = [one for one in inside if not one.name.strip() and ("editable" in one.states or one.role not in FIELDS)]
+        found = [one for one in found if "focused" in one.states] or found
+    texts = {" ".join(name.split()).casefold() for text in near for name in now.names.of(text)}
+    return [
+        one for one in found
+        if not texts or any(" ".join(text.split()).casefold() in texts for text in texts_near(now.scene.elements, one))
+    ]  # fmt: skip
+
+
+def _of_kind(now: Now, target: Target, roles: frozenset[str], window: str) -> list[Element]:
+    wanted = frozenset({target.role}) if target.role else roles or _ANY
+    return [one for one in now.scene.elements if one.role in wanted and _is_in(now, one, window)]
 
 
 def _missing(now: Now, target: Target, roles: frozenset[str], why: str) -> _Missing:
@@ -275,50 +322,25 @@ def _missing(now: Now, target: Target, roles: frozenset[str], why: str) -> _Miss
 
     If no window has that name, those in the window in front.
     """
-    wanted = frozenset({target.role}) if target.role else roles or _ANY
     front = now.scene.front
     is_there = target.inside == DESKTOP or _windows(now, target.inside)
     window = target.inside if is_there or front is None else front.title
-    inside = [one for one in now.scene.elements if one.role in wanted and _is_in(now, one, window)]
-    others = [one for one in inside if one.name.strip() and "disabled" not in one.states]
+    others = [one for one in _of_kind(now, target, roles, window) if one.name.strip() and "disabled" not in one.states]
     return _Missing(why, tuple(others[:_MOST_OTHERS]), window)
-
-
-def _near(now: Now, elements: list[Element], near: Sequence[str]) -> list[Element]:
-    """Return the elements that have one of these texts beside, above or around them; all if there are no such texts."""
-    if not near:
-        return elements
-    wanted = {" ".join(name.split()).casefold() for text in near for name in now.names.of(text)}
-    return [
-        one for one in elements
-        if any(" ".join(text.split()).casefold() in wanted for text in texts_near(now.scene.elements, one))
-    ]  # fmt: skip
-
-
-def _texts(element: Element) -> tuple[str, ...]:
-    return (element.name, element.label)
-
-
-def _apart(elements: Sequence[Element]) -> list[Element]:
-    return [found.element for found in without_twins([Found(one, 1.0, one.name) for one in elements])]
 
 
 def _is_in(now: Now, element: Element, window: str) -> bool:
     """Return whether an element is in the window of that name: in the one in front, if that has the name."""
     front = now.scene.front
     if window == DESKTOP:
-        return not (element.window or element.app or any(contains(one.box, element.box) for one in now.scene.windows))
+        return not (element.window or element.app or now.scene.is_covered(element))
     if not window or (front is not None and _is_named(now, front.title, front.app, window)):
-        return now.scene.in_front(element) or (bool(window) and _is_popup(now, element, window))
+        listed = any((one.title, one.app) == (element.window, element.app) for one in now.scene.windows)
+        popped_up = bool(window) and not listed and _is_same(element.window, window)  # a list in a window of its own
+        return now.scene.in_front(element) or popped_up
     if element.window or element.app:
         return _is_named(now, element.window, element.app, window)
     return any(now.scene.in_window(element, one) for one in _windows(now, window))
-
-
-def _is_popup(now: Now, element: Element, window: str) -> bool:
-    """Return whether an element is in a list that popped up: its window has this name, and is no window of its own."""
-    listed = any((one.title, one.app) == (element.window, element.app) for one in now.scene.windows)
-    return not listed and _is_same(element.window, window)
 
 
 def _is_named(now: Now, title: str, app: str, wanted: str) -> bool:
@@ -356,5 +378,7 @@ def _in_front(now: Now, name: str) -> Steps[Stuck | None]:
             return raised if isinstance(raised, Stuck) else None
         if waited < _MOST_WAITS:
             yield wait(f"“{name}” is not in front yet: wait.", _WAIT)
-    several = f"{len(windows)} windows are called “{name}”" if len(windows := _windows(now, name)) > 1 else ""
-    return Stuck(several or f"there is no window “{name}”{_in_front_words(now)}")
+    windows = _windows(now, name)
+    return Stuck(
+        f"{len(windows)} windows are called “{name}”" if len(windows) > 1 else _why_not(now, Target(inside=name))
+    )

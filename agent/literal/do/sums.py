@@ -1,29 +1,21 @@
 """Calculates in the desktop's calculator: enters an expression and checks the display."""
 
-import ast
-import operator
 import re
-from collections.abc import Callable
 from fractions import Fraction
 
-from agent.literal.do.now import Done, Now, Pursuit, Step, Stuck, press, until
+from agent.literal.do.now import Done, Now, Pursuit, Stuck, opened, press, start, until
 from agent.literal.find.scene import FIELDS, TEXTS, Scene
 from agent.literal.goals import Calculate
+from agent.literal.vocabulary.numbers import value_of
 from agent.screen.outline import Element
 
 #: Application names of calculators.
 _CALCULATORS = re.compile(r"calc|galculator", re.IGNORECASE)
-#: Limits that keep a calculation short: characters entered (a key each), digits of a number, exponent.
-_MOST_SIGNS, _MOST_DIGITS, _LARGEST_POWER = 28, 40, 200
+#: Most characters entered: a key each.
+_MOST_SIGNS = 28
 _MOST_WAITS = 3
 #: A number as a calculator shows it.
 NUMBER = re.compile(r"[-−]?\d[\d.,'’\s]*(?:[eE][-+]?\d+)?")
-_OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
 
 
 def calculate(now: Now, goal: Calculate) -> Pursuit:
@@ -34,12 +26,9 @@ def calculate(now: Now, goal: Calculate) -> Pursuit:
         return Stuck(f"I cannot calculate “{goal.expression[:60]}”: I know numbers, + - * / ^ and brackets.")
     if not _is_in_front(now):
         name = goal.calculator or "calculator"
-        opened = yield Step(f"Open the {name}.", {"action": "open", "text": name})
-        if opened.failure is not None:
-            return Stuck(f"I could not open “{name}”: {opened.failure}.")
-        words = "The calculator is not to be seen yet: wait."
-        if not (yield from until(lambda: _is_in_front(now), words, _MOST_WAITS, 1)):
-            return Stuck(f"I opened “{name}”, but no calculator came to the front.")
+        stuck = yield from opened(start(f"Open the {name}.", name), lambda: _is_in_front(now), name)
+        if stuck is not None:
+            return stuck
     cleared = yield press("Clear the calculator.", "escape")
     for sign in signs:  # the keypad's decimal key enters the separator of the desktop's language
         yield press(f"Enter {sign}.", "kp_decimal" if sign == "." else sign)
@@ -79,8 +68,7 @@ def shown_texts(scene: Scene) -> list[tuple[Element, str]]:
     """
     return [
         (element, text)
-        for element in scene.elements
-        if element.role in TEXTS | FIELDS and scene.in_front(element)
+        for element in scene.shown(TEXTS | FIELDS, without="")
         for text in (element.value or "", element.name)
         if text
     ]
@@ -109,30 +97,3 @@ def _equal(number: str, result: Fraction) -> bool:
     # A whole number must be exact. Decimals may be rounded or truncated by the display.
     step = Fraction(0) if places == 0 and not power else Fraction(10) ** (int(power or 0) - places)
     return abs(value - result) <= step
-
-
-def value_of(expression: str) -> Fraction | None:
-    """Return the exact value of an expression of numbers, + - * / ^ and brackets; None for anything else."""
-    if re.fullmatch(r"[-+*/^().\d]{1,200}", expression) is None or re.search(rf"\d{{{_MOST_DIGITS}}}", expression):
-        return None
-    try:
-        written = re.sub(r"(?<![\d.])0+(?=\d)", "", expression)
-        return _value(ast.parse(written.replace("^", "**"), mode="eval").body)
-    except (SyntaxError, ValueError, ZeroDivisionError, OverflowError, RecursionError):
-        return None
-
-
-def _value(node: ast.expr) -> Fraction:
-    match node:
-        case ast.Constant(int() | float()):
-            return Fraction(ast.unparse(node))
-        case ast.UnaryOp(ast.USub(), operand):
-            return -_value(operand)
-        case ast.BinOp(left, ast.Pow(), right):
-            base, power = _value(left), _value(right)
-            if power.denominator != 1 or abs(power) > _LARGEST_POWER or abs(base) > 10**6:
-                raise ValueError("the power is too large")
-            return base ** int(power)
-        case ast.BinOp(left, sign, right) if type(sign) in _OPERATORS:
-            return _OPERATORS[type(sign)](_value(left), _value(right))
-    raise ValueError("no expression of numbers")

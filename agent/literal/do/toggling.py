@@ -1,16 +1,15 @@
 """Switches things on and off: check boxes, switches, toggle and radio buttons, check menu items, choices."""
 
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from typing import Literal
 
-from agent.literal.do.known_places import known_place, shows
+from agent.literal.do.known_places import known_place, settings_of, shows
 from agent.literal.do.looking import look
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, until, wait
-from agent.literal.do.proof import is_about, is_called, is_negative
+from agent.literal.do.proof import is_about, is_called, means_on
 from agent.literal.find.effects import is_on, is_tick, state_of
 from agent.literal.find.finder import PART, WHOLE, fit_of
-from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, right_of, same_row
+from agent.literal.find.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, same_row
 from agent.literal.goals import Target, Toggle
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.labels import plain
@@ -75,8 +74,7 @@ class _Toggling:
         target = self._goal.target
         if not self._now.scene.menu_is_open:
             return _bare_text(self._now, target)
-        found = self._now.finder.best(target, {"menu item"})
-        return None if found is None else found.element
+        return self._now.finder.best(target, {"menu item"})
 
     def _find_switch(self) -> Steps[Element | None]:
         switch = yield from find_switch(self._now, self._targets)
@@ -93,7 +91,7 @@ class _Toggling:
         for choice in place.choices:
             target = Target(choice, under=place.under)
             if (found := finder.best(target, _CHOSEN) or finder.best(target, TEXTS)) is not None:
-                return found.element
+                return found
         return None
 
     # A control that reports its state
@@ -183,10 +181,9 @@ class _Toggling:
         if place is not None and place.settings:
             return self._setting_tells(move, on=True)
         for change in self._now.changed_since(move, "setting"):
-            value = (change.after or "").strip("'\"").casefold()
             about = is_about(change, name) or (place is not None and is_about(change, place.control))
-            if value in ("true", "false") and about:
-                return (value == "true") is not is_negative(change, name), str(change)
+            if about and (on := means_on(change, name)) is not None:
+                return on, str(change)
         return None
 
     def _open_again(self, attempt: Move) -> Step | None:
@@ -198,7 +195,7 @@ class _Toggling:
         menus = [up.name for up in before.parents(item) if up.role in ("menu", "push button menu")] if item else []
         found = now.finder.best(Target(menus[-1], role="menu")) if menus else None
         words = f"Look into the menu again, how {self._words} stands."
-        return None if found is None else now.click(words, found.element)
+        return None if found is None else now.click(words, found)
 
     # One of several choices
 
@@ -240,24 +237,18 @@ class _Toggling:
 
     def _setting_tells(self, move: Move, *, on: bool) -> tuple[bool, str] | None:
         """Return whether a setting that changed since a move has the wanted state, and the change; None for none."""
-        for change in self._now.changed_since(move, "setting") if self._place is not None else ():
-            for setting in self._place.settings if self._place is not None else ():
-                holds = setting.holds(change.after, on=on) if fnmatchcase(change.what, setting.what) else None
-                if holds is not None:
-                    return holds, str(change)
+        for change, setting in settings_of(self._now, self._place, move):
+            if (holds := setting.holds(change.after, on=on)) is not None:
+                return holds, str(change)
         return None
 
     def _contrary(self, move: Move, told: tuple[bool, str] | None) -> str:
         """Return the setting of the same name that changed to the opposite since a move, in words; "" for none."""
         if told is not None:
             return "" if told[0] else told[1]
-        name = self._goal.target.name
-        for change in self._now.changed_since(move, "setting"):
-            value = (change.after or "").strip("'\"").casefold()
-            means = (value == "true") is not is_negative(change, name)
-            if value in ("true", "false") and is_called(change, name) and means is not self._goal.on:
-                return str(change)
-        return ""
+        name, contrary = self._goal.target.name, not self._goal.on
+        changes = self._now.changed_since(move, "setting")
+        return next((str(one) for one in changes if is_called(one, name) and means_on(one, name) is contrary), "")
 
     def _with_settings(self, move: Move, element: Element) -> str:
         return "; ".join((state_of(element), *self._now.effects_of(move).changes[:2]))
@@ -275,13 +266,13 @@ def targets_of(target: Target, place: Place | None) -> list[Target]:
 
 def _bare_text(now: Now, target: Target) -> Element | None:
     """Return an OCR text in an area that the tree does not cover: XFCE's Settings embeds other programs' pages."""
-    found = now.finder.best(target, TEXTS, least=WHOLE)
-    if found is None or found.element.source != "words":
+    found = now.finder.best(target, TEXTS)
+    if found is None or found.source != "words":
         return None
-    top, bottom = found.element.box.top - _NEAR, found.element.box.top + found.element.box.height + _NEAR
-    told = (one for one in now.scene.elements if one.source != "words" and one.window == found.element.window)
-    near = any(one.box.top < bottom and top < one.box.top + one.box.height for one in told if one.role in CLICKABLE)
-    return None if near else found.element
+    top, bottom = found.box.top - _NEAR, found.box.bottom + _NEAR
+    told = (one for one in now.scene.elements if one.source != "words" and one.window == found.window)
+    near = any(one.box.top < bottom and top < one.box.bottom for one in told if one.role in CLICKABLE)
+    return None if near else found
 
 
 def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
@@ -290,7 +281,7 @@ def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
         for target in targets:
             found = yield from now.the(target, SWITCHES, least=least)
             if found is not None:
-                return found.element
+                return found
             rows = now.finder.all(target, TEXTS | {"list item", "table row", "panel"}, least=least)
             of_rows = [_on_row_of(now, row.element) for row in rows if row.fit == rows[0].fit]
             if switches := list({one.id: one for one in of_rows if one is not None}.values()):
@@ -303,7 +294,7 @@ def find_switch(now: Now, targets: Iterable[Target]) -> Steps[Element | None]:
 
 def _switch_of_page(now: Now, target: Target) -> Element | None:
     """Return the switch of the whole page that has this name, if it is only called "Enabled"."""
-    shown = [one for one in now.scene.elements if now.scene.in_front(one) and "offscreen" not in one.states]
+    shown = now.scene.shown()
     titles = [one.name for one in shown if one.role in ("page tab", "list item") and "selected" in one.states]
     titles += [now.scene.front.title] if now.scene.front is not None else []
     if not any(fit_of(title, name) >= WHOLE for title in titles for name in now.names.of(target.name)):
@@ -327,8 +318,8 @@ def _on_row_of(now: Now, row: Element) -> Element | None:
         and same_row(one.box, row.box)
         and (one.window, one.app) == (row.window or one.window, row.app or one.app)
     ]
-    right = [one for one in beside if one.box.left >= right_of(row.box) - 4]
-    if not right and len(beside) == 1 and right_of(beside[0].box) <= row.box.left + 4:
+    right = [one for one in beside if one.box.left >= row.box.right - 4]
+    if not right and len(beside) == 1 and beside[0].box.right <= row.box.left + 4:
         return beside[0]  # a dialog's title bar may have it on the left
     return min(right, key=lambda one: one.box.left, default=None)
 

@@ -10,7 +10,6 @@ from agent.literal.do.now import Done, Move, Now, Pursuit, Steps, Stuck, Verdict
 from agent.literal.do.proof import vanished
 from agent.literal.do.sums import NUMBER, is_number, shown_texts
 from agent.literal.do.toggling import targets_of
-from agent.literal.find.finder import WHOLE
 from agent.literal.find.scene import FIELDS, TEXTS, Scene
 from agent.literal.goals import Target, Type
 from agent.literal.language.wording import describe_target
@@ -41,7 +40,8 @@ def type_text(now: Now, goal: Type) -> Pursuit:
         yield press("Select what stands there, to replace it.", "ctrl+a")
     elif goal.into is None and now.earlier and now.earlier[-1].step.call.get("keys") == "ctrl+a":
         alone = True
-    if goal.into is None and (display := _display(now)) is not None and _fits_keys(goal.text):
+    short = len(goal.text) <= _MOST_KEYS and goal.text.isascii()
+    if goal.into is None and short and (display := _display(now)) is not None:
         return (yield from _into_display(now, goal.text, display))
     first = yield type_in(f"Type the text ({len(goal.text)} characters).", goal.text, main=True)
 
@@ -58,10 +58,6 @@ def type_text(now: Now, goal: Type) -> Pursuit:
     if verdict is None and ((pasted := now.effects_of(first)).altered or pasted.changes):
         return Done(pasted.words)  # the text was accepted and transformed
     return verdict or Stuck("I typed the text, but nothing that I can see took it.")
-
-
-def _fits_keys(text: str) -> bool:
-    return len(text) <= _MOST_KEYS and text.isascii()
 
 
 def _into_display(now: Now, text: str, display: Element) -> Pursuit:
@@ -94,20 +90,17 @@ def _in_new_dialog(now: Now, goal: Type) -> bool:
     if now.scene.is_late:
         return True
     return any(  # any such field, because the focus is often reported late
-        one.value and one.role in FIELDS and now.scene.in_front(one) and one.box.height < 60
-        for one in now.scene.elements
-        if "multi_line" not in one.states
+        one.value and one.box.height < 60 for one in now.scene.shown(FIELDS, without="multi_line")
     )
 
 
 def _holds_more(now: Now, text: str) -> Element | None:
     """Return the focused field if it contains more than the text."""
     wanted = " ".join(text.split())
-    for one in now.scene.elements:
-        if one.role in FIELDS - {"terminal", "password text"} and "focused" in one.states and now.scene.in_front(one):
-            held = " ".join((one.value or "").split())
-            if wanted in held and held != wanted:
-                return one
+    for one in now.scene.shown(FIELDS - {"terminal", "password text"}, without=""):
+        held = " ".join((one.value or "").split())
+        if "focused" in one.states and wanted in held and held != wanted:
+            return one
     return None
 
 
@@ -115,27 +108,19 @@ def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | 
     """Return the field of that name. A search field may have no name."""
     for target in targets:
         if (found := (yield from now.the(target, _TAKES_TEXT))) is not None:
-            return found.element
-    front = [
-        one
-        for one in now.scene.elements
-        if one.role in FIELDS and now.scene.in_front(one) and one.trusted and "offscreen" not in one.states
-        and one.role not in ("paragraph",) and (one.role != "text" or "editable" in one.states)
-    ]  # fmt: skip
+            return found
+    front = [one for one in now.scene.shown(FIELDS - {"paragraph"}) if one.trusted]
+    front = [one for one in front if one.role != "text" or "editable" in one.states]
+    front.sort(key=lambda one: -one.box.width * one.box.height)
     name = into.name.casefold()
     if name in _SEARCH or name in ("address", "location", "url", "path"):
         single = [one for one in front if "multi_line" not in one.states and one.box.height < 60]
         return single[0] if len(single) == 1 else None
     if not name or name in ("text", "editor", "document", "text editor", "window", "text area", "page"):
-        front.sort(key=lambda one: -one.box.width * one.box.height)
-        return front[0] if front else None
-    window = now.scene.named_window(into.name)
-    if window is not None:
-        inside = [one for one in front if now.scene.in_window(one, window)]
-        inside.sort(key=lambda one: -one.box.width * one.box.height)
-        return inside[0] if inside else None
-    found = now.finder.best(into, TEXTS, least=WHOLE) if not now.scene.has_tree else None
-    return found.element if found is not None else None
+        return next(iter(front), None)
+    if (window := now.scene.named_window(into.name)) is not None:
+        return next((one for one in front if now.scene.in_window(one, window)), None)
+    return None if now.scene.has_tree else now.finder.best(into, TEXTS)
 
 
 def _went_in(now: Now, text: str, since: Move) -> str:
@@ -190,17 +175,15 @@ def _reads_alike(wanted: str, shown: str) -> float:
 
 
 def _same_in(scene: Scene, element: Element) -> Element | None:
-    same = [
-        one for one in scene.elements if (one.role, one.window, one.app) == (element.role, element.window, element.app)
-    ]
+    place = (element.role, element.window, element.app)
+    same = [one for one in scene.elements if (one.role, one.window, one.app) == place]
     exact = [one for one in same if one.box == element.box]
-    named = [one for one in same if one.name == element.name]
-    return next(iter((*exact, *named)), None)
+    return next(iter(exact or [one for one in same if one.name == element.name]), None)
 
 
 def _display(now: Now) -> Element | None:
     """Return the read-only text in the front window, such as a calculator's display."""
-    shown = [one for one in now.scene.elements if one.role == "text" and now.scene.in_front(one) and one.trusted]
+    shown = [one for one in now.scene.shown({"text"}, without="") if one.trusted]
     return shown[0] if len(shown) == 1 and "editable" not in shown[0].states else None
 
 

@@ -1,6 +1,7 @@
 """Opens, closes, raises and resizes windows, which are identified by title and application."""
 
 import re
+from functools import partial
 
 from agent.literal.do import clicking
 from agent.literal.do.looking import MOST_DOUBTS, Search, to_front
@@ -79,8 +80,10 @@ def _close_front(now: Now, window: ShownWindow) -> Pursuit:
 def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
     """Bring a window to the front or change its state."""
     missing = f"I see no window called “{goal.target}”." if goal.target else "I see no window."
-    if goal.how == "maximize" and (shown := _window(now, goal.target)) is not None and _is_large(now, shown):
-        return Done(f"“{shown.title}” is maximized already")
+    size = now.scene.outline.size
+    for one in _named(now, goal.target)[:1] if goal.how == "maximize" else ():
+        if one.box.width >= _LARGE * size.width and one.box.height >= _LARGE * size.height:
+            return Done(f"“{one.title}” is maximized already")
     window = yield from _bring_to_front(now, goal.target, missing)
     if isinstance(window, Stuck):
         return window
@@ -105,54 +108,36 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
 
 
 def _bring_to_front(now: Now, name: str, missing: str, *, of_application: bool = False) -> Steps[ShownWindow | Stuck]:
-    """Bring a window to the front. `of_application`: accept another window of the application that is in front."""
-    if (picked := (yield from _one_of_several(now, name))) is not None:
-        return (yield from raise_window(now, picked))
-    if (window := _window(now, name)) is None:
+    """Bring a window to the front. `of_application`: accept another window of the application that is in front.
+
+    If several have the name, the person says which, unless this run opened one. Raises WhichError.
+    """
+    windows, front = _named(now, name), now.scene.front
+    if not windows:
         return Stuck(missing)
-    front = now.scene.front
+    if name and len(windows) > 1 and not (now.opened(name) and front in windows):
+        choices = [f"“{one.title}” at {one.box.left},{one.box.top}" for one in windows]
+        return (yield from raise_window(now, windows[(yield from now.pick(name, choices))]))
     if of_application and front and any(fit_of(text, name) >= WHOLE for text in (front.title, front.app)):
         return front
-    return (yield from raise_window(now, window))
+    return (yield from raise_window(now, windows[0]))
 
 
 def raise_window(now: Now, window: ShownWindow) -> Steps[ShownWindow | Stuck]:
     """Bring this window to the front."""
     for _ in range(max(3, len(now.scene.windows) + 1)):
-        if (shown := _again(now, window)) is None:
+        same = [one for one in now.scene.windows if _key(one) == _key(window)]
+        if not same:
             return Stuck(f"The window “{window.title}” is not there any more.")
+        shown = next((one for one in same if one.box == window.box), same[0])
         if shown is now.scene.front:
             return shown
         yield to_front(now, shown, main=True)
     return Stuck(f"I could not bring “{window.title}” to the front.")
 
 
-def _one_of_several(now: Now, name: str) -> Steps[ShownWindow | None]:
-    """Return the window that the person means if several have the name; None for one, or for the one this run opened.
-
-    Raises WhichError if the answer names none.
-    """
-    windows = _named(now, name) if name else []
-    if len(windows) < 2 or (now.opened(name) and now.scene.front in windows):
-        return None
-    choices = [f"“{one.title}” at {one.box.left},{one.box.top}" for one in windows]
-    yield from now.ask(name, choices)
-    return windows[now.chosen(name, choices)]
-
-
-def _again(now: Now, picked: ShownWindow) -> ShownWindow | None:
-    """Return a window as it is shown now."""
-    same = [one for one in now.scene.windows if _key(one) == _key(picked)]
-    return next((one for one in same if one.box == picked.box), next(iter(same), None))
-
-
 def _key(window: ShownWindow) -> tuple[str, str]:
     return window.app, window.title
-
-
-def _window(now: Now, name: str) -> ShownWindow | None:
-    """Return the window of that name; the front window for no name."""
-    return next(iter(_named(now, name)), None)
 
 
 def _named(now: Now, name: str) -> list[ShownWindow]:
@@ -160,11 +145,6 @@ def _named(now: Now, name: str) -> list[ShownWindow]:
     if not name:
         return [now.scene.front] if now.scene.front is not None else []
     return next((found for one in now.names.of(name) if (found := now.scene.windows_named(one))), [])
-
-
-def _is_large(now: Now, window: ShownWindow) -> bool:
-    size = now.scene.outline.size
-    return window.box.width >= _LARGE * size.width and window.box.height >= _LARGE * size.height
 
 
 def open_it(now: Now, goal: Open) -> Pursuit:
@@ -181,19 +161,17 @@ def open_it(now: Now, goal: Open) -> Pursuit:
     attempt = yield step or start(f"Open “{name}”.", spoken, main=True)
     if attempt.action == "open" and attempt.failure is not None:
         return (yield from _by_sight(now, goal, attempt.failure))
-    if attempt.action == "click" and attempt.scene.menu_is_open:  # a menu item need not open a window
-        return (yield from clicking.came_of(now, Click(Target(name)), attempt))
-    if attempt.action == "click" and any(
-        one.role == "menu" and now.clicked(attempt, one.box) for one in attempt.scene.elements
-    ):
-        return (yield from clicking.came_of(now, Click(Target(name, role="menu")), attempt))
+    menus = [one for one in attempt.scene.elements if one.role == "menu" and now.clicked(attempt, one.box)]
+    if attempt.action == "click" and (menus or attempt.scene.menu_is_open):  # a menu item need not open a window
+        role = "" if attempt.scene.menu_is_open else "menu"
+        return (yield from clicking.came_of(now, Click(Target(name, role)), attempt))
     came = lambda: _came(now, name, attempt)  # noqa: E731
     verdict = yield from until(came, f"“{name}” may need longer: wait.", _MOST_WAITS, 2)
     if verdict is None and attempt.action == "click":
         icon = yield from now.the(Target(name), _ICONS)
-        if icon is not None and now.scene.in_front(icon.element):
+        if icon is not None and now.scene.in_front(icon):
             words = f"A click on “{name}” opened nothing: double-click it."
-            attempt = yield now.click(words, icon.element, "double_click")
+            attempt = yield now.click(words, icon, "double_click")
             verdict = yield from until(came, f"“{name}” may need longer: wait.", _MOST_WAITS, 2)
     if verdict is not None:
         return verdict
@@ -240,14 +218,8 @@ def _page_of(now: Now, name: str, attempt: Move) -> Element | None:
     """Return the evidence that a page is open: its new heading, or its selected row or tab."""
 
     def named(scene: Scene, roles: frozenset[str]) -> list[Element]:
-        return [
-            one
-            for one in scene.elements
-            if one.role in roles
-            and scene.in_front(one)
-            and "offscreen" not in one.states
-            and any(fit_of(one.name, wanted) >= WHOLE for wanted in now.names.of(name))
-        ]
+        wanted = now.names.of(name)
+        return [one for one in scene.shown(roles) if any(fit_of(one.name, each) >= WHOLE for each in wanted)]
 
     chosen = [one for one in named(now.scene, _PAGES) if "selected" in one.states]
     headings = named(now.scene, _HEADINGS)
@@ -282,8 +254,8 @@ def _in_open_menu(now: Now, goal: Open) -> Step | None:
         return None
     for name in _names_of(goal):
         found = now.finder.best(Target(name), MENU_ITEMS)
-        if found is not None and any(up.role in _MENUS for up in now.scene.parents(found.element)):
-            return now.click(f"“{found.text}” is in the open menu: choose it.", found.element)
+        if found is not None and any(up.role in _MENUS for up in now.scene.parents(found)):
+            return now.click(f"“{found.name}” is in the open menu: choose it.", found)
     return None
 
 
@@ -293,7 +265,7 @@ def _menu_named(now: Now, goal: Open) -> str:
         return ""
     name = _SUBMENU.sub("", goal.inside)
     menu = now.finder.best(Target(name), {"menu"})
-    return name if menu is not None and now.scene.in_front(menu.element) else ""
+    return name if menu is not None and now.scene.in_front(menu) else ""
 
 
 def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
@@ -306,8 +278,8 @@ def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
         step = None
         for name in _names_of(goal):
             found = yield from now.the(Target(name, inside=front.title), CLICKABLE | TEXTS)
-            if found is not None and now.scene.in_front(found.element):
-                return now.click(f"“{name}” is to be seen in the window in front: open it there.", found.element)
+            if found is not None and now.scene.in_front(found):
+                return now.click(f"“{name}” is to be seen in the window in front: open it there.", found)
             if now.finder.hidden(Target(name), CLICKABLE) is not None:
                 step = search.to_offscreen(Target(name))
                 break
@@ -324,29 +296,21 @@ def _visible_in_front(now: Now, goal: Open) -> Steps[Step | None]:
 def _by_sight(now: Now, goal: Open, reason: str) -> Pursuit:
     """Click, then double-click, a visible icon or row of that name, because no application has it."""
     name = goal.name
-    clicks: list[Move] = []
-    while True:
-        found = now.finder.all(Target(name, inside=goal.inside), (CLICKABLE - SWITCHES) | TEXTS)
-        step = None
-        for one in found:
-            mine = [move for move in clicks if now.clicked(move, one.element.box)]
-            if not mine:
-                step = now.click(
-                    f"No application is called “{name}”, but it is shown: click it.", one.element, main=False
-                )
-            elif len(mine) == 1 and not _opened_something(now, name, mine[0]):
-                words = f"A click on “{name}” opened nothing: double-click it."
-                step = now.click(words, one.element, "double_click", main=False)
-            if step is not None:
-                break
-        if step is None:
-            if _ABSENT.match(reason):
-                return Stuck(f"“{name}” is not installed, and no file or folder of yours is called so.")
-            return Stuck(f"I could not open “{name}”: {reason or 'nothing has that name'}.")
-        clicks.append((yield step))
-        opened = lambda: _opened_something(now, name, clicks[-1])  # noqa: E731
-        if words := (yield from until(opened, f"“{name}” may need longer: wait.", 1)):
-            return Done(f"“{name}” is open: {words}")
+    ways = {
+        "click": f"No application is called “{name}”, but it is shown: click it.",
+        "double_click": f"A click on “{name}” opened nothing: double-click it.",
+    }
+    for action, words in ways.items():
+        shown = next(iter(now.finder.all(Target(name, inside=goal.inside), (CLICKABLE - SWITCHES) | TEXTS)), None)
+        if shown is None:
+            break
+        attempt = yield now.click(words, shown.element, action, main=False)
+        opened = partial(_opened_something, now, name, attempt)
+        if told := (yield from until(opened, f"“{name}” may need longer: wait.", 1)):
+            return Done(f"“{name}” is open: {told}")
+    if _ABSENT.match(reason):
+        return Stuck(f"“{name}” is not installed, and no file or folder of yours is called so.")
+    return Stuck(f"I could not open “{name}”: {reason or 'nothing has that name'}.")
 
 
 def _opened_something(now: Now, name: str, move: Move) -> str:

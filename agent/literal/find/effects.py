@@ -40,18 +40,10 @@ class Effects:
     @property
     def words(self) -> str:
         """Return the strongest evidence in words."""
-        if self.changes:
-            return "; ".join(self.changes[:_TOLD])
-        if self.windows:
-            return "; ".join(self.windows[:_TOLD])
-        if self.altered:
-            return "; ".join(self.altered[:_TOLD])
-        parts = []
-        if self.came:
-            parts.append(f"there came {', '.join(f'“{name}”' for name in self.came[:_TOLD])}")
-        if self.gone:
-            parts.append(f"there went {', '.join(f'“{name}”' for name in self.gone[:_TOLD])}")
-        return "; ".join(parts)
+        if strongest := self.changes or self.windows or self.altered:
+            return "; ".join(strongest[:_TOLD])
+        both = (("came", self.came[:_TOLD]), ("went", self.gone[:_TOLD]))
+        return "; ".join(f"there {verb} {', '.join(f'“{name}”' for name in names)}" for verb, names in both if names)
 
 
 def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed_now: Sequence[Change]) -> Effects:
@@ -60,7 +52,7 @@ def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed
     windows = _windows(before.windows, now.windows)
     old, new = _concerned(before, now), _concerned(now, before)
     altered = _altered(old, new)
-    came, gone = _difference(_told_by_trees(old), _told_by_trees(new))
+    came, gone = _difference(*([one for one in told if one.source != "words"] for told in (old, new)))
     items = {" ".join(element.name.split())[:60] for element in old if element.role in MENU_ITEMS}
     gone = tuple(name for name in gone if name not in items)  # a closing menu is no effect
     if not came and not gone:
@@ -72,30 +64,18 @@ def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed
 
 def _new_changes(before: Sequence[Change], now: Sequence[Change]) -> tuple[str, ...]:
     """Return the new changes of settings, files and the clipboard, in words. Windows are compared separately."""
-    known = {(change.kind, change.what): change.after for change in before}
-    told = [
-        str(change)
-        for change in now
-        if known.get((change.kind, change.what), _NOTHING) != change.after
-        and change.kind in ("setting", "file", "clipboard")
-    ]
+    known = {(change.kind, change.what, change.after) for change in before}
+    new = [one for one in now if (one.kind, one.what, one.after) not in known]
+    told = [str(one) for one in new if one.kind in ("setting", "file", "clipboard")]
     left = {(change.kind, change.what) for change in now}
-    back = [f"{what} is as it was" for kind, what in known if (kind, what) not in left and kind in ("setting", "file")]
-    return (*told, *back)
-
-
-_NOTHING = object()
+    gone = [one for one in before if (one.kind, one.what) not in left and one.kind in ("setting", "file")]
+    return (*told, *(f"{one.what} is as it was" for one in gone))
 
 
 def _windows(before: Sequence[ShownWindow], now: Sequence[ShownWindow]) -> tuple[str, ...]:
-    old, new = Counter(map(_named, before)), Counter(map(_named, now))
+    old, new = (Counter(f"“{one.title or one.app}”" for one in windows) for windows in (before, now))
     opened = [f"the window {name} opened" for name in (new - old)]
-    closed = [f"the window {name} closed" for name in (old - new)]
-    return (*opened, *closed)
-
-
-def _named(window: ShownWindow) -> str:
-    return f"“{window.title or window.app}”"
+    return (*opened, *(f"the window {name} closed" for name in (old - new)))
 
 
 def _concerned(scene: Scene, other: Scene) -> list[Element]:
@@ -130,12 +110,8 @@ def _altered(old: Sequence[Element], new: Sequence[Element]) -> tuple[str, ...]:
         if element.states & _TELLING != was.states & _TELLING:
             told.append(state_of(element))
         elif element.value != was.value:
-            told.append(f"{called(element)} holds “{_short(element.value)}”")
+            told.append(f"{called(element)} holds “{' '.join((element.value or '').split())[:60]}”")
     return tuple(told)
-
-
-def _told_by_trees(elements: Sequence[Element]) -> list[Element]:
-    return [element for element in elements if element.source != "words"]
 
 
 def _difference(old: Sequence[Element], new: Sequence[Element]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -186,7 +162,3 @@ def is_on(element: Element) -> bool | None:
 def is_tick(element: Element) -> bool:
     """Return whether an element may be the check box in a row: a small cell without a name."""
     return element.role == "table cell" and not element.name.strip() and element.box.width <= _TICK
-
-
-def _short(text: str | None) -> str:
-    return " ".join((text or "").split())[:60]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from agent.core.roles import role_group
 from agent.literal.find.scene import (
     AMOUNTS,
     BUTTONS,
@@ -17,17 +18,13 @@ from agent.literal.find.scene import (
     SWITCHES,
     TEXTS,
     Scene,
-    below,
-    contains,
     gap_between,
-    middle,
-    reading_order,
-    right_of,
+    holds,
 )
 from agent.literal.goals import BACKDROP, Target
 from agent.literal.vocabulary.labels import plain
-from agent.literal.vocabulary.names import Names
 from agent.literal.vocabulary.places import find_page
+from agent.literal.vocabulary.translations import Names
 from agent.screen.outline import Element
 from foundation.configs import load_config
 
@@ -64,7 +61,6 @@ class Found:
 
     element: Element
     fit: float
-    text: str  # the name that matched
 
 
 def fit_of(text: str, wanted: str, *, read: bool = False) -> float:
@@ -72,20 +68,19 @@ def fit_of(text: str, wanted: str, *, read: bool = False) -> float:
     if not text.strip() or not wanted.strip():
         return 0.0
     if "*" in wanted and any(char.isalnum() for char in wanted):
-        pattern = ".*".join(re.escape(part) for part in plain_star(wanted).split("*"))
+        pattern = ".*".join(re.escape(part) for part in wanted.casefold().strip().split("*"))
         first = text.strip().split("\n")[0]
         return 0.95 if re.fullmatch(pattern, first.casefold()) else 0.0
     have, want = plain(text), plain(wanted)
     if have == want:
         return 1.0 if text.strip() == wanted.strip() else 0.99
-    if _is_cut(text) and len(want) >= len(have) and want.startswith(plain(text.strip()[:-1])):
-        return 0.96
-    first = plain(text.strip().split("\n")[0])
-    if first == want:
+    shown = text.strip()
+    is_cut = shown.endswith("…") and len(shown) >= _CUT and len(have) <= len(want)
+    if plain(shown.split("\n")[0]) == want or (is_cut and want.startswith(plain(shown[:-1]))):
         return 0.96
     if _bare(have) and _bare(have) == _bare(want):
         return 0.95
-    if read and len(want) >= _LONG and _digits(have) == _digits(want):
+    if read and len(want) >= _LONG and re.findall(r"\d+", have) == re.findall(r"\d+", want):
         from rapidfuzz import fuzz
 
         if fuzz.ratio(have.replace(" ", ""), want.replace(" ", "")) / 100 >= _ALIKE:
@@ -93,32 +88,14 @@ def fit_of(text: str, wanted: str, *, read: bool = False) -> float:
     return _part(have.split(), want.split(), len(want) / max(1, len(have)))
 
 
-def _is_cut(text: str) -> bool:
-    """Return whether an outline truncated a long name."""
-    bare = text.strip()
-    return bare.endswith("…") and len(bare) >= _CUT
-
-
-def plain_star(text: str) -> str:
-    """Return a pattern with stars in the form in which it is compared."""
-    return text.casefold().strip()
-
-
 def _bare(text: str) -> str:
     """Return a text without spaces and punctuation, and with "and" for "&"."""
     return re.sub(r"[\W_]+", "", text.replace("&", "and")) or text.replace(" ", "")
 
 
-def _digits(text: str) -> list[str]:
-    return re.findall(r"\d+", text)
-
-
 def _part(have: Sequence[str], want: Sequence[str], share: float) -> float:
     """Return the fit of a longer name that contains the wanted words in sequence; 0 if it does not."""
-    rows = range(len(have) - len(want) + 1)
-    if not want or not any(list(have[at : at + len(want)]) == list(want) for at in rows):
-        return 0.0
-    if len(want) < 2 and share < _LEAST_SHARE:
+    if not holds(have, want) or (len(want) < 2 and share < _LEAST_SHARE):
         return 0.0
     return PART + 0.35 * min(1.0, share)
 
@@ -155,7 +132,7 @@ class Finder:
             exact = [one for one in told if one.role.endswith(target.role)]
             if target.role == "icon" and not exact and not target.inside:
                 return []  # where a tree tells none, words and buttons are not called icons
-            of_kind = [Found(one, 1.0, self.scene.text_of(one) or target.role) for one in exact or told]
+            of_kind = [Found(one, 1.0) for one in exact or told]
             of_kind = self._under(of_kind, target.under) if target.under else of_kind
             return self._ordinal(of_kind, target.ordinal or 1)
         return []
@@ -163,17 +140,17 @@ class Finder:
     def _signs(self, name: str) -> Sequence[str]:
         """Return other names of a calculator's key, if the front window has a key for every digit."""
         group = next((keys for keys in load_config("signs.toml")["keys"] if name.casefold() in keys), ())
-        if not group:
-            return ()
-        keys = {one.name.strip() for one in self.scene.elements if one.role in BUTTONS and self.scene.in_front(one)}
+        keys = {one.name.strip() for one in self.scene.shown(BUTTONS, without="")} if group else set()
         return group if keys >= set("0123456789") else ()
 
-    def best(self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE) -> Found | None:
+    def best(
+        self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE
+    ) -> Element | None:
         """Return the best match; None without a match, or if two parts of longer names fit equally."""
         found = self.all(target, roles, least=least)
         if len(found) > 1 and found[0].fit < WHOLE and abs(found[0].fit - found[1].fit) < 0.02:
             return None
-        return found[0] if found else None
+        return found[0].element if found else None
 
     def rivals(
         self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE
@@ -183,7 +160,7 @@ class Finder:
         alike = [one for one in found if self._rank(one) == self._rank(found[0])]
         alike = [one for one in alike if one.element.role == found[0].element.role and one.fit >= WHOLE]
         apart: list[Found] = []
-        for one in sorted(alike, key=lambda one: (one.element.box.top, one.element.box.left)):
+        for one in sorted(alike, key=_place_of):
             if not any(_is_at(one.element, other.element) for other in apart):
                 apart.append(one)
         return apart
@@ -191,32 +168,23 @@ class Finder:
     def where(self, element: Element) -> str:
         """Describe where an element is, to tell it from others of the same name."""
         parent = next((up.name for up in self.scene.parents(element) if up.name and up.name != element.name), "")
-        x, y = map(round, middle(element.box))
-        return f"the {element.role} at {x},{y}" + (f" in “{parent[:40]}”" if parent else "")
+        middle = element.box.middle
+        return f"the {element.role} at {round(middle.x)},{round(middle.y)}" + (f" in “{parent[:40]}”" if parent else "")
 
     def doubted(self, target: Target) -> Element | None:
         """Return a matching element in the front window whose position has not been confirmed yet."""
-        names = [*self._names.of(target.whole), *self._names.of(target.name)]
-        for element in self.scene.elements:
-            if self.believes(element) or "offscreen" in element.states or not self.scene.in_front(element):
-                continue
-            if element.role not in CLICKABLE or (target.role and element.role not in kinds_of(target.role)):
-                continue
-            if any(fit_of(title, name) >= WHOLE for title in self._titles_of(element) for name in names if name):
-                return element
-        return None
+        wanted = kinds_of(target.role) if target.role else CLICKABLE
+        return self._of_name(target, (one for one in self.scene.shown(wanted & CLICKABLE) if not self.believes(one)))
 
     def hidden(self, target: Target, roles: Collection[str] = ()) -> Element | None:
         """Return a matching element that is scrolled out of view; of any role if `roles` is empty."""
-        names = [*self._names.of(target.whole), *self._names.of(target.name)]
-        for element in self.scene.elements:
-            if "offscreen" not in element.states or not self.scene.in_front(element):
-                continue
-            if roles and element.role not in roles:
-                continue
-            if any(fit_of(title, name) >= WHOLE for title in self._titles_of(element) for name in names if name):
-                return element
-        return None
+        away = (one for one in self.scene.elements if "offscreen" in one.states and self.scene.in_front(one))
+        return self._of_name(target, (one for one in away if not roles or one.role in roles))
+
+    def _of_name(self, target: Target, among: Iterable[Element]) -> Element | None:
+        names = [name for one in (target.whole, target.name) if one for name in self._names.of(one)]
+        fits = lambda one: any(fit_of(title, name) >= WHOLE for title in self._titles_of(one) for name in names)  # noqa: E731
+        return next(filter(fits, among), None)
 
     def _roles(self, target: Target, roles: Collection[str]) -> Collection[str]:
         if not target.role:
@@ -245,19 +213,16 @@ class Finder:
     def _area(self, name: str) -> list[Element] | None:
         """Return the elements on the desktop or in an area of the front window ("sidebar"); None for any other name."""
         if name == BACKDROP:
-            return [one for one in self.scene.elements if not (one.window or self._is_covered(one))]
+            return [one for one in self.scene.elements if not (one.window or self.scene.is_covered(one))]
         front = self.scene.front
         if front is None or name.casefold() not in AREAS:
             return None
-        shown = [one for one in self.scene.elements if self.scene.in_front(one) and "offscreen" not in one.states]
+        shown = self.scene.shown()
         if role := AREAS[name.casefold()]:
             bars = {one.id for one in shown if one.role == role}
             return [one for one in shown if any(up.id in bars for up in self.scene.parents(one))]
         edge = front.box.left + _SIDE * front.box.width
-        return [one for one in shown if one.role not in MENU_ITEMS and middle(one.box)[0] < edge]
-
-    def _is_covered(self, element: Element) -> bool:
-        return any(contains(window.box, element.box) for window in self.scene.windows)
+        return [one for one in shown if one.role not in MENU_ITEMS and one.box.middle.x < edge]
 
     def group(self, name: str) -> list[Element] | None:
         """Return the elements in the group, page or list of that name; None if there is none or it is not open."""
@@ -279,11 +244,10 @@ class Finder:
                 continue
             titles = [element.name] if element.role in TEXTS else self._titles_of(element)
             read = element.source == "words"
-            fits = [(fit_of(title, one, read=read), title) for title in titles for one in names]
-            fit, text = max(fits, default=(0.0, ""))
+            fit = max((fit_of(title, one, read=read) for title in titles for one in names), default=0.0)
             if fit >= least and self.believes(element):
-                found.append(Found(element, fit, text))
-        return self._ranked(without_twins(found))
+                found.append(Found(element, fit))
+        return sorted(without_twins(found), key=self._rank)
 
     def _titles_of(self, element: Element) -> list[str]:
         """Return an element's possible names, also with its group's name first: "Double Click", "Time:"."""
@@ -308,16 +272,12 @@ class Finder:
             return True
         return any(
             up.trusted and up.source != "words" and up.role in _ROWS and up.name == (element.name or up.name)
-            and contains(up.box, element.box)
+            and up.box.contains(element.box.middle)
             for up in self.scene.parents(element)
         )  # fmt: skip
 
-    def _ranked(self, found: list[Found]) -> list[Found]:
-        """Sort by fit; the front window before others, enabled and clickable elements before texts."""
-
-        return sorted(found, key=self._rank)
-
     def _rank(self, one: Found) -> tuple[float, ...]:
+        """Return a key that sorts by fit; the front window first, enabled and clickable elements before texts."""
         element, scene = one.element, self.scene
         return (
             -min(1.0, one.fit + 1 - WHOLE) if one.fit < WHOLE else -1.0,
@@ -341,8 +301,7 @@ class Finder:
         if not ordinal:
             return found
         front = [one for one in found if self.scene.in_front(one.element)] or found
-        order = {element.id: at for at, element in enumerate(reading_order([one.element for one in front]))}
-        rows = sorted(front, key=lambda one: order[one.element.id])
+        rows = sorted(front, key=_place_of)
         at = ordinal - 1 if ordinal > 0 else ordinal
         return [rows[at]] if -len(rows) <= at < len(rows) else []
 
@@ -372,11 +331,11 @@ def _distance(heads: Iterable[Element], element: Element) -> float | None:
     for head in heads:
         if head.id == element.id:
             continue
-        down = element.box.top - below(head.box)
-        beside = abs(middle(element.box)[1] - middle(head.box)[1]) < max(head.box.height, element.box.height) / 2
+        down = element.box.top - head.box.bottom
+        beside = abs(element.box.middle.y - head.box.middle.y) < max(head.box.height, element.box.height) / 2
         if beside and element.box.left >= head.box.left:
             cost = gap_between(head.box, element.box) / 4
-        elif down >= -4 and element.box.left < right_of(head.box) + 500 and right_of(element.box) > head.box.left - 40:
+        elif down >= -4 and element.box.left < head.box.right + 500 and element.box.right > head.box.left - 40:
             cost = 10 + down + abs(element.box.left - head.box.left) / 10
         else:
             continue
@@ -384,11 +343,15 @@ def _distance(heads: Iterable[Element], element: Element) -> float | None:
     return best
 
 
+def _place_of(one: Found) -> tuple[int, int]:
+    return one.element.box.top, one.element.box.left
+
+
 def _is_at(one: Element, other: Element) -> bool:
     """Return whether a click on either element does the same: same place, or cells of one row."""
-    (x, y), (left, top) = middle(one.box), middle(other.box)
+    here, there = one.box.middle, other.box.middle
     cells = one.role == other.role == "table cell"
-    return abs(y - top) <= _SAME_PLACE and (cells or abs(x - left) <= _SAME_PLACE)
+    return abs(here.y - there.y) <= _SAME_PLACE and (cells or abs(here.x - there.x) <= _SAME_PLACE)
 
 
 def without_twins(found: list[Found]) -> list[Found]:
@@ -396,8 +359,8 @@ def without_twins(found: list[Found]) -> list[Found]:
     kept: list[Found] = []
     for one in sorted(found, key=lambda item: (item.element.role in TEXTS, item.element.role not in CLICKABLE)):
         twin = any(
-            contains(other.element.box, one.element.box)
-            and (one.element.role in TEXTS or contains(one.element.box, other.element.box))
+            other.element.box.contains(one.element.box.middle)
+            and (one.element.role in TEXTS or one.element.box.contains(other.element.box.middle))
             and other.element.box.height <= max(80, 2.5 * one.element.box.height)
             for other in kept
         )
@@ -408,29 +371,4 @@ def without_twins(found: list[Found]) -> list[Found]:
 
 def kinds_of(role: str) -> frozenset[str]:
     """Return the roles that people mean by a role: a "button" may be any of several."""
-    return _KINDS.get(role, frozenset({role}))
-
-
-_BUTTONS = frozenset({"push button", "button", "toggle button", "push button menu", "menu button", "link"})
-_SWITCHES = frozenset({"check box", "switch", "toggle button", "check menu item"})
-_ENTRIES = frozenset({"entry", "text", "password text", "editbar", "spin button", "combo box", "autocomplete"})
-_KINDS: dict[str, frozenset[str]] = {
-    "push button": _BUTTONS | {"check box", "radio button", "menu", "menu item", "list item", "icon"},
-    "button": _BUTTONS,
-    "toggle button": _SWITCHES | {"push button"},
-    "check box": _SWITCHES,
-    "switch": _SWITCHES,
-    "radio button": frozenset({"radio button", "radio menu item", "toggle button", "check box"}),
-    "page tab": frozenset({"page tab", "radio button", "toggle button", "list item", "push button"}),
-    "combo box": frozenset({"combo box", "push button menu", "menu button", "list item", "autocomplete"}),
-    "menu": frozenset({"menu", "push button menu", "menu button", "toggle button", "combo box", "menu item"}),
-    "menu item": frozenset({"menu item", "check menu item", "radio menu item", "menu", "list item", "push button"}),
-    "icon": frozenset({"icon", "desktop icon", "push button", "toggle button", "image", "list item", "table cell",
-                       "label", "push button menu"}),
-    "link": frozenset({"link", "push button"}),
-    "list item": frozenset({"list item", "table cell", "tree item", "icon", "label", "radio button", "table row"}),
-    "slider": frozenset({"slider", "dial", "scroll bar"}),
-    "spin button": frozenset({"spin button", "entry", "text", "slider"}),
-    "entry": _ENTRIES,
-    "text": _ENTRIES | {"document text", "terminal", "paragraph"},
-}  # fmt: skip
+    return role_group(f"a {role}") if f"a {role}" in load_config("roles.toml") else frozenset({role})

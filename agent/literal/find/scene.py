@@ -1,41 +1,28 @@
 """The screen as the engine sees it: elements with their windows, labels and neighbours."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 
 from agent.core.geometry import Region
+from agent.core.roles import role_group
 from agent.literal.vocabulary.labels import plain
 from agent.literal.vocabulary.lexicon import letters_of, programs_of_kind
 from agent.screen.outline import Element, Outline, ShownWindow
 
-#: Roles that can be switched on and off.
-SWITCHES = frozenset(
-    {"check box", "switch", "toggle button", "radio button", "check menu item", "radio menu item", "toggle"}
-)
-#: Roles with a number as value.
-AMOUNTS = frozenset({"slider", "spin button", "dial"})
-#: Roles that take text.
-FIELDS = frozenset({"entry", "text", "password text", "editbar", "document text", "terminal", "paragraph", "edit bar"})
-#: Roles that open a list of choices.
-COMBOS = frozenset({"combo box", "push button menu", "menu button", "autocomplete"})
-#: Roles of one choice among several.
-CHOICES = frozenset(
-    {
-        "list item", "table cell", "table row", "tree item", "radio button", "menu item", "radio menu item",
-        "check menu item", "icon", "page tab", "desktop icon", "list box row",
-    }
-)  # fmt: skip
-#: Roles of rows in a list, which contain other elements.
-_ROWS = frozenset({"list item", "table cell", "table row", "tree item", "list box row"})
-MENU_ITEMS = frozenset({"menu", "menu item", "check menu item", "radio menu item", "tearoff menu item"})
-#: Roles that are meant to be clicked.
-BUTTONS = frozenset({"push button", "button", "toggle button", "push button menu", "link", "menu button"})
+SWITCHES = role_group("what is on or off")
+AMOUNTS = role_group("numbers")
+FIELDS = role_group("what takes text")
+COMBOS = role_group("what opens choices")
+CHOICES = role_group("choices")
+MENU_ITEMS = role_group("menu items")
+BUTTONS = role_group("what is pressed")
 CLICKABLE = SWITCHES | AMOUNTS | FIELDS | COMBOS | CHOICES | MENU_ITEMS | BUTTONS
 #: Roles of plain text.
-TEXTS = frozenset({"label", "heading", "static", "caption", "section", "word", "words", ""})
-#: Roles that come and go by themselves, or carry no information.
-_FLEETING = frozenset({"tool tip", "notification", "alert", "scroll bar", "separator", "progress bar", "status bar"})
+TEXTS = role_group("plain texts")
+#: Roles of rows in a list, which contain other elements.
+_ROWS = role_group("rows of a list")
+_FLEETING = role_group("fleeting")
 #: Words in the names of applications that only tell their desktop.
 _OF_DESKTOPS = frozenset({"xfce", "xfce4", "gnome", "mate", "kde", "org", "settings"})
 #: Largest distance of a label from its control, in heights of the label.
@@ -93,14 +80,23 @@ class Scene:
         if front is None:
             return True
         if element.source == "words" and not element.window:
-            return contains(front.box, element.box)
+            return front.box.contains(element.box.middle)
         return element.window == front.title and (not element.app or not front.app or element.app == front.app)
 
     def in_window(self, element: Element, window: ShownWindow) -> bool:
         """Return whether an element belongs to a window."""
         if element.window:
             return element.window == window.title and element.app in ("", window.app)
-        return contains(window.box, element.box)
+        return window.box.contains(element.box.middle)
+
+    def shown(self, roles: Collection[str] = (), without: str = "offscreen") -> list[Element]:
+        """Return the elements of these roles, or of any, in the front window that do not have a state."""
+        among = (one for one in self.elements if (not roles or one.role in roles) and without not in one.states)
+        return [one for one in among if self.in_front(one)]
+
+    def is_covered(self, element: Element) -> bool:
+        """Return whether a window lies over an element of the desktop itself."""
+        return any(window.box.contains(element.box.middle) for window in self.windows)
 
     def parents(self, element: Element) -> Iterable[Element]:
         """Yield the ancestors of an element, the innermost first."""
@@ -152,11 +148,11 @@ class Scene:
         beside = [*self.texts, *self._marked] if element.role in AMOUNTS | COMBOS | FIELDS else self.texts
         rows = element.role in _ROWS and next((up for up in self.parents(element) if up.role not in _ROWS), None)
         for text in beside:
-            if rows and not contains(rows.box, text.box):
+            if rows and not rows.box.contains(text.box.middle):
                 continue  # text in the pane beside a list does not name a row of the list
             if not self._same_place(text, element) or not same_row(text.box, element.box):
                 continue
-            if element.role in _ROWS and contains(element.box, text.box):
+            if element.role in _ROWS and element.box.contains(text.box.middle):
                 continue  # one of several texts inside the row, none of which is its name
             gap = gap_between(text.box, element.box)
             cost = gap if text.box.left < element.box.left else gap + 40
@@ -172,8 +168,8 @@ class Scene:
             other.role in CLICKABLE
             and other.id not in (text.id, element.id)
             and same_row(other.box, element.box)
-            and right_of(left) <= other.box.left
-            and right_of(other.box) <= right.left
+            and left.right <= other.box.left
+            and other.box.right <= right.left
             for other in self.elements
         )
 
@@ -192,11 +188,15 @@ class Scene:
     def windows_named(self, name: str, *, kinds: bool = True) -> list[ShownWindow]:
         """Return all windows that fit a name equally well, the topmost first. See `named_window`."""
         wanted = plain(name)
-        by_name = (_is_called, _has_in_title, _names_in_title, _is_of_application)
-        for fits in (*by_name, _is_of_kind) if kinds else by_name:
-            if windows := [one for one in self.windows if wanted and fits(one, wanted)]:
-                return windows
-        return []
+        fits: list[Callable[[ShownWindow], bool]] = [
+            lambda one: wanted in (plain(one.title), plain(one.app)),
+            lambda one: _holds(one.title, wanted),
+            lambda one: _holds(re.sub(r"[*/\\]+", " ", one.title), wanted),  # "*~/Notes/a.txt - Mousepad"
+            lambda one: _holds(re.sub(r"[-._]", " ", one.app), wanted),
+            lambda one: kinds and _is_of_kind(one, wanted),
+        ]
+        found = ([one for one in self.windows if wanted and fit(one)] for fit in fits)
+        return next(filter(None, found), [])
 
     def window_of_program(self, name: str) -> ShownWindow | None:
         """Return the topmost window of the application of that name, or of that kind of application."""
@@ -215,8 +215,7 @@ class Scene:
 
     def readable(self) -> list[str]:
         """Return texts in the front window, for the message that the target is not there."""
-        named = (element for element in self.elements if self.in_front(element) and "offscreen" not in element.states)
-        texts = (" ".join(element.name.split())[:40] for element in named if element.role in CLICKABLE | TEXTS)
+        texts = (" ".join(element.name.split())[:40] for element in self.shown(CLICKABLE | TEXTS))
         return list(dict.fromkeys(text for text in texts if sum(map(str.isalnum, text)) >= 2))
 
     def lasting(self) -> list[Element]:
@@ -226,23 +225,6 @@ class Scene:
             for element in self.elements
             if element.role not in _FLEETING and not any(up.role in _FLEETING for up in self.parents(element))
         ]
-
-
-def _is_called(window: ShownWindow, wanted: str) -> bool:
-    return wanted in (plain(window.title), plain(window.app))
-
-
-def _has_in_title(window: ShownWindow, wanted: str) -> bool:
-    return _holds(window.title, wanted)
-
-
-def _names_in_title(window: ShownWindow, wanted: str) -> bool:
-    """As `_has_in_title`, for a name after a path or a modification mark: "*~/Notes/a.txt - Mousepad"."""
-    return _holds(re.sub(r"[*/\\]+", " ", window.title), wanted)
-
-
-def _is_of_application(window: ShownWindow, wanted: str) -> bool:
-    return _holds(re.sub(r"[-._]", " ", window.app), wanted)
 
 
 def _program(window: ShownWindow) -> str:
@@ -257,42 +239,20 @@ def _is_of_kind(window: ShownWindow, wanted: str) -> bool:
 
 
 def _holds(text: str, wanted: str) -> bool:
-    words, have = wanted.split(), plain(text).split()
-    return any(have[at : at + len(words)] == words for at in range(len(have) - len(words) + 1))
+    return holds(plain(text).split(), wanted.split())
 
 
-def right_of(box: Region) -> int:
-    """Return the first column right of a box."""
-    return box.left + box.width
-
-
-def below(box: Region) -> int:
-    """Return the first row below a box."""
-    return box.top + box.height
-
-
-def middle(box: Region) -> tuple[float, float]:
-    """Return the centre of a box."""
-    return box.left + box.width / 2, box.top + box.height / 2
-
-
-def contains(outer: Region, inner: Region) -> bool:
-    """Return whether the centre of the inner box is in the outer box."""
-    x, y = middle(inner)
-    return outer.left <= x < right_of(outer) and outer.top <= y < below(outer)
+def holds(have: Sequence[str], words: Sequence[str]) -> bool:
+    """Return whether words contain other words in sequence."""
+    return bool(words) and any(have[at : at + len(words)] == words for at in range(len(have) - len(words) + 1))
 
 
 def same_row(one: Region, other: Region) -> bool:
     """Return whether two boxes are side by side: the smaller one's centre is within the taller one's height."""
     low, high = sorted((one, other), key=lambda box: box.height)
-    return high.top <= middle(low)[1] < below(high)
+    return high.top <= low.middle.y < high.bottom
 
 
 def gap_between(one: Region, other: Region) -> int:
     """Return the columns between two boxes, 0 if they overlap horizontally."""
-    return max(0, max(one.left, other.left) - min(right_of(one), right_of(other)))
-
-
-def reading_order(elements: Iterable[Element]) -> Sequence[Element]:
-    """Sort elements from top to bottom, then from left to right."""
-    return sorted(elements, key=lambda element: (element.box.top, element.box.left))
+    return max(0, max(one.left, other.left) - min(one.right, other.right))

@@ -1,7 +1,7 @@
 """Asks a text model how to read an instruction that is beyond the grammar, or what a recipe's target is called now."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent.families.base import ParseFailure
@@ -57,22 +57,20 @@ class AskedModel:
         if isinstance(why_not, FinalRefusalError):
             raise why_not
         check_final(instruction)
+        form = schema()
+        system = _SYSTEM.format(schema=json.dumps(form, separators=(",", ":")))
         try:
-            endpoint = await self._client.discover()
-            form = schema()
-            system = _SYSTEM.format(schema=json.dumps(form, separators=(",", ":")))
-            done = await self._client.complete(_request(system, instruction, form), on_progress)
+            name, answer, usage = await self._asked(system, instruction, form, on_progress)
         except MaiError as error:
             raise NotUnderstoodError(f"{why_not} No model could be asked how to read it: {error}") from error
-        name = endpoint.model or endpoint.host
         try:
-            goals = read_goals(_object_in(as_text(done.answer)), instruction)
+            goals = read_goals(_object_in(answer), instruction)
         except BadReadingError as error:
             raise NotUnderstoodError(f"{why_not} {name} read it, but {error}.") from error
         check_secrets(goals)
         if not goals:
             raise NotUnderstoodError(f"{why_not} {name} found no reading either.")
-        return Reading(goals, name), done.answer.usage
+        return Reading(goals, name), usage
 
     async def choose(self, question: Question, on_progress: OnProgress) -> tuple[Target | None, str, Usage]:
         """Return the thing that a step of a recipe means now, None if the model knows none; and what came of it."""
@@ -83,29 +81,32 @@ class AskedModel:
             "required": ["same"],
             "additionalProperties": False,
         }
-        asked = f"Step: {question.words}\nThere now: {json.dumps(names, ensure_ascii=False)}"
+        step = f"Step: {question.words}\nThere now: {json.dumps(names, ensure_ascii=False)}"
         try:
-            endpoint = await self._client.discover()
-            done = await self._client.complete(_request(_WHICH, asked, form), on_progress)
+            name, answer, usage = await self._asked(_WHICH, step, form, on_progress)
         except MaiError as error:
             return None, f"no model could be asked: {error}", Usage()
-        name = endpoint.model or endpoint.host
         try:
-            same = json.loads(_object_in(as_text(done.answer))).get("same")
+            same = json.loads(_object_in(answer)).get("same")
         except BadReadingError as error:
-            return None, f"{name} was asked, but {error}", done.answer.usage
+            return None, f"{name} was asked, but {error}", usage
         found = question.choices.get(same) if isinstance(same, str) else None
         told = f"{name} says that it is “{found.name}” now" if found else f"{name} does not know it either"
-        return found, told, done.answer.usage
+        return found, told, usage
+
+    async def _asked(
+        self, system: str, text: str, form: Mapping[str, Any], on_progress: OnProgress
+    ) -> tuple[str, str, Usage]:
+        """Return the model's name, its answer in a form, and what that took. Raises MaiError."""
+        endpoint = await self._client.discover()
+        chat = (Message.text("system", system), Message.text("user", text))
+        request = ChatRequest(chat, Sampling(), schema=form, template_arguments={"enable_thinking": False})
+        done = await self._client.complete(request, on_progress)
+        return endpoint.model or endpoint.host, as_text(done.answer), done.answer.usage
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
-
-
-def _request(system: str, text: str, form: Mapping[str, Any]) -> ChatRequest:
-    chat: Sequence[Message] = (Message.text("system", system), Message.text("user", text))
-    return ChatRequest(chat, Sampling(), schema=form, template_arguments={"enable_thinking": False})
 
 
 def _object_in(text: str) -> str:

@@ -71,26 +71,22 @@ def _check(goals: Sequence[Goal], instruction: str) -> None:
         raise BadReadingError(f"it names the number {new.pop():g}, and you did not")
 
 
-def _said_in(value: Any) -> tuple[list[tuple[str, str]], list[str]]:
+def _said_in(value: Any, marker: str | None = None) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the texts of goals that an instruction must hold, with their markers; and all their texts and numbers."""
-    said: list[tuple[str, str]] = []
-    written: list[str] = []
+    said: list[tuple[str, str]] = [(marker, value)] if marker and value else []
+    written = [value] if isinstance(value, str) else []
+    parts: list[tuple[Any, str | None]] = []
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         hints = get_type_hints(type(value), include_extras=True)
-        for one in dataclasses.fields(value):
-            held = getattr(value, one.name)
-            marker = _marker(hints[one.name])
-            said += [(marker, held)] if marker and held else []
-            more_said, more_written = _said_in(held) if held != one.default else ([], [])
-            said, written = said + more_said, written + more_written
-    elif isinstance(value, str):
-        written.append(value)
+        held = ((one, getattr(value, one.name)) for one in dataclasses.fields(value))
+        parts = [(held, _marker(hints[one.name])) for one, held in held if held != one.default]
     elif isinstance(value, list | tuple):
-        for item in value:
-            more_said, more_written = _said_in(item)
-            said, written = said + more_said, written + more_written
+        parts = [(item, None) for item in value]
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        written.append(f"{value:g}")
+        written = [f"{value:g}"]
+    for part, marked in parts:
+        more_said, more_written = _said_in(part, marked)
+        said, written = said + more_said, written + more_written
     return said, written
 
 

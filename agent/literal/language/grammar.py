@@ -1,15 +1,15 @@
 """Parses an instruction into a list of goals, by a grammar rather than a language model.
 
-`sentences` splits the instruction before each verb, `phrases` recognizes ordinary phrasing, `refusals` rejects words
-that the engine cannot follow, and the first of the `rules` that matches a part builds its goals. For anything else the
-error suggests the nearest sentence that the grammar understands (`suggestions`).
+`sentences` splits the instruction before each verb, `refusals` rejects words that the engine cannot follow, `table`
+finds what a part says, and the `rules` build its goals. For anything else the error suggests the nearest sentence that
+the grammar understands (`suggestions`).
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any, Literal
 
 from agent.core.keys import chord
 from agent.literal.goals import (
@@ -31,9 +31,8 @@ from agent.literal.goals import (
     target_of,
     with_target,
 )  # fmt: skip
-from agent.literal.language.phrases import Phrase, find_phrase, wanted
 from agent.literal.language.refusals import check_refusals
-from agent.literal.language.rules import BUILDERS, all_rules
+from agent.literal.language.rules import builder
 from agent.literal.language.rules.base import times
 from agent.literal.language.sentences import (
     FinalRefusalError,
@@ -43,6 +42,7 @@ from agent.literal.language.sentences import (
     without_courtesy,
 )
 from agent.literal.language.suggestions import nearest
+from agent.literal.language.table import matches, wanted
 from agent.literal.language.targets import place_name
 from agent.literal.vocabulary import lexicon, quotes
 from agent.literal.vocabulary.places import is_switch
@@ -58,100 +58,123 @@ _SECRET = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """The result of the parts parsed so far."""
-
-    goals: tuple[Goal, ...] = ()
-    place: str = ""  # "in Z": the place of the next parts
-    about: str = ""  # the subject of a complaint
-    at: int = 0  # number of goals before the place was given
-
-
 def read_instruction(instruction: str) -> list[Goal]:
     """Return the goals of an instruction, in order. Raises NotUnderstoodError, which names the part."""
     pieces, quoted = split_instruction(instruction)
-    reading = _Reading()
+    reader = _Reader(quoted)
     for index, piece in enumerate(pieces):
-        reading = _read(reading, piece, quoted, last=index == len(pieces) - 1)
-    goals = _joined(_through_tabs(reading.goals))
+        reader.read(piece, last=index == len(pieces) - 1)
+    goals = _joined(_through_tabs(reader.goals))
     if not goals:
         raise NotUnderstoodError("The instruction is empty." if not pieces else "The instruction says nothing to do.")
     return goals
 
 
-def _read(reading: _Reading, text: str, quoted: list[str], *, last: bool) -> _Reading:
-    if (phrase := find_phrase(text, quoted)) is not None:
-        return _read_phrase(reading, phrase, text, quoted, last=last)
-    try:
-        return _read_literally(reading, text, quoted)
-    except NotUnderstoodError:
-        if (said := wanted(text)) != text:
-            with suppress(NotUnderstoodError):
-                return _read_literally(reading, said, quoted)
-        if (wish := find_phrase(text, quoted, wishes=True)) is not None:
-            with suppress(NotUnderstoodError):
-                return _read_phrase(reading, wish, text, quoted, last=last)
-        raise
+class _Reader:
+    """Reads the parts of one instruction, one after the other."""
 
+    def __init__(self, quoted: list[str]) -> None:
+        self.goals: list[Goal] = []
+        self._quoted = quoted
+        self._place = ""  # "in Z": the place of the next parts
+        self._at = 0  # number of goals before the place was given
+        self._about = ""  # the subject of a complaint
 
-def _read_phrase(reading: _Reading, phrase: Phrase, text: str, quoted: list[str], *, last: bool) -> _Reading:
-    if phrase.complaint and not last:
-        return replace(reading, about=phrase.about)
-    shown = quotes.show(text, quoted)
-    if not phrase.does:
-        examples = "“switch to the dark theme”, “make the text bigger”, “turn the brightness down”"
-        raise NotUnderstoodError(f"I do not know what to do about “{shown}”: say it, for example {examples}.")
-    quoted = [*quoted]
-    groups = {name: _hidden(said, quoted) for name, said in phrase.groups.items()}
-    for said in groups.values():
-        check_refusals(f"enable {said}")  # a verb that takes a label, because the group may be a label
-    goals = BUILDERS[phrase.does](Part(text, quoted, *_it(reading)), defaultdict(str, groups))
-    if goals is None:
+    def read(self, text: str, *, last: bool) -> None:
+        """Read a part. Raises NotUnderstoodError."""
+        if self._read_phrase("phrases", text, last=last):
+            return
+        try:
+            self._read_literally(text)
+        except NotUnderstoodError:
+            with suppress(NotUnderstoodError):
+                if (said := wanted(text)) != text:
+                    self._read_literally(said)
+                    return
+            with suppress(NotUnderstoodError):
+                if self._read_phrase("wishes", text, last=last):
+                    return
+            raise
+
+    def _read_phrase(self, table: Literal["phrases", "wishes"], text: str, *, last: bool) -> bool:
+        """Read a part as ordinary phrasing; return whether it is in the table. Raises NotUnderstoodError."""
+        entry, groups = next(matches(table, text, self._quoted), ({}, {}))
+        if not entry:
+            return False
+        if entry.get("complaint") and not last:
+            self._about = quotes.show(groups["about"], self._quoted)
+            return True
+        shown = quotes.show(text, self._quoted)
+        if not entry["does"]:
+            examples = "“switch to the dark theme”, “make the text bigger”, “turn the brightness down”"
+            raise NotUnderstoodError(f"I do not know what to do about “{shown}”: say it, for example {examples}.")
+        for name in entry.get("with", {}):
+            check_refusals(f"enable {groups[name]}")  # a verb that takes a label, because the group may be a label
+        if (goals := self._built(entry, text, groups)) is None:
+            raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
+        self._add(goals)
+        return True
+
+    def _read_literally(self, text: str) -> None:
+        name = quotes.show(text, self._quoted)
+        if lexicon.is_risky(name) and is_switch(name):  # "Sort folders before files"
+            self.goals.append(Toggle(Target(name), on=True))
+            self._about = ""
+            return
+        if name.casefold() not in lexicon.shortcuts():
+            check_refusals(text)
+        place, text = _place_before(text, self._quoted)
+        goals = self._read_part(text) if text else []
+        if place:
+            self._place, self._at = place, len(self.goals)
+        if text:
+            self._add(goals)
+
+    def _read_part(self, text: str) -> list[Goal]:
+        what, count = times(text)
+        if keys := lexicon.shortcuts().get(Part(what, self._quoted).shown(what).casefold()):
+            return [Press(chord(keys))] * count
+        for entry, groups in matches("rules", text, self._quoted):
+            if (goals := self._built(entry, text, groups)) is not None:
+                return goals
+        shown = Part(text, self._quoted).shown(text)
+        if is_switch(shown):  # "dark theme, please"
+            return [Toggle(Target(shown), on=True)]
         raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
-    return _with_goals(reading, goals)
 
+    def _built(self, entry: Mapping[str, Any], text: str, groups: Mapping[str, str]) -> list[Goal] | None:
+        return builder(entry["does"])(Part(text, self._quoted, *self._it()), groups)
 
-def _hidden(said: str, quoted: list[str]) -> str:
-    """Hide quotations and known names in a piece of a phrase, as after an article."""
-    said = quotes.hide_quotes(said, quoted) if "'" in said else said
-    return quotes.hide_names(f"the {said}", lexicon.names(), lexicon.beginnings(), quoted).removeprefix("the ")
+    def _add(self, goals: list[Goal]) -> None:
+        """Add the goals of a part, which are at the place that was given."""
+        check_secrets(goals)
+        if self._place:
+            if any(isinstance(goal, Open) for goal in goals) and len(self.goals) > self._at:
+                self._place = ""
+            else:
+                goals = _placed(goals, self._place, first=len(self.goals) == self._at)
+        self.goals += goals
+        self._about = ""
 
-
-def _read_literally(reading: _Reading, text: str, quoted: list[str]) -> _Reading:
-    name = quotes.show(text, quoted)
-    if lexicon.is_risky(name) and is_switch(name):  # "Sort folders before files"
-        return replace(reading, goals=(*reading.goals, Toggle(Target(name), on=True)), about="")
-    if name.casefold() not in lexicon.shortcuts():
-        check_refusals(text)
-    place, text = _place_before(text, quoted)
-    if place:
-        reading = replace(reading, place=place, at=len(reading.goals))
-    return _with_goals(reading, _read_part(Part(text, quoted, *_it(reading)))) if text else reading
-
-
-def _with_goals(reading: _Reading, goals: list[Goal]) -> _Reading:
-    """Return the reading with the goals of another part added."""
-    check_secrets(goals)
-    if reading.place:
-        if any(isinstance(goal, Open) for goal in goals) and len(reading.goals) > reading.at:
-            reading = replace(reading, place="")
-        else:
-            goals = _placed(goals, reading.place, first=len(reading.goals) == reading.at)
-    return replace(reading, goals=(*reading.goals, *goals), about="")
-
-
-def _read_part(part: Part) -> list[Goal]:
-    what, count = times(part.text)
-    if keys := lexicon.shortcuts().get(part.shown(what).casefold()):
-        return [Press(chord(keys))] * count
-    for pattern, build in all_rules():
-        if (match := pattern.fullmatch(part.text)) and (goals := build(part, match.groupdict(default=""))) is not None:
-            return goals
-    shown = part.shown(part.text)
-    if is_switch(shown):  # "dark theme, please"
-        return [Toggle(Target(shown), on=True)]
-    raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
+    def _it(self) -> tuple[str, bool]:
+        """Return what "it" refers to after the last part, and whether that was opened."""
+        if self._about:
+            return self._about, self._about.casefold() in lexicon.programs()
+        for goal in reversed(self.goals):
+            match goal:
+                case Open(name):
+                    return name, True
+                case ArrangeWindow(_, name) | Close(name) if name:
+                    return name, True
+                case MakeFolder(name, where) | Rename(_, name, where) | Trash(name, where):
+                    return (f"{where}/{name}" if where else name), False
+                case WriteFile(_, name) if name:
+                    return name, False
+                case Type():
+                    return "", False
+                case _ if (target := target_of(goal)) is not None:
+                    return target.name, False
+        return "", False
 
 
 def check_secrets(goals: Sequence[Goal]) -> None:
@@ -174,27 +197,6 @@ def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
         if place.strip(" ,").casefold() not in ("", "the", "a", "an", "my", "this"):
             return place_name(part, place), without_courtesy(rest)
     return place_name(part, match["place"]), ""
-
-
-def _it(reading: _Reading) -> tuple[str, bool]:
-    """Return what "it" refers to after the reading, and whether that was opened."""
-    if reading.about:
-        return reading.about, reading.about.casefold() in lexicon.programs()
-    for goal in reversed(reading.goals):
-        match goal:
-            case Open(name):
-                return name, True
-            case ArrangeWindow(_, name) | Close(name) if name:
-                return name, True
-            case MakeFolder(name, where) | Rename(_, name, where) | Trash(name, where):
-                return (f"{where}/{name}" if where else name), False
-            case WriteFile(_, name) if name:
-                return name, False
-            case Type():
-                return "", False
-            case _ if (target := target_of(goal)) is not None:
-                return target.name, False
-    return "", False
 
 
 def _placed(goals: Sequence[Goal], place: str, *, first: bool) -> list[Goal]:

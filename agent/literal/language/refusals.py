@@ -8,36 +8,8 @@ from functools import cache
 
 from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError, split_instruction
 from agent.literal.vocabulary import lexicon
+from foundation.configs import load_config
 
-_CONDITION = (
-    r"if|unless|except|but|until|till|when|whenever|while|as soon as|as long as|in case|provided|otherwise|else|"
-    r"whether|"
-    r"because|depending|before|after|once(?= (?:it|the|this|that|you|everything))"
-)
-_NEGATION = r"do not|don['’]?t|never|without|instead of|rather than|not|cannot|can['’]?t|no longer"
-_QUANTITY = (
-    r"every|each|all|any|anything|everything|everyone|both|several|some|many|most|random|randomly|whatever|whichever"
-)
-_TIME = (
-    r"tomorrow|tonight|daily|hourly|weekly|later today|in (?:\d+|an?|one|two|five|ten) (?:seconds?|minutes?|hours?|"
-    r"days?)|"
-    r"at \d{1,2}(?::\d\d)? ?(?:am|pm|o['’]clock)|at (?:noon|midnight)|regularly|repeatedly|forever"
-)
-_ALTERNATIVE = r"or|either|and/or|maybe|perhaps"
-#: Clauses, comparisons, manners and times, which say more than any name on a screen, so that they are left over.
-_LEFT_OVER = (
-    r"(?:that|which|who|whom|whose|what|where|how) (?:i|you|we|he|she|they)"
-    r"|(?:that|which|who) (?:is|are|was|has|had|did)"
-    r"|(?:i|you|we|he|she|they) (?:am|are|is|was|were|have|has|had|did|do|saw|made|said|saved|got|like|opened|used)"
-    r"|as \S+ as|similar to|(?:more |less |better |other )than|the other (?:person|one|day|computer|laptop|machine|way)"
-    r"|yesterday|(?:\S+ )?ago|recently|last (?:time|week|month|year|night)"
-    r"|(?:\S+wards|slowly|quickly|gently|carefully|nicely|softly|loudly|properly|correctly)$"
-)
-_WORDS = re.compile(
-    rf"(?<![\w-])(?:(?P<condition>{_CONDITION})|(?P<negation>{_NEGATION})|(?P<time>{_TIME})|(?P<quantity>{_QUANTITY})"
-    rf"|(?P<left>{_LEFT_OVER})|(?P<alternative>{_ALTERNATIVE}))(?![\w-])",
-    re.IGNORECASE,
-)
 #: "all" and similar words in expressions that do not mean several things.
 _HARMLESS = re.compile(
     r"all the way|both (?=\S+ and )|some(?= text| more\b)|any more|not so (?=\w+$)"
@@ -54,17 +26,6 @@ _CLAUSE = re.compile(
     r"present|asked|prompted|visible|not|so|required|tomorrow|then|done|finished|ready)\b",
     re.IGNORECASE,
 )
-_WHY = {
-    "condition": (
-        "I cannot follow “{}”: I do what is said at once, and nothing that depends on something. Say only what to do"
-    ),
-    "negation": "I cannot follow “{}”: say only what to do, not what not to do",
-    "time": "I cannot follow “{}”: I do what is said at once",
-    "quantity": "I cannot follow “{}”: name each thing that is meant",
-    "alternative": "I cannot follow “{}”: say which one is meant",
-    "left": "I do not understand what “{}” adds: leave it out, or say what to do in other words",
-}
-
 #: Conditions that stay refused, also if a model reads the instruction, as times do. "When" and its like are final only
 #: where they begin a part: "focus windows when the mouse enters them" names a setting.
 _FINAL_CONDITION = re.compile(r"if|unless|in case|provided|depending|until|till|as soon as|as long as|whenever", re.I)
@@ -76,7 +37,7 @@ def check_refusals(text: str, *, final_only: bool = False) -> None:
     The error is a FinalRefusalError if no reading could do what the word says; with `final_only` it always is.
     """
     harmless = [match.span() for match in _HARMLESS.finditer(text)]
-    for match in _WORDS.finditer(text):
+    for match in _words().finditer(text):
         if any(start <= match.start() < end for start, end in harmless) or (
             match["left"] is None and _in_label(text, match)
         ):
@@ -87,7 +48,7 @@ def check_refusals(text: str, *, final_only: bool = False) -> None:
         if final_only and not final:
             continue
         error = FinalRefusalError if final else NotUnderstoodError
-        why = _WHY[kind].format(match[0])
+        why = load_config("grammar.toml")["refused"][kind]["why"].format(match[0])
         raise error(f"{why}. If it is part of a name, put the name in quotation marks.")
 
 
@@ -116,6 +77,12 @@ def _in_label(text: str, match: re.Match[str]) -> bool:
     if match.lastgroup == "quantity":  # "Show all windows"
         return True
     return len(words) >= 2 and any(word.islower() for word in words)  # "Hide title of windows when maximized"
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    kinds = (f"(?P<{kind}>{entry['words']})" for kind, entry in load_config("grammar.toml")["refused"].items())
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(kinds)})(?![\w-])", re.IGNORECASE)
 
 
 @cache

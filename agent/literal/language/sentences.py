@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from agent.literal.language.phrases import find_phrase
+from agent.literal.language.table import Table, matches
 from agent.literal.vocabulary import lexicon, quotes
 
 #: Most characters of an instruction, in total and outside quotation marks.
@@ -97,7 +97,8 @@ def _without_gerunds(text: str) -> str:
 
 
 def _is_complaint(text: str) -> bool:
-    return any(find_phrase(text, [], wishes=wishes) is not None for wishes in (False, True))
+    tables: tuple[Table, ...] = ("phrases", "wishes")
+    return any(next(matches(table, text, []), None) is not None for table in tables)
 
 
 def without_courtesy(text: str) -> str:
@@ -132,7 +133,7 @@ def _pieces(text: str) -> Iterator[str]:
                 yield kept
             kept = piece
         yield kept
-        typing = bool(_TYPING.match(without_courtesy(kept))) and not quotes.has_quotation(kept)
+        typing = bool(_TYPING.match(without_courtesy(kept))) and "\x00" not in kept
 
 
 def _is_next_label(before: str, piece: str) -> bool:

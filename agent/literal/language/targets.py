@@ -1,6 +1,7 @@
 """Parses descriptions of things on the screen: name, kind, ordinal and place."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -133,26 +134,28 @@ def _placed(part: Part, text: str, *, article: bool) -> Target | None:
     """Parse "X in Y", "X under Y" or "the X tab of Y", with the full text in `whole`; None without a place."""
     if _FROM_END.search(text):
         return None
-    the = "the " if article else ""
+    inside = under = ""
     if (match := _OWNED.fullmatch(text)) and part.shown(match["place"]).casefold() in lexicon.programs():
-        return _at(part, text, the + match["thing"], inside=part.shown(match["place"]))  # "Mousepad's toolbar"
-    if match := re.fullmatch(rf"(?P<thing>.*{_role_words()}) of (?P<place>.+)", text, re.IGNORECASE):
-        return _at(part, text, the + match["thing"], inside=place_name(part, match["place"]))
-    if (match := _IN.fullmatch(text)) and not re.search(r"\bbox$", match["thing"], re.IGNORECASE):
-        return _at(part, text, the + match["thing"], inside=place_name(part, match["place"]))
-    if (match := _OF.fullmatch(text)) and not known_thing(part.shown(text)):
-        place = place_name(part, match["place"])
-        if place.casefold() in lexicon.programs() and not known_thing(place):  # "the status bar of Mousepad"
-            return _at(part, text, the + match["thing"], inside=place)
-    if (match := _UNDER.fullmatch(text)) and not _BOX_OF.fullmatch(text):
-        return _at(part, text, the + match["thing"], under=read_target(part, match["label"], places=False).name)
-    return None
-
-
-def _at(part: Part, text: str, thing: str, *, inside: str = "", under: str = "") -> Target:
-    target = read_target(part, thing)
-    whole = "" if quotes.has_quotation(thing) else part.shown(text)
+        inside = part.shown(match["place"])  # "Mousepad's toolbar"
+    elif (match := re.fullmatch(rf"(?P<thing>.*{_role_words()}) of (?P<place>.+)", text, re.IGNORECASE)) or (
+        (match := _IN.fullmatch(text)) and not re.search(r"\bbox$", match["thing"], re.IGNORECASE)
+    ):
+        inside = place_name(part, match["place"])
+    elif (match := _OF.fullmatch(text)) and not known_thing(part.shown(text)) and _program(part, match["place"]):
+        inside = _program(part, match["place"])  # "the status bar of Mousepad"
+    elif (match := _UNDER.fullmatch(text)) and not _BOX_OF.fullmatch(text):
+        under = read_target(part, match["label"], places=False).name
+    else:
+        return None
+    target = read_target(part, f"the {match['thing']}" if article else match["thing"])
+    whole = "" if "\x00" in match["thing"] else part.shown(text)
     return replace(target, inside=inside or target.inside, under=under or target.under, whole=whole)
+
+
+def _program(part: Part, text: str) -> str:
+    """Return the name of an application or settings dialog; "" for anything else."""
+    place = place_name(part, text)
+    return place if place.casefold() in lexicon.programs() and not known_thing(place) else ""
 
 
 def _named(part: Part, text: str, *, kinds: bool, article: bool) -> Target:
@@ -167,18 +170,16 @@ def _named(part: Part, text: str, *, kinds: bool, article: bool) -> Target:
         return Target(_SETTING.sub("", shown))
     if not kinds:
         return Target(shown)
-    match = re.fullmatch(rf"{_role_words('role')} (?P<called>{_CALLED})?(?P<name>.+)", text, re.IGNORECASE)
-    surely = match is not None and bool(match["called"] or quotes.has_quotation(match["name"]))
-    if match is not None and (surely or (article and match["role"].islower())):
-        name = read_target(part, match["name"], kinds=False, places=False).name
-        return Target(name, _role(match["role"]), whole="" if surely else shown)
-    match = re.fullmatch(rf"(?P<name>.+) {_role_words('role')}", text, re.IGNORECASE)
-    if match is not None and (article or not _PLURAL.search(match["role"])):
-        name = read_target(part, match["name"], kinds=False, places=False).name
-        surely = (article and match["role"].islower()) or quotes.has_quotation(match["name"])
-        if not surely and not article and not _role(match["role"]):
-            return Target(shown)
-        return Target(name, _role(match["role"]), whole="" if surely else shown)
+    first = re.fullmatch(rf"{_role_words('role')} (?P<called>{_CALLED})?(?P<name>.+)", text, re.IGNORECASE)
+    last = re.fullmatch(rf"(?P<name>.+) {_role_words('role')}", text, re.IGNORECASE)
+    surely = first is not None and bool(first["called"] or "\x00" in first["name"])
+    if first is not None and (surely or (article and first["role"].islower())):
+        name = read_target(part, first["name"], kinds=False, places=False).name
+        return Target(name, _role(first["role"]), whole="" if surely else shown)
+    if last is not None and (article or not _PLURAL.search(last["role"])):
+        name, role = read_target(part, last["name"], kinds=False, places=False).name, _role(last["role"])
+        surely = (article and last["role"].islower()) or "\x00" in last["name"]
+        return Target(name, role, whole="" if surely else shown) if surely or article or role else Target(shown)
     if article and re.fullmatch(_role_words(), text) and _role(text):
         return Target(role=_role(text), whole=shown)
     return Target(shown)
@@ -204,7 +205,7 @@ def _counted(part: Part, text: str) -> Target | None:
 
 
 def _role(word: str) -> str:
-    roles = lexicon.roles()
+    roles: Mapping[str, str] = lexicon.config()["roles"]
     word = word.casefold()
     singular = re.sub(r"(?<=box)es$|(?<=switch)es$|s$", "", word)
     return roles.get(word) or roles.get(singular) or roles.get(re.sub(r"ies$", "y", word), "")
@@ -222,9 +223,8 @@ def _are_two(part: Part, items: list[str]) -> bool:
 
 @cache
 def _role_words(group: str = "") -> str:
-    words = lexicon.either(
-        [*lexicon.roles(), *(f"{role}s" for role in lexicon.roles()), "boxes", "switches", "check boxes", "entries"]
-    )
+    roles = lexicon.config()["roles"]
+    words = lexicon.either([*roles, *(f"{role}s" for role in roles), "boxes", "switches", "check boxes", "entries"])
     return f"(?P<{group}>{words})" if group else words
 
 

@@ -85,13 +85,6 @@ def _labels(table: Mapping[str, Any]) -> Iterable[str]:
 
 
 @cache
-def roles() -> Mapping[str, str]:
-    """Map what people call a kind of control to its AT-SPI role."""
-    table: Mapping[str, str] = config()["roles"]
-    return table
-
-
-@cache
 def applications() -> frozenset[str]:
     """Return words that always mean an application."""
     kinds = load_config("applications.toml")["kinds"].values()

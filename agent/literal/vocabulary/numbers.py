@@ -1,7 +1,10 @@
 """Parses numbers as people write them (digits or words, with a unit), and expressions to calculate."""
 
+import ast
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 
 from agent.literal.vocabulary.lexicon import either
 
@@ -48,11 +51,15 @@ _SPOKEN = {
     r"(?:a|one) quarter of (.+)": r"\1 / 4",
     r"(?:twice|double) (.+)": r"\1 * 2",
 }
-_TOKEN = re.compile(
-    rf"\s*(?:(?P<number>(?:\d+(?:[.,]\d+)?|{_IN_WORDS})(?![\w.]))|(?P<percent>%|percent\b(?: of)?)|(?P<bracket>[()])"
-    rf"|(?P<operator>{either(word for word in _OPERATORS if word.isascii() and word[0].isalpha())}\b|\*\*|"
-    rf"[-+*/×·÷:^−–]))",
-    re.IGNORECASE,
+#: Number words, percent signs and operators of a sum, in the order in which they are written as signs.
+_IN_SIGNS: Sequence[tuple[str, Callable[[re.Match[str]], str]]] = (
+    (rf"\b{_IN_WORDS}\b", lambda found: f" {number_of(found[0]) or 0:.15g} "),
+    (r"(?:%|percent\b) ?(of )?", lambda found: "/100*" if found[1] else "/100"),
+    (
+        rf"\b{either(word for word in _OPERATORS if word[0].isalpha())}\b|\*\*|[-+*/×·÷:^−–]",
+        lambda found: _OPERATORS[found[0].casefold()],
+    ),
+    (r"(?<=\d),(?=\d)", lambda _: "."),
 )
 
 
@@ -94,38 +101,45 @@ def expression_of(text: str) -> str | None:
     text = re.sub(r"(?<=\d)x(?=\d)", " x ", " ".join(text.split()).strip(" ?.="))
     for pattern, written in _SPOKEN.items():
         text = re.sub(f"^{pattern}$", written, text, flags=re.IGNORECASE)
-    signs: list[str] = []
-    at, after_value, operators = 0, False, 0
-    while at < len(text):
-        token = _TOKEN.match(text, at)
-        if token is None:
-            return None
-        at = token.end()
-        if token["number"]:
-            if after_value:
-                return None
-            digits = token["number"].replace(",", ".")
-            signs.append(digits if digits[0].isdigit() else f"{number_of(digits) or 0:.15g}")
-            after_value = True
-        elif token["percent"]:
-            if not after_value:
-                return None
-            signs.append("/100*" if token["percent"].casefold().endswith("of") else "/100")
-            after_value = not token["percent"].casefold().endswith("of")
-            operators += 1
-        elif token["bracket"]:
-            if (token["bracket"] == "(") == after_value:
-                return None
-            signs.append(token["bracket"])
-        else:
-            sign = _OPERATORS[token["operator"].casefold()]
-            if not after_value and sign != "-":
-                return None
-            signs.append(sign)
-            after_value = False
-            operators += 1
-        if token["percent"] and text[at:].lstrip().casefold().startswith("of "):  # "15 % of 80"
-            at = at + len(text[at:]) - len(text[at:].lstrip()) + 2
-            signs[-1], after_value = "/100*", False
-    joined = "".join(signs)
-    return joined if operators and after_value and joined.count("(") == joined.count(")") else None
+    for pattern, sign in _IN_SIGNS:
+        text = re.sub(pattern, sign, text, flags=re.IGNORECASE)
+    joined = "".join(text.split())
+    numbers_touch = re.search(r"[\d.)]\s+[\d.(]|\)\d", text)
+    return joined if not numbers_touch and re.search(r"[\d)][-+*/^]", joined) and value_of(joined) is not None else None
+
+
+#: Limits that keep a calculation short: digits of a number, exponent.
+_MOST_DIGITS, _LARGEST_POWER = 40, 200
+_ARITHMETIC: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+
+
+def value_of(expression: str) -> Fraction | None:
+    """Return the exact value of an expression of numbers, + - * / ^ and brackets; None for anything else."""
+    if re.fullmatch(r"[-+*/^().\d]{1,200}", expression) is None or re.search(rf"\d{{{_MOST_DIGITS}}}", expression):
+        return None
+    try:
+        written = re.sub(r"(?<![\d.])0+(?=\d)", "", expression)
+        return _value(ast.parse(written.replace("^", "**"), mode="eval").body)
+    except (SyntaxError, ValueError, ZeroDivisionError, OverflowError, RecursionError):
+        return None
+
+
+def _value(node: ast.expr) -> Fraction:
+    match node:
+        case ast.Constant(int() | float()):
+            return Fraction(ast.unparse(node))
+        case ast.UnaryOp(ast.USub(), operand):
+            return -_value(operand)
+        case ast.BinOp(left, ast.Pow(), right):
+            base, power = _value(left), _value(right)
+            if power.denominator != 1 or abs(power) > _LARGEST_POWER or abs(base) > 10**6:
+                raise ValueError("the power is too large")
+            return base ** int(power)
+        case ast.BinOp(left, sign, right) if type(sign) in _ARITHMETIC:
+            return _ARITHMETIC[type(sign)](_value(left), _value(right))
+    raise ValueError("no expression of numbers")

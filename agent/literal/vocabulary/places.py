@@ -4,6 +4,7 @@ The tables are in `configs/places`: `things.toml` has the names that people use,
 places. All labels are English; `translations.py` translates them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,7 +18,7 @@ Desktop: TypeAlias = Literal["xfce", "gnome", "kde", "cinnamon", "mate"]
 
 _SWITCHES = ("switch", "check box", "check menu item")
 #: Words around a name that do not change its meaning.
-_AROUND = ("the ", "my ", "your ", "this ", "a ")
+_AROUND = re.compile("^(?:the )?(?:my )?(?:your )?(?:this )?(?:a )?")
 _AFTER = (" setting", " settings", " option", " feature", " function", " mode")
 
 
@@ -66,10 +67,8 @@ def desktop_named(current: str) -> Desktop | None:
 
 def known_thing(name: str) -> tuple[str, bool] | None:
     """Return the thing that a name means, and False if the name is its opposite ("light theme" for dark mode)."""
-    names = _names()
-    wanted = plain(name)
-    for prefix in _AROUND:
-        wanted = wanted.removeprefix(prefix)
+    names = names_of_things()
+    wanted = re.sub(_AROUND, "", plain(name))
     shorter = (wanted.removesuffix(suffix) for suffix in _AFTER)
     return next((names[candidate] for candidate in (wanted, *shorter) if candidate in names), None)
 
@@ -81,17 +80,14 @@ def find_places(name: str, desktop: Desktop, *, on: bool = True) -> list[Place]:
     table = load_config(f"places/{desktop}.toml")
     thing, same = known_thing(name) or ("", True)
     wanted = plain(name)
-    labelled = [one for one, entry in table["things"].items() if wanted in map(plain, _labels_of(entry))]
+    things = table["things"]
+    label = {one: entry.get("control") or entry.get("under", "") for one, entry in things.items()}
+    labelled = [one for one in things if label[one] and plain(label[one].rstrip(":")) == wanted]
     return [
-        _place(one, table["pages"][table["things"][one]["page"]], table["things"][one], on=on is (same or one != thing))
+        _place(one, table["pages"][things[one]["page"]], things[one], on=on is (same or one != thing))
         for one in dict.fromkeys([thing, *labelled])
-        if one in table["things"]
+        if one in things
     ]
-
-
-def _labels_of(entry: Mapping[str, Any]) -> list[str]:
-    """Return the label of an entry's control: its own, or the text beside it."""
-    return [label.rstrip(":") for label in (entry.get("control") or entry.get("under", ""),) if label]
 
 
 def find_page(
@@ -112,13 +108,7 @@ def find_page(
             shown = [label for part in path[depth:][:1] for label in labels(part)]
             titles = [title for label in shown for title in (label, *label.split(" & "))]
             if wanted and wanted in map(_bare, titles):
-                whole = depth == -1
-                way = {
-                    "app": page["app"],
-                    "file": page.get("file", "") if whole else "",
-                    "path": path if whole else path[:1],
-                }
-                return _place("", way | {"window": page.get("window", page["app"])}, {}, on=True)
+                return _place("", page if depth else page | {"file": "", "path": path[:1]}, {}, on=True)
     return None
 
 
@@ -131,9 +121,7 @@ def find_dialog(name: str, desktop: Desktop, labels: Callable[[str], Iterable[st
 
 def _bare(name: str) -> str:
     """Return a name in the singular, without the words around it."""
-    bare = plain(name.replace("&", "and"))
-    for prefix in _AROUND:
-        bare = bare.removeprefix(prefix)
+    bare = re.sub(_AROUND, "", plain(name.replace("&", "and")))
     for suffix in (*_AFTER, " panel", " page"):
         bare = bare.removesuffix(suffix)
     return bare.removesuffix("s")
@@ -141,29 +129,31 @@ def _bare(name: str) -> str:
 
 def is_switch(name: str) -> bool:
     """Return whether a known thing is a switch on any desktop, or has no place in any table."""
-    if (known := known_thing(name)) is None:
-        return False
-    tables = (load_config(f"places/{desktop}.toml")["things"] for desktop in get_args(Desktop))
-    entries = [table[known[0]] for table in tables if known[0] in table]
-    return not entries or any("on" in entry or entry.get("role") in _SWITCHES for entry in entries)
+    entries = _entries(name)
+    return entries is not None and (
+        not entries or any("on" in entry or entry.get("role") in _SWITCHES for entry in entries)
+    )
 
 
 def is_choice(name: str) -> bool:
     """Return whether a thing is a choice from a list on all desktops that have it: "hinting full" is no number."""
+    entries = _entries(name)
+    return bool(entries) and all(
+        one.get("role") in ("combo box", "radio button", "table cell") for one in entries or ()
+    )
+
+
+def _entries(name: str) -> list[Mapping[str, Any]] | None:
+    """Return a thing's entries in the tables of all desktops; None if the name means no thing."""
     if (known := known_thing(name)) is None:
-        return False
+        return None
     tables = (load_config(f"places/{desktop}.toml")["things"] for desktop in get_args(Desktop))
-    roles = {table[known[0]].get("role") for table in tables if known[0] in table}
-    return bool(roles) and roles <= {"combo box", "radio button", "table cell"}
-
-
-def names_of_things() -> frozenset[str]:
-    """Return all names of things in the tables, normalized by `plain`."""
-    return frozenset(_names())
+    return [table[known[0]] for table in tables if known[0] in table]
 
 
 @cache
-def _names() -> Mapping[str, tuple[str, bool]]:
+def names_of_things() -> Mapping[str, tuple[str, bool]]:
+    """Return what each name in the tables means, see `known_thing`. The names are normalized by `plain`."""
     return {
         plain(name): (thing, same)
         for thing, entry in load_config("places/things.toml").items()

@@ -43,15 +43,13 @@ def hide_names(text: str, names: re.Pattern[str], verbs: re.Pattern[str], quoted
     """
 
     def hide(found: re.Match[str]) -> str:
-        if _BEGINS.search(text[: found.start()]) and verbs.match(found[0]):
-            return without_first(found)
-        if _SWITCHES.search(text[: found.start()]) and _ON_OFF.match(found[0]):  # "turn on screen keyboard"
-            return without_first(found)
+        before = text[: found.start()]
+        if (_BEGINS.search(before) and verbs.match(found[0])) or (
+            _SWITCHES.search(before) and _ON_OFF.match(found[0])  # "turn on screen keyboard"
+        ):
+            first, space, rest = found[0].partition(" ")
+            return first + space + names.sub(hide_rest, rest)
         return hide_rest(found)
-
-    def without_first(found: re.Match[str]) -> str:
-        first, space, rest = found[0].partition(" ")
-        return first + space + names.sub(hide_rest, rest)
 
     def hide_rest(found: re.Match[str]) -> str:
         quoted.append(found[0])
@@ -74,11 +72,6 @@ def only_quotation(text: str, quoted: list[str], *, names: bool = False) -> str 
     """Return the quotation if it is the whole text, else None. With `names`, a hidden name counts too."""
     match = _ONE.fullmatch(text)
     return quoted[int(match[2])] if match and (names or match[1] == "\x00") else None
-
-
-def has_quotation(text: str) -> bool:
-    """Return whether a text contains a hidden quotation."""
-    return "\x00" in text
 
 
 def _may_open(text: str, at: int) -> bool:

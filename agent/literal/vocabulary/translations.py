@@ -1,4 +1,4 @@
-"""Translates English labels with the applications' own translations.
+"""The names of things on the current desktop: English labels with the applications' own translations.
 
 They come from the gettext catalogues (`.mo` files) in the desktop's packages, which are read once and on demand.
 Names of applications come from their `.desktop` files instead.
@@ -8,23 +8,23 @@ import os
 import re
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from gettext import GNUTranslations
 from pathlib import Path
 
-from agent.literal.vocabulary.places import Desktop
+from agent.desktop.linux.places import data_dirs, data_home
+from agent.literal.vocabulary.places import Desktop, Place, desktop_named
 from foundation.configs import load_config
 
 #: Folders of gettext catalogues.
 _FOLDERS = (Path("/usr/share/locale"), Path("/usr/local/share/locale"), Path("/usr/share/locale-langpack"))
-#: Limits on one catalogue: a larger file is not read, further messages are ignored. The German catalogue of GNOME
-#: Settings has 400 KB and 3,000 messages.
+#: A larger catalogue is not read. The German catalogue of GNOME Settings has 400 KB and 3,000 messages.
 _MOST_BYTES = 8_000_000
-_MOST_MESSAGES = 50_000
 #: Most characters of a label; longer messages are ignored.
 _LONGEST = 120
 #: Most translations tried for one label.
 _MOST_TRANSLATIONS = 6
-_MAGIC = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:_[A-Za-z0-9]{2,8})?(?:@[A-Za-z0-9]{1,16})?")
 
 
@@ -59,7 +59,7 @@ def application_names(desktop_file: str, languages: Sequence[str]) -> tuple[str,
     """
     if re.fullmatch(r"[\w.+-]{1,120}", desktop_file) is None:
         return ()
-    for folder in _data_folders():
+    for folder in (data_home(os.environ), *data_dirs(os.environ)):
         path = folder / "applications" / f"{desktop_file}.desktop"
         try:
             text = path.read_text(encoding="utf-8", errors="replace")[:200_000]
@@ -69,11 +69,6 @@ def application_names(desktop_file: str, languages: Sequence[str]) -> tuple[str,
         names = dict(re.findall(r"^Name(?:\[([^\]\n]+)\])?=(.{1,120})$", entry, re.MULTILINE))
         return tuple(dict.fromkeys(names[key].strip() for key in [*languages, ""] if key in names))
     return ()
-
-
-def _data_folders() -> list[Path]:
-    home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
-    return [home, *map(Path, (os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(":"))]
 
 
 @cache
@@ -89,36 +84,23 @@ def _catalogues(desktop: Desktop, languages: tuple[str, ...]) -> tuple[Mapping[s
 
 def read_catalogue(path: Path) -> Mapping[str, Sequence[str]]:
     """Read a catalogue: normalized English label to translations as shown. Empty if the file is broken or too large."""
+    labels: dict[str, list[str]] = {}
     try:
         if path.stat().st_size > _MOST_BYTES:
             return {}
-        data = path.read_bytes()
-        return _labels(data)
-    except (OSError, struct.error, UnicodeDecodeError):
+        with path.open("rb") as file:
+            messages = vars(GNUTranslations(file))["_catalog"]  # look-ups need a message's exact mnemonic and context
+    except (OSError, struct.error, ValueError, LookupError):
         return {}
-
-
-def _labels(data: bytes) -> Mapping[str, Sequence[str]]:
-    order = _MAGIC.get(data[:4])
-    if order is None:
-        return {}
-    count, originals, translations = struct.unpack_from(f"{order}III", data, 8)
-    labels: dict[str, list[str]] = {}
-    for at in range(min(count, _MOST_MESSAGES)):
-        original = _message(data, order, originals + 8 * at).rpartition("\x04")[2]  # without its msgctxt
-        translation = _message(data, order, translations + 8 * at)
-        if not original or not translation or len(original) > _LONGEST or len(translation) > 2 * _LONGEST:
+    for message, translation in messages.items():
+        original, number = message if isinstance(message, tuple) else (message, 0)
+        original = original.rpartition("\x04")[2]  # without its msgctxt
+        if number or not original or not translation or max(len(original), len(translation) / 2) > _LONGEST:
             continue
         known = labels.setdefault(_bare(original), [])
         if (shown := _shown(translation)) not in known:
             known.append(shown)
     return labels
-
-
-def _message(data: bytes, order: str, at: int) -> str:
-    """Return a message of a catalogue; the singular if it has plural forms."""
-    length, start = struct.unpack_from(f"{order}II", data, at)
-    return data[start : start + length].split(b"\x00")[0].decode()
 
 
 def _shown(text: str) -> str:
@@ -134,3 +116,29 @@ def _shown(text: str) -> str:
 
 def _bare(text: str) -> str:
     return " ".join(_shown(text).rstrip(" .…:").casefold().split())
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of things on one desktop."""
+
+    desktop: Desktop | None = None  # None if there is no table for it
+    languages: tuple[str, ...] = ()  # of its applications, best first; empty for English
+    _known: dict[str, Sequence[str]] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def told(cls, environ: Mapping[str, str]) -> "Names":
+        """Return the names for the desktop and language in environment variables."""
+        return cls(desktop_named(environ.get("XDG_CURRENT_DESKTOP", "")), languages_of(environ))
+
+    def of(self, name: str) -> Sequence[str]:
+        """Return the name, then its translations."""
+        if not self.languages or self.desktop is None or not name:
+            return (name,)
+        if name not in self._known:
+            self._known[name] = labels_in(name, self.desktop, self.languages)
+        return self._known[name]
+
+    def of_window(self, place: Place) -> Sequence[str]:
+        """Return the possible titles of a place's window."""
+        return tuple(dict.fromkeys([*self.of(place.window), *application_names(place.desktop_file, self.languages)]))

@@ -18,10 +18,9 @@ _ENTRIES = FIELDS - {"document text", "terminal", "paragraph", "password text"}
 
 def focused_entry(now: Now) -> Element | None:
     """Return the focused single-line field, or None."""
-    for element in now.scene.elements:
-        if element.role in _ENTRIES and {"focused", "editable"} <= element.states and now.scene.in_front(element):
-            return None if "multi_line" in element.states or element.box.height > 60 else element
-    return None
+    focused = (one for one in now.scene.shown(_ENTRIES, without="") if {"focused", "editable"} <= one.states)
+    field = next(focused, None)
+    return None if field is None or "multi_line" in field.states or field.box.height > 60 else field
 
 
 def seen(check: Callable[[], _T], what: str, times: int = _MOST_WAITS) -> Steps[_T]:

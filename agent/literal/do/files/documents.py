@@ -4,7 +4,7 @@ import re
 
 from agent.literal.do.files.dialogs import field_held, focused_entry, fresh, leave, replace_name, seen, shown_or_left
 from agent.literal.do.files.opening import last_name
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, type_in, until, wait
+from agent.literal.do.now import Done, Move, Now, Pursuit, Steps, Stuck, Verdict, opened, press, start, type_in
 from agent.literal.goals import ReplaceText, SaveAs, WriteFile
 from agent.screen.outline import Element
 
@@ -71,14 +71,10 @@ def replace_text(now: Now, goal: ReplaceText) -> Pursuit:
 def _to_empty_page(now: Now, editor: str) -> Steps[Stuck | None]:
     """Bring an empty page of an editor to the front."""
     if _page(now) is None and not _editor_is_in_front(now):
-        opened = yield Step(f"Open the {editor}.", {"action": "open", "text": editor})
-        if opened.failure is not None:
-            return Stuck(f"I could not open “{editor}”: {opened.failure}.")
-        if _page(now) is None:
-            yield wait("A page to write on is not to be seen yet: wait.", 1)
-        words = "A page to write on is not to be seen yet: wait."
-        if not (yield from until(lambda: _page(now) is not None or _editor_is_in_front(now), words, 2)):
-            return Stuck(f"I see no page to write on in “{editor}”.")
+        step = start(f"Open the {editor}.", editor)
+        if (stuck := (yield from opened(step, lambda: _editor_is_in_front(now), editor))) is not None:
+            return stuck
+        yield from seen(lambda: _page(now), "A page to write on", 1)
 
     def empty_page() -> bool:
         page = _page(now)
@@ -131,11 +127,7 @@ def _page(now: Now) -> Element | None:
     """Return the page of the editor in front; None if there is none."""
     if not _editor_is_in_front(now):
         return None
-    pages = [
-        one
-        for one in now.scene.elements
-        if one.role in _PAGES and now.scene.in_front(one) and "editable" in one.states and one.box.height > 60
-    ]
+    pages = [one for one in now.scene.shown(_PAGES, without="") if "editable" in one.states and one.box.height > 60]
     return max(pages, key=lambda one: one.box.width * one.box.height, default=None)
 
 

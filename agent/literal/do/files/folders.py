@@ -20,7 +20,7 @@ from agent.literal.do.files.dialogs import (
     typed_text,
 )
 from agent.literal.do.files.opening import last_name, names_it, of_several, open_step
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, press, type_in, until
+from agent.literal.do.now import Done, Move, Now, Pursuit, Steps, Stuck, opened, press, start, type_in, until
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import MakeFolder, Rename, Transfer, Trash
 from agent.screen.outline import ShownWindow
@@ -177,13 +177,8 @@ def _to_folder(now: Now, where: str, *, anywhere: bool) -> Steps[Stuck | None]:
 
     if in_front():
         return None
-    opened = yield open_step(where, folder=True)
-    if opened.failure is not None:
-        return Stuck(f"I could not open “{where}”: {opened.failure}.")
     there = lambda: in_front() or (where == "~" and _file_manager(now) is not None)  # noqa: E731
-    if (yield from until(there, f"“{where}” is not to be seen yet: wait.", _MOST_WAITS, 1)):
-        return None
-    return Stuck(f"I opened “{where}”, but it did not come to the front.")
+    return (yield from opened(open_step(where, folder=True), there, where))
 
 
 def _select(now: Now, name: str, where: str) -> Steps[Stuck | None]:
@@ -215,11 +210,11 @@ def _to_holder(now: Now, name: str) -> Steps[Stuck | None]:
     """
     if _file_manager(now) is not None:
         return None
-    opened = yield Step(f"Open the folder that “{name}” is in.", {"action": "open", "text": f"./{name}/.."})
-    if opened.failure is not None and (path := (yield from of_several(now, name, opened.failure))) is not None:
-        opened = yield open_step(path.rpartition("/")[0] or "~", folder=True)
-    if opened.failure is not None:
-        return Stuck(f"I found nothing called “{name}”: {opened.failure}.")
+    attempt = yield start(f"Open the folder that “{name}” is in.", f"./{name}/..")
+    if attempt.failure is not None and (path := (yield from of_several(now, name, attempt.failure))) is not None:
+        attempt = yield open_step(path.rpartition("/")[0] or "~", folder=True)
+    if attempt.failure is not None:
+        return Stuck(f"I found nothing called “{name}”: {attempt.failure}.")
     if (yield from until(lambda: _file_manager(now), "The folder is not to be seen yet: wait.", _MOST_WAITS, 1)):
         return None
     return Stuck(f"I opened the folder of “{name}”, but it did not come to the front.")
@@ -236,7 +231,7 @@ def _pattern(name: str) -> str:
 
 def _is_selected(now: Now, name: str) -> bool:
     """Return whether the file manager reports that only this item is selected."""
-    inside = [element for element in now.scene.elements if now.scene.in_front(element) and element.source != "words"]
+    inside = [one for one in now.scene.shown(without="") if one.source != "words"]
     if now.scene.front is not None and "nautilus" in now.scene.front.app.casefold():
         # Nautilus has its files in the tree, while its status text may be outdated.
         chosen = {one.name.split("\n")[0] for one in inside if one.role == "table cell" and "selected" in one.states}
@@ -248,10 +243,10 @@ def _is_selected(now: Now, name: str) -> bool:
 
 def _lists(now: Now, name: str) -> bool:
     """Return whether the file manager in front shows an item of that name."""
-    shown = [one for one in now.scene.elements if one.name.split("\n")[0] == name and now.scene.in_front(one)]
-    bars = [one.box for one in now.scene.elements if one.role in _BARS and now.scene.in_front(one)]
+    shown = [one for one in now.scene.shown(without="") if one.name.split("\n")[0] == name]
+    bars = [one.box for one in now.scene.shown(_BARS, without="")]
     # Thunar's icon view is known by OCR only. So is its title bar, which lies above all bars and does not count.
-    below = max((box.top + box.height for box in bars), default=None)
+    below = max((box.bottom for box in bars), default=None)
     return any(
         one.role in _ITEMS & CLICKABLE or (one.source == "words" and below is not None and one.box.top > below)
         for one in shown
@@ -301,5 +296,5 @@ def _called(now: Now, name: str, words: str, failed: str, asked: Move | None = N
 
 def _said(scene: Scene, name: str) -> str:
     """Return the front window's message about that name; "" for none."""
-    texts = (one.name for one in scene.elements if scene.in_front(one) and one.role in TEXTS and name in one.name)
+    texts = (one.name for one in scene.shown(TEXTS, without="") if name in one.name)
     return next((f" It says: “{' '.join(text.split())[:120]}”." for text in texts if len(text) > len(name) + 8), "")

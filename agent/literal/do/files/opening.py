@@ -43,7 +43,7 @@ def open_page(now: Now, goal: Open) -> Pursuit:
 
 def _field_with(now: Now, host: str) -> str:
     """Return the value of a field in the front window that contains the host; "" if there is none."""
-    values = [one.value or "" for one in now.scene.elements if one.value and now.scene.in_front(one)]
+    values = (one.value or "" for one in now.scene.shown(without=""))
     return next((value for value in values if host in value and "\n" not in value), "")
 
 
@@ -65,8 +65,7 @@ def of_several(now: Now, name: str, reason: str) -> Steps[str | None]:
     if several is None:
         return None
     paths = several[1].split(", ")
-    yield from now.ask(name, paths)
-    return paths[now.chosen(name, paths)].partition(" and ")[0]
+    return paths[(yield from now.pick(name, paths))].partition(" and ")[0]
 
 
 def last_name(path: str) -> str:
@@ -90,8 +89,4 @@ def _window_of(now: Now, name: str) -> ShownWindow | None:
 def _is_shown(now: Now, name: str) -> bool:
     """Return whether an element in the front window contains the name, such as an address or a tab."""
     wanted = (last_name(name) or name).casefold()
-    return any(
-        wanted in f"{element.name} {element.value or ''}".casefold()
-        for element in now.scene.elements
-        if now.scene.in_front(element) and "offscreen" not in element.states
-    )
+    return any(wanted in f"{element.name} {element.value or ''}".casefold() for element in now.scene.shown())

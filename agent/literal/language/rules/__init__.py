@@ -1,20 +1,20 @@
-"""The grammar's rules: a regular expression for a part of an instruction, and the builder of its goals."""
+"""The builders of the grammar: they make goals of the arguments that an entry of the table gives them."""
 
-import re
-from functools import cache
+from collections.abc import Callable
+from typing import TypeAlias, cast
 
+from agent.literal.goals import Goal
 from agent.literal.language.rules import controls, files, keyboard, windows
-from agent.literal.language.rules.base import Builder, expanded
-from foundation.configs import load_config
+from agent.literal.language.sentences import Part
+from agent.literal.language.table import Groups
 
-BUILDERS = files.BUILDERS | keyboard.BUILDERS | controls.BUILDERS | windows.BUILDERS
+#: Builds the goals of a part that fits an entry; None to try the next entry.
+Builder: TypeAlias = Callable[[Part, Groups], list[Goal] | None]
 
 
-@cache
-def all_rules() -> list[tuple[re.Pattern[str], Builder]]:
-    """Return all rules in the order in which they are tried. The first match counts."""
-    return [
-        (re.compile(expanded(pattern), re.IGNORECASE | re.DOTALL), BUILDERS[rule["does"]])
-        for rule in load_config("grammar.toml")["rules"]
-        for pattern in rule["says"]
-    ]
+def builder(name: str) -> Builder:
+    """Return the builder that an entry of the table names: the function `_NAME` of one of the modules here."""
+    return cast(
+        "Builder",
+        next(vars(one)[f"_{name}"] for one in (controls, files, keyboard, windows) if f"_{name}" in vars(one)),
+    )

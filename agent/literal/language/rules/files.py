@@ -3,8 +3,9 @@
 import re
 
 from agent.literal.goals import Calculate, Goal, MakeFolder, Rename, ReplaceText, SaveAs, Transfer, Trash, WriteFile
-from agent.literal.language.rules.base import Groups, builders, fragment, text_to_type
+from agent.literal.language.rules.base import text_to_type
 from agent.literal.language.sentences import NotUnderstoodError, Part
+from agent.literal.language.table import Groups, fragment
 from agent.literal.language.targets import place_name, read_target, split_list
 from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.numbers import expression_of
@@ -157,15 +158,3 @@ def _saved_name(part: Part, name: str, where: str) -> str:
     bare = re.sub(r"^(?:(?:the|a) )?(?:file )?(?:called |named )?", "", name, flags=re.IGNORECASE)
     shown, folder = _file_name(part, bare or name), _where(part, where)
     return f"{folder.rstrip('/')}/{shown}" if folder else shown
-
-
-BUILDERS = builders(
-    _make_folder,
-    _rename,
-    _trash,
-    _transfer,
-    _replace_text,
-    _write,
-    _save,
-    _calculate,
-)

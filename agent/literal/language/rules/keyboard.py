@@ -4,11 +4,12 @@ import re
 from typing import Any
 
 from agent.core.keys import MODIFIERS, UnknownKeyError, chord
-from agent.literal.goals import Click, Goal, Press, Scroll, SetValue, Target, Type, Wait
-from agent.literal.language.rules.base import Groups, builders, is_described, text_to_type, times
+from agent.literal.goals import Click, Goal, Press, Scroll, Target, Type, Wait
+from agent.literal.language.rules.base import is_described, text_to_type, times
 from agent.literal.language.sentences import NotUnderstoodError, Part
+from agent.literal.language.table import Groups
 from agent.literal.language.targets import place_name, read_target
-from agent.literal.vocabulary.numbers import amount_of, number_of
+from agent.literal.vocabulary.numbers import number_of
 
 _MOST_SECONDS = 60.0
 
@@ -37,19 +38,17 @@ def _held(part: Part, text: str) -> tuple[str, ...] | None:
 
 def _press_one(part: Part, item: str) -> list[Goal]:
     name = part.shown(item)
-    is_button = re.search(r"\bbutton$", name, re.IGNORECASE) is not None
     bare = re.sub(r"^(?:(?:on|the) )*| keys?$", "", name, flags=re.IGNORECASE).strip()
     bare = re.sub(
         r"^key (?=\S)|^(?:key combination|shortcut|keyboard shortcut|keys|key) ", "", bare, flags=re.IGNORECASE
     )
-    try:
-        if is_button:
-            raise UnknownKeyError
-        return [Press(chord(bare))]
-    except UnknownKeyError:
-        if "+" in bare and not is_button and len(bare) > 3:
-            raise NotUnderstoodError(f"I do not know the keys “{bare}”.") from None
-        return [Click(read_target(part, item))]
+    if not re.search(r"\bbutton$", name, re.IGNORECASE):
+        try:
+            return [Press(chord(bare))]
+        except UnknownKeyError:
+            if "+" in bare and len(bare) > 3:
+                raise NotUnderstoodError(f"I do not know the keys “{bare}”.") from None
+    return [Click(read_target(part, item))]
 
 
 def _type(part: Part, match: Groups) -> list[Goal] | None:
@@ -63,25 +62,20 @@ def _type(part: Part, match: Groups) -> list[Goal] | None:
     return [Type(typed, into, replace=match["verb"].casefold().startswith(("replace", "fill")))]
 
 
-def _enter_number(part: Part, match: Groups) -> list[Goal] | None:
-    """ "enter 9 for Number of workspaces": set the number instead of typing it into the focused element."""
-    amount = amount_of(part.shown(match["amount"]))
-    return None if amount is None else [SetValue(read_target(part, match["into"]), *amount)]
-
-
 def _search(part: Part, match: Groups) -> list[Goal]:
     inside = place_name(part, match["place"]) if match["place"] else ""
-    if part.quotation(match["text"]) is None and is_described(part.shown(match["text"])):
-        raise NotUnderstoodError(f"I do not know what “{part.shown(match['text'])}” is: put it in quotation marks.")
-    return [Type(part.shown(match["text"]), Target("search", "entry", inside=inside))]
+    shown = part.shown(match["text"])
+    if part.quotation(match["text"]) is None and is_described(shown):
+        raise NotUnderstoodError(f"I do not know what “{shown}” is: put it in quotation marks.")
+    return [Type(shown, Target("search", "entry", inside=inside))]
 
 
 def _scroll(part: Part, match: Groups) -> list[Goal]:
     direction: Any = (match["direction"] or "down").lower()
     inside = place_name(part, match["inside"] or match["what"]) if match["inside"] or match["what"] else ""
-    if match["end"]:
-        direction = {"top": "up", "beginning": "up", "start": "up"}.get(match["end"].lower(), "down")
-    if match["all"] or match["end"]:
+    if end := match["end"].lower():
+        direction = "up" if end in ("top", "beginning", "start") else "down"
+    if match["all"] or end:
         return [Scroll(direction, 10, to_end=True, inside=inside)]
     once = {"once": 1, "twice": 2}.get(match["amount"].lower())
     per_time = 5 if once or match["unit"].lower().startswith(("time", "page")) else 1
@@ -94,13 +88,3 @@ def _wait(_part: Part, match: Groups) -> list[Goal]:
     amount = (number_of(match["amount"]) if match["amount"] else None) or 1.0
     amount *= {"ms": 0.001, "mil": 0.001, "min": 60}.get(match["unit"][:3].lower(), 1)
     return [Wait(min(max(amount, 0.1), _MOST_SECONDS))]
-
-
-BUILDERS = builders(
-    _search,
-    _enter_number,
-    _type,
-    _press,
-    _scroll,
-    _wait,
-)

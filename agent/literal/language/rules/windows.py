@@ -2,20 +2,22 @@
 
 import re
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from agent.literal.goals import ArrangeWindow, Choose, Click, Close, CloseOthers, Goal, Open, Target, Toggle
-from agent.literal.language.rules.base import Groups, builders, fragment
 from agent.literal.language.sentences import FinalRefusalError, NotUnderstoodError, Part
+from agent.literal.language.table import Groups, fragment
 from agent.literal.language.targets import place_name, read_target, split_list
 from agent.literal.vocabulary import lexicon
 from agent.literal.vocabulary.places import is_switch
 
+_Kind: TypeAlias = Literal["folder", "file", "settings", "application"]
+_How: TypeAlias = Literal["focus", "maximize", "unmaximize", "minimize", "fullscreen"]
 _APPLICATION = "app|application|program|window|software|tool"
 _SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel"
 _CALLED = r"(?:(?:called|named) )?"
 #: Words for the kind of a thing to open.
-_KINDS: dict[str, Literal["folder", "file", "settings", "application"]] = {
+_KINDS: dict[str, _Kind] = {
     rf"(?-i:folder|directory) {_CALLED}(?P<name>.+)|(?P<before>.+) (?:folder|directory)": "folder",
     rf"(?-i:text )?(?-i:file|document) {_CALLED}(?P<name>.+)|(?P<before>.+) (?:file|document)": "file",
     rf"(?:{_SETTINGS}) (?:for|of|about) (?:the |my )?(?P<name>.+)|(?P<before>.+) (?:{_SETTINGS})": "settings",
@@ -23,9 +25,10 @@ _KINDS: dict[str, Literal["folder", "file", "settings", "application"]] = {
 }
 _FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
 #: A web page by its address; a host alone is one where the sentence calls it a page or names the browser.
-_PAGE = re.compile(r"(?:(?:web ?)?(?:site|page|address) )?(?P<address>(?:https?://|www\.)\S+)", re.IGNORECASE)
-_HOST = re.compile(
-    r"(?P<called>(?:web ?)?(?:site|page) )?(?P<address>[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?)", re.IGNORECASE
+_PAGE = re.compile(
+    r"(?P<called>(?:web ?)?(?:site|page|address) )?(?:(?P<sure>(?:https?://|www\.)\S+)"
+    r"|(?P<host>[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?))",
+    re.IGNORECASE,
 )
 #: A file's kind before its name: "the picture sunset.png".
 _KIND_OF_FILE = re.compile(
@@ -51,20 +54,9 @@ _FRONT = re.compile(
     r"(?:it|this|that|the|current|active|front|window|dialog|dialogue|box|one|open|message|popup| )+", re.IGNORECASE
 )
 
-#: Words to window states.
-_HOW: dict[str, Literal["focus", "maximize", "unmaximize", "minimize", "fullscreen"]] = {
-    "maximize": "maximize", "maximise": "maximize", "maximized": "maximize", "maximised": "maximize",
-    "minimize": "minimize", "minimise": "minimize", "iconify": "minimize",
-    "minimized": "minimize", "minimised": "minimize",
-    "restore": "unmaximize", "un-maximize": "unmaximize", "un-maximise": "unmaximize",
-    "unmaximize": "unmaximize", "unmaximise": "unmaximize",
-    "fullscreen": "fullscreen", "full screen": "fullscreen", "full-screen": "fullscreen", "focus": "focus",
-}  # fmt: skip
-
 
 def _open(part: Part, match: Groups) -> list[Goal]:
-    what = re.sub(r" (?:up|again)$", "", match["what"])
-    place = ""
+    what, place = re.sub(r" (?:up|again)$", "", match["what"]), ""
     found = re.fullmatch(r"(?P<what>.+) (?:with|using|in|inside|within|from) (?P<place>.+)", what, re.IGNORECASE)
     if found is not None and not _IN_FOLDER.search(what):
         what, place = found["what"], place_name(part, found["place"])
@@ -75,13 +67,13 @@ def _open(part: Part, match: Groups) -> list[Goal]:
         if isinstance(file, Open) and file.kind == "file":
             return [Open(f"{part.shown(found['folder'])}/{file.name}", "file", place)]
     first, *further = _PATH.split(what)
-    opened = [_open_one(part, item, place) for item in _open_list(part, first)]
-    return [*opened, *(Click(read_target(part, item)) for item in further)]
+    items, _ = split_list(first)
+    items = items if all(re.search(r"\w", part.shown(item)) for item in items) else [first]
+    return [*(_open_one(part, item, place) for item in items), *_clicks(part, further)]
 
 
-def _open_list(part: Part, what: str) -> list[str]:
-    items, _ = split_list(what)
-    return items if all(re.search(r"\w", part.shown(item)) for item in items) else [what]
+def _clicks(part: Part, items: list[str]) -> list[Goal]:
+    return [Click(read_target(part, item)) for item in items]
 
 
 def _open_one(part: Part, text: str, place: str) -> Goal:
@@ -93,11 +85,11 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     ):
         target = read_target(part, text)
         return Click(target if not place else Target(target.name, target.role, target.ordinal, inside=place))
-    if part.shown(bare).casefold() in ("it", "this", "that"):
-        return Open(read_target(part, bare).name, inside=place)
     shown = part.shown(bare)
+    if shown.casefold() in ("it", "this", "that"):
+        return Open(read_target(part, bare).name, inside=place)
     browsers = lexicon.programs_of_kind("browser")
-    default = place.casefold() and lexicon.programs_of_kind(place.casefold()) == browsers
+    default = bool(place) and lexicon.programs_of_kind(place.casefold()) == browsers
     if address := _page(shown, by_browser=default or lexicon.letters_of(place) in browsers):
         if place and not default:
             raise FinalRefusalError(f"I show pages in the default browser only: leave out “{place}”.")
@@ -113,8 +105,7 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
         return Open(part.shown(match["name"]), "file", place)
     for pattern, kind in _KINDS.items():
         if match := re.fullmatch(pattern, bare, re.IGNORECASE):
-            found = match.groupdict()
-            name = part.shown(found.get("name") or found["before"])
+            name = part.shown(match["name"] or match["before"])
             return Open(name, kind, place, anew and kind == "application")
     if part.quotation(bare) is None and _COMMAND.search(shown):
         raise FinalRefusalError(f"I do not run commands (“{shown}”): name an application, a folder or a file.")
@@ -123,35 +114,28 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
 
 def _page(shown: str, *, by_browser: bool) -> str:
     """Return the address of a web page; "" if this is none."""
-    if found := _PAGE.fullmatch(shown):
-        return found["address"]
-    host = _HOST.fullmatch(shown)
-    return host["address"] if host is not None and (host["called"] or by_browser) else ""
+    found = _PAGE.fullmatch(shown)
+    return (found["sure"] or ((by_browser or found["called"]) and found["host"]) or "") if found else ""
 
 
 def _get(part: Part, match: Groups) -> list[Goal] | None:
     """ "get me the file manager", "I need a terminal": only for things that can be opened or switched."""
     what = match["what"]
-    if re.match("rid of ", what, re.IGNORECASE):
-        return None
     name = part.shown(re.sub(r"^(?:the|a|an|my|some) ", "", what, flags=re.IGNORECASE))
     if name.casefold() in lexicon.applications() or re.search(
         rf" (?:{_APPLICATION}|folder|{_SETTINGS})$", name, re.IGNORECASE
     ):
         return _open(part, match)
-    if is_switch(name):
-        return [Toggle(read_target(part, what), on=True)]
-    return None
+    return [Toggle(read_target(part, what), on=True)] if is_switch(name) else None
 
 
-def _show(part: Part, match: Groups) -> list[Goal] | None:
+def _show(part: Part, match: Groups) -> list[Goal]:
     what = match["what"]
     name = part.shown(re.sub(r"^(?:the|my|all the) ", "", what, flags=re.IGNORECASE))
     target = read_target(part, what, kinds=False)
     if is_switch(name) or is_switch(target.name):
         return [Toggle(Target(target.name, inside=target.inside, whole=f"Show {name}"), on=True)]
-    goals = _get(part, match) or _open_file(part, match)
-    return goals or [Click(read_target(part, what), or_open=True)]
+    return _get(part, match) or _open_file(part, match) or [Click(read_target(part, what), or_open=True)]
 
 
 def _open_file(part: Part, match: Groups) -> list[Goal] | None:
@@ -166,86 +150,60 @@ def _open_file(part: Part, match: Groups) -> list[Goal] | None:
 def _go_to(part: Part, match: Groups) -> list[Goal]:
     first, *further = _PATH.split(match["what"])
     if further:
-        return [*_go_to(part, {"what": first}), *(Click(read_target(part, item)) for item in further)]
-    if _page(re.sub(r"^the | (?:in|with) .+$", "", part.shown(match["what"]), flags=re.IGNORECASE), by_browser=True):
-        return _open(part, {"what": f"page {re.sub('^the (?:web ?)?(?:site|page) ', '', match['what'])}"})
-    target = read_target(part, match["what"])
+        return [*_go_to(part, {"what": first}), *_clicks(part, further)]
+    if _page(re.sub(r"^the | (?:in|with) .+$", "", part.shown(first), flags=re.IGNORECASE), by_browser=True):
+        return _open(part, {"what": f"page {re.sub('^the (?:web ?)?(?:site|page) ', '', first)}"})
+    target = read_target(part, first)
     if target.role in ("page tab", "menu"):
         return [Click(target)]
     if is_switch(target.name):
         return [Toggle(target, on=True)]
-    name = re.sub(
-        r" (?:settings|preferences|section|page|folder|directory|app|window|panel)$",
-        "",
-        target.name,
-        flags=re.IGNORECASE,
-    )
+    kinds = r" (?:settings|preferences|section|page|folder|directory|app|window|panel)$"
+    name = re.sub(kinds, "", target.name, flags=re.IGNORECASE)
     whole = target.whole or (target.name if name != target.name else "")
     return [Click(Target(name, target.role, target.ordinal, target.inside, target.under, whole), or_open=True)]
 
 
 def _switch_to(part: Part, match: Groups) -> list[Goal]:
     what = match["what"]
-    if (tab := read_target(part, what)).role in ("page tab", "menu"):
-        return [Click(tab)]
+    target = read_target(part, what)
+    if target.role in ("page tab", "menu"):
+        return [Click(target)]
     name = part.shown(re.sub(r"^(?:the|a|an|my) ", "", what, flags=re.IGNORECASE))
     if is_switch(name) or re.search(r"\b(?:mode)$", name, re.IGNORECASE):
-        return [Toggle(read_target(part, what), on=True)]
+        return [Toggle(target, on=True)]
     if found := re.fullmatch(rf"(?:the )?(?P<value>.+?) (?P<control>{fragment('choosable')})", what, re.IGNORECASE):
         return [Choose(part.shown(found["value"]), Target(part.shown(found["control"])))]
-    target = read_target(part, what)
     if target.role or target.name.casefold().endswith(" view"):
         return [Click(target)]
     if match["verb"].casefold().startswith("switch"):
-        window = re.sub(rf" (?:{_APPLICATION})$", "", target.name, flags=re.IGNORECASE)
-        return [ArrangeWindow("focus", window)]
+        return [ArrangeWindow("focus", re.sub(rf" (?:{_APPLICATION})$", "", target.name, flags=re.IGNORECASE))]
     return [Click(target, or_open=True)]
 
 
 def _close(part: Part, match: Groups) -> list[Goal]:
-    what = match["what"]
-    items, _ = split_list(what) if what else ([""], True)
-    return [Close(_window(part, item)) for item in items]
+    return [Close(name) for name in _windows(part, match["what"])]
 
 
 def _close_others(part: Part, match: Groups) -> list[Goal]:
-    items = split_list(match["what"])[0] if match["what"] else []
-    kept = [_window(part, item) for item in items]
-    return [CloseOthers(tuple(name for name in kept if name))]
+    return [CloseOthers(tuple(filter(None, _windows(part, match["what"]))))]
 
 
 def _arrange(part: Part, match: Groups) -> list[Goal]:
-    how = _HOW[" ".join(match["how"].casefold().split())]
-    return [ArrangeWindow(how, _window(part, item)) for item in split_list(match["what"] or "it")[0]]
+    said = re.sub(r"[- ]", "", match["how"].casefold()).replace("mise", "mize").removesuffix("d")
+    hows: dict[str, _How] = {"maximize": "maximize", "fullscreen": "fullscreen", "focus": "focus"}
+    hows |= {"minimize": "minimize", "iconify": "minimize", "restore": "unmaximize", "unmaximize": "unmaximize"}
+    return [ArrangeWindow(hows[said], name) for name in _windows(part, match["what"] or "it")]
 
 
-def _focus(part: Part, match: Groups) -> list[Goal]:
-    return [ArrangeWindow("focus", _window(part, match["what"]))]
+def _windows(part: Part, text: str) -> list[str]:
+    """Return the names of windows, "" for the front window; "it" is the last opened thing."""
+    return [_window(part, item) for item in split_list(text)[0] or [""]]
 
 
 def _window(part: Part, text: str) -> str:
-    """Return the name of a window, "" for the front window; "it" is the last opened thing."""
     if not text or _FRONT.fullmatch(text):
-        return part.it if part.it_is_open and re.fullmatch(r"it|this|that|", text, re.IGNORECASE) and text else ""
+        return part.it if part.it_is_open and re.fullmatch(r"it|this|that", text, re.IGNORECASE) else ""
     text = re.sub(r"['’]s? (?:window|dialog(?:ue)?)$", "", text, flags=re.IGNORECASE)  # "the text editor's window"
-    name = re.sub(
-        rf" (?:{_APPLICATION}|dialog|dialogue|folder)$",
-        "",
-        read_target(part, text, kinds=False).name,
-        flags=re.IGNORECASE,
-    )
-    return re.sub(r"^(?:window|application|app|program) (?:called |named )?", "", name, flags=re.IGNORECASE)
-
-
-BUILDERS = builders(
-    _arrange,
-    _focus,
-    _close,
-    _close_others,
-    _open,
-    _show,
-    _open_file,
-    _get,
-    _go_to,
-    _switch_to,
-)
+    around = rf" (?:{_APPLICATION}|dialog|dialogue|folder)$|^(?:window|application|app|program) (?:called |named )?"
+    return re.sub(around, "", read_target(part, text, kinds=False).name, flags=re.IGNORECASE)
