@@ -20,7 +20,7 @@ from agent.core.geometry import DesktopPoint, Region, Size
 from agent.families.registry import get_family
 from agent.model.request import TextPart
 from agent.screen.capture import Frame
-from agent.screen.encode import resize
+from agent.screen.pixels import as_image, resize
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_vllm, pytest.mark.timeout(600)]
 
@@ -93,7 +93,7 @@ def test_the_server_sees_the_image_that_was_sent_and_nothing_else(clicked, vllm_
     requests = []
     for number, (screen, one) in enumerate(chosen):
         file = tmp_path / f"{number}.png"
-        resize(screen.frame.image, one.sent).save(file)
+        as_image(resize(screen.frame.image, one.sent)).save(file)
         messages = [
             {
                 "role": message.role,

@@ -11,9 +11,10 @@ from agent.core.geometry import Grid, Size, Viewport
 from agent.run.observing.outliner import Outliner
 from agent.screen.capture import Frame, Screen
 from agent.screen.drawing import draw_marks
-from agent.screen.encode import EncodedImage, ImageFormat, encode, fit, resize
+from agent.screen.encode import EncodedImage, ImageFormat, encode, fit
 from agent.screen.outline import Outline, See
 from agent.screen.outline_text import is_seen, write_outline
+from agent.screen.pixels import as_image, resize
 from agent.screen.settle import Fingerprint, Settled, SettleRule, settle
 from foundation.errors import EnvironmentLacksError
 from foundation.images import ImageRule
@@ -164,7 +165,7 @@ class Observer:
         viewport = Viewport(seen.viewport.region, seen.sent)
         # Mark the same elements that are listed in the text.
         elements = write_outline(outline, Grid.pixels(viewport.captured)).elements
-        fitted = draw_marks(resize(seen.frame.image, seen.sent), elements, viewport)
+        fitted = draw_marks(as_image(resize(seen.frame.image, seen.sent)), elements, viewport)
         image = encode(fitted, self._format, self._quality)
         seen.milliseconds["marks"] = (time.perf_counter() - began) * 1000
         return replace(seen, images=(image,))
