@@ -10,7 +10,7 @@ from pathlib import Path
 from agent.api.decision import Asker, Seen, decision_json, decision_lines, read_image
 from agent.commands.arguments import add_options
 from agent.commands.models.act_many import answer_all, of_images, of_lines
-from agent.console.terminal import say, terminal_ask
+from agent.console.terminal import terminal_ask
 from agent.families.base import Decision
 from agent.model.asking import Patience
 from agent.model.engines import Engine, choose_engine
@@ -19,7 +19,7 @@ from agent.run.models.roles import open_model
 from agent.settings import load_settings
 from foundation.command_line import Parser, plain_text, positive
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from foundation.printing import put, put_json
+from foundation.printing import put, put_json, remark
 from foundation.stray_output import stray_output_kept
 
 _EXAMPLES = """examples:
@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     options = RunOptions.of(given, load_settings())
     many = given.lines or len(given.images) > 1
     seen = None if many else Seen(read_image(Path(given.images[0]))) if given.images else _capture(given.monitor)
-    engine = choose_engine(options.engine, literal_engine, say, ask=terminal_ask())
+    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
     if given.grounding and engine.name == "literal":
         engine.close()
         raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")

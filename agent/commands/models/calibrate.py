@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.commands.arguments import add_options, size
-from agent.console.terminal import say, terminal_ask
+from agent.console.terminal import terminal_ask
 from agent.core.geometry import Size
 from agent.model.asking import Patience
 from agent.model.engines import Engine, choose_engine
@@ -20,7 +20,7 @@ from agent.run.models.roles import open_model
 from agent.settings import load_settings
 from foundation.command_line import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
-from foundation.printing import put, put_json
+from foundation.printing import put, put_json, remark
 from foundation.stray_output import stray_output_kept
 
 
@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
 
     options = RunOptions.of(given, load_settings())
     screen = given.size or _captured(given.monitor)
-    engine = choose_engine(options.engine, literal_engine, say, ask=terminal_ask())
+    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
     try:
         if engine.name == "literal":
             raise EnvironmentLacksError("The literal engine has no model.", "Name one with --endpoint.")
@@ -62,7 +62,7 @@ async def _calibrate(given: argparse.Namespace, options: RunOptions, engine: Eng
         if given.forget:
             _put_forgotten(case, forgotten=case.forget(), as_json=given.json)
             return ExitStatus.DONE
-        outcome = await try_out(model, screen, options.max_pixels, say)
+        outcome = await try_out(model, screen, options.max_pixels, remark)
     if given.json:
         put_json(_as_json(case, outcome))
     else:
@@ -73,7 +73,7 @@ async def _calibrate(given: argparse.Namespace, options: RunOptions, engine: Eng
     except MaiError as error:
         if not given.json:
             raise
-        say(str(error))
+        remark(str(error))
         return error.exit_status
     if not given.json:
         put(correction.words)

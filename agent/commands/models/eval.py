@@ -92,7 +92,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _grounding(given: argparse.Namespace) -> int:
-    from agent.console.terminal import say, terminal_ask
+    from agent.console.terminal import terminal_ask
     from agent.literal.client import literal_engine
     from agent.model.engines import choose_engine
     from agent.options import RunOptions
@@ -102,7 +102,7 @@ def _grounding(given: argparse.Namespace) -> int:
     if given.baseline is not None:
         read_verdicts(given.baseline)  # its errors come before hours of asking
     options = RunOptions.of(given, load_settings())
-    engine = choose_engine(options.engine, literal_engine, say, ask=terminal_ask())
+    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
     try:
         if engine.name == "literal":
             raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
