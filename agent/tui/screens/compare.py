@@ -11,12 +11,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from agent.core.actions import describe, map_points
 from agent.core.geometry import DesktopPoint
 from agent.tui.recorded import read_view
+from agent.tui.screens.steps import SizedScreen
 from agent.tui.view import Row, RunView
 from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
@@ -90,11 +90,9 @@ def _shown(row: Row | None, differs: bool) -> Row:
     return replace(row, words=f"≠ {row.words}") if differs else row
 
 
-class CompareScreen(Screen[None]):
+class CompareScreen(SizedScreen):
     """Shows two bundles; the cursor moves in both."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-small"), (60, "-normal"), (110, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
     CSS = """
     CompareScreen {
         #sides { height: 1fr; }

@@ -10,7 +10,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from agent.tui.widgets.keys import TextScroll
-from foundation.foreign_text import harmless
+from foundation.foreign_text import on_one_line
 
 if TYPE_CHECKING:
     from agent.record.undo_run import RunUndo
@@ -60,11 +60,11 @@ TASKS: dict[str, list[tuple[str, str]]] = {
 }
 
 
-class HelpScreen(ModalScreen[None]):
-    """The list, to scroll through."""
+class _Box(ModalScreen[bool]):
+    """A text in a box, to scroll through."""
 
     DEFAULT_CSS = """
-    HelpScreen {
+    _Box {
         align: center middle;
         & > Vertical {
             width: 90%; max-width: 84; height: auto; max-height: 90%; border: round $accent; padding: 0 1;
@@ -73,37 +73,39 @@ class HelpScreen(ModalScreen[None]):
         & TextScroll { height: auto; max-height: 100%; }
     }
     """
-    BINDINGS: ClassVar = [Binding("escape,q,question_mark,enter", "dismiss", "Back")]
 
     def compose(self) -> ComposeResult:
         box = Vertical()
-        box.border_title = "keys, by what you want to do"
-        box.border_subtitle = "Esc: back"
+        box.border_title, box.border_subtitle, parts = self.told()
         with box, TextScroll():
-            yield Static(_words())
+            yield Static(Content.assemble(*parts).rstrip())
+
+    def told(self) -> tuple[str, str, list[tuple[str, str]]]:
+        """The title, the keys, and the text with its styles."""
+        raise NotImplementedError
 
 
-def _words() -> Content:
-    parts: list[tuple[str, str]] = []
-    for task, keys in TASKS.items():
-        parts.append((f"{task}\n", "bold $text-accent"))
-        for key, what in keys:
-            parts += [(f"  {key:<9}", "bold"), (f"{what}\n", "")]
-    return Content.assemble(*parts).rstrip()
+class HelpScreen(_Box):
+    """The list of keys."""
+
+    BINDINGS: ClassVar = [Binding("escape,q,question_mark,enter", "dismiss", "Back")]
+
+    def told(self) -> tuple[str, str, list[tuple[str, str]]]:
+        parts: list[tuple[str, str]] = []
+        for task, keys in TASKS.items():
+            parts.append((f"{task}\n", "bold $text-accent"))
+            for key, what in keys:
+                parts += [(f"  {key:<9}", "bold"), (f"{what}\n", "")]
+        return "keys, by what you want to do", "Esc: back", parts
 
 
-class UndoScreen(ModalScreen[bool]):
+class UndoScreen(_Box):
     """Shows what would be undone, and what not and why; gives whether the person wants it."""
 
     DEFAULT_CSS = """
-    UndoScreen {
-        align: center middle;
-        & > Vertical {
-            width: 90%; max-width: 110; height: auto; max-height: 90%; border: round $accent; padding: 0 1;
-            border-title-color: $text-warning; border-title-style: bold;
-            border-subtitle-color: $text-warning; border-subtitle-style: bold;
-        }
-        & TextScroll { height: auto; max-height: 100%; }
+    UndoScreen > Vertical {
+        max-width: 110; border-title-color: $text-warning; border-title-style: bold;
+        border-subtitle-color: $text-warning; border-subtitle-style: bold;
     }
     """
     BINDINGS: ClassVar = [
@@ -115,25 +117,17 @@ class UndoScreen(ModalScreen[bool]):
         super().__init__()
         self._undoing = undoing
 
-    def compose(self) -> ComposeResult:
-        box, able = Vertical(), bool(self._undoing.able)
-        box.border_title = "Undo this?" if able else "Nothing can be undone"
-        box.border_subtitle = "y yes · n no · j k read on" if able else "n back · j k read on"
-        with box, TextScroll():
-            yield Static(self._words())
-
-    def _words(self) -> Content:
+    def told(self) -> tuple[str, str, list[tuple[str, str]]]:
         parts: list[tuple[str, str]] = []
         stays = [item for item in self._undoing.items if item.verdict != "undo"]
         for heading, items in (("will be undone", self._undoing.able), ("stays", stays)):
             parts += [(f"{heading}\n", "bold")] if items else []
             for item in items:
-                parts += [(f"  {_line(str(item.change))}\n", ""), (f"    {_line(item.words)}\n", "$text-muted")]
-        return Content.assemble(*parts).rstrip()
+                parts += [(f"  {on_one_line(str(item.change))}\n", "")]
+                parts += [(f"    {on_one_line(item.words)}\n", "$text-muted")]
+        if not self._undoing.able:
+            return "Nothing can be undone", "n back · j k read on", parts
+        return "Undo this?", "y yes · n no · j k read on", parts
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "dismiss" or parameters != (True,) or bool(self._undoing.able)
-
-
-def _line(text: str) -> str:
-    return harmless(" ".join(text.split()))

@@ -13,12 +13,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Container
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
+from agent.tui.screens.steps import SizedScreen
 from agent.tui.widgets.preview import RunPreview
 from foundation.errors import MaiError
-from foundation.foreign_text import harmless
+from foundation.foreign_text import harmless, on_one_line
 
 if TYPE_CHECKING:
     from agent.record.read import Bundle
@@ -36,11 +36,9 @@ _WIDE = 110
 _FILTERS = ("all", "not done", "done")
 
 
-class RunsScreen(Screen[None]):
+class RunsScreen(SizedScreen):
     """A table of the runs in a folder; `again` takes the instruction of one that is to be run again."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-small"), (60, "-normal"), (110, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
     CSS = """
     RunsScreen {
         #title { height: 1; background: $panel; text-style: bold; padding: 0 1; }
@@ -133,7 +131,7 @@ class RunsScreen(Screen[None]):
                 "outcome": Content.styled(harmless(outcome.replace("_", " ")), _COLOURS.get(outcome, "$text-error")),
                 "steps": Content("" if run.steps is None else f"{run.steps:>4}"),
                 "seconds": Content("" if run.seconds is None else f"{run.seconds:>6.1f}"),
-                "instruction": Content(harmless(" ".join(run.instruction.split()))),
+                "instruction": Content(on_one_line(run.instruction)),
             }
             table.add_row(*(cells[name] for name in columns), key=str(bundle.path))
         if chosen is not None and table.row_count:

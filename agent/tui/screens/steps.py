@@ -22,11 +22,16 @@ from foundation.foreign_text import harmless
 _HIGH = 36
 
 
-class StepsScreen(Screen[None]):
-    """Shows a run under a title."""
+class SizedScreen(Screen[None]):
+    """A screen whose layout goes by the terminal's size."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-small"), (60, "-normal"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
+
+
+class StepsScreen(SizedScreen):
+    """Shows a run under a title."""
+
     BINDINGS: ClassVar = [
         Binding("z", "zoom", "Zoom", show=False),
         Binding("v", "page", "Thought, answer, details", show=False),

@@ -12,7 +12,7 @@ from textual.widgets import Static
 from agent.core.actions import AskUser, to_json
 from agent.tui.pictures.picture import LEAST, Picture, pictures_wanted
 from agent.tui.view import Row
-from foundation.foreign_text import harmless
+from foundation.foreign_text import harmless, on_one_line
 
 _PAGES = ("thought", "answer", "details")
 #: The order of the stages in the details; what they mean is in docs/architecture.md.
@@ -103,7 +103,7 @@ class Detail(Vertical):
 
     def _show_words(self) -> None:
         if self.whole and self._row is not None:
-            told = (harmless(" ".join(self._row.words.split())), "bold $foreground")
+            told = (on_one_line(self._row.words), "bold $foreground")
             self.query_one("#pages", Static).update(
                 Content.assemble(" ", told, ("  z back · j k other steps", "$text-muted"))
             )
