@@ -37,7 +37,9 @@ class Option:
 
 
 _TRIES = ("auto", "off", "always")
-_IMAGES = ("auto", "pixels", "octants", "sextants", "quadrants", "halves", "blocks", "off")
+#: How pictures are drawn in the terminal: sixel or kitty graphics (`pixels`), characters, or the finest characters that
+#: are sure to be drawn there (`blocks`).
+IMAGES = ("auto", "pixels", "octants", "sextants", "quadrants", "halves", "blocks", "off")
 #: Every option that the command line and the settings file share, in the order of the help.
 OPTIONS = (
     Option("approve", "policy", "ask before: every action, risky ones (default on your desktop), none (default in a "
@@ -52,7 +54,7 @@ OPTIONS = (
            choices=get_args(DesktopKind)),
     Option("stop_key", "desktop"),
     Option("runs", "runs", "folder of the recorded runs", "DIR", "path"),
-    Option("images", "runs", choices=_IMAGES),
+    Option("images", "runs", choices=IMAGES),
     Option("engine", "engine", "auto (default: the named endpoint, a running server, the graphics card, else the "
            "literal engine), vllm, literal (an --endpoint then only reads what is beyond it), or endpoint", "ENGINE",
            choices=("auto", "vllm", "literal", "endpoint")),

@@ -17,7 +17,7 @@ def _waiting(
     method: Callable[Concatenate[AsyncDesktop, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["Desktop", P], T]:
     @wraps(method)
-    def wait(self: "Desktop", *args: P.args, **given: P.kwargs) -> T:
+    def wait(self: "Desktop", /, *args: P.args, **given: P.kwargs) -> T:
         return self._runner.run(method(self._desktop, *args, **given))
 
     return wait

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agent.commands.arguments import add_options, add_recorded_run, recorded_run
+from agent.commands.arguments import add_options, add_recorded_run, recorded_run, tell
 from agent.core.actions import shorten
 from agent.events.fates import WORDS
 from agent.record.read import Bundle, list_bundles
@@ -33,10 +33,7 @@ def main(argv: Sequence[str]) -> int:
     folder = runs_dir(options.runs, load_settings())
     bundles = list_bundles(folder, options.limit)
     for bundle in bundles:
-        if options.json:
-            put_json(_summary(bundle))
-        else:
-            put(_line(bundle))
+        tell(options.json, _summary(bundle), _line(bundle))
     if not bundles and not options.json:
         put(f"There are no runs in {folder}.")
     return 0

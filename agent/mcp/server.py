@@ -7,7 +7,7 @@ import asyncio
 import io
 import json
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any, Literal
@@ -64,12 +64,7 @@ class DesktopTools:
         mai-agent looks at the screen, decides and acts until it is done, which takes seconds to minutes. The result
         says whether the task is done, what changed on the computer, and what shows it.
         """
-
-        async def work(call: Call) -> dict[str, Any]:
-            async with self._turn(call) as desktop:
-                return _told(await desktop.do(instruction))
-
-        return await self._calls.run(context, work)
+        return await self._carry_out(context, lambda desktop: desktop.do(instruction))
 
     async def recipes(self) -> str:
         """Return the person's recipes: tasks that `repeat` does again without a model, with their parameters."""
@@ -84,12 +79,7 @@ class DesktopTools:
 
     async def repeat(self, name: str, context: "Context[Any, Any]", values: dict[str, str] | None = None) -> Any:
         """Do a recipe again, without a model and within seconds. `values` are those of its parameters."""
-
-        async def work(call: Call) -> dict[str, Any]:
-            async with self._turn(call) as desktop:
-                return _told(await desktop.repeat(_own(name), **(values or {})))
-
-        return await self._calls.run(context, work)
+        return await self._carry_out(context, lambda desktop: desktop.repeat(_own(name), **(values or {})))
 
     async def look(self, context: "Context[Any, Any]", picture: bool = False) -> list[Any]:
         """Return the elements on the screen now (role, name, value, box in pixels), on request with a picture."""
@@ -117,11 +107,15 @@ class DesktopTools:
         switch ("on", "off"), number field or choice, to `text`. press: the chord in `text`, such as "ctrl+s". open: the
         application or file in `text`. close_window: the front window, or the one titled `text`.
         """
+        return await self._carry_out(context, lambda desktop: _act(desktop, action, target, role, window, text))
+
+    async def _carry_out(self, context: "Context[Any, Any]", act: Callable[[AsyncDesktop], Awaitable[Result]]) -> Any:
+        """Let a call act, and tell its result."""
 
         async def work(call: Call) -> dict[str, Any]:
             async with self._turn(call) as desktop:
                 try:
-                    return _told(await _act(desktop, action, target, role, window, text))
+                    return _told(await act(desktop))
                 except NotDoneError as error:
                     return _told(error.result)
 

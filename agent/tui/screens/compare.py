@@ -24,8 +24,6 @@ from foundation.foreign_text import harmless
 
 #: Points that differ by less than about this are the same place, in desktop units: half of a small button.
 _SAME_PLACE = 24
-#: Steps that are laid side by side by their likeness; longer runs one by one, which costs no time.
-_MOST_ALIGNED = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +47,9 @@ class Compared:
 def compare(left: Sequence[Row], right: Sequence[Row]) -> Compared:
     """Align the steps of two runs; a step that one of them lacks becomes an empty row."""
     lefts, rights = ([row for row in rows if row.number is not None] for rows in (left, right))
-    keys = [_key(row) for row in lefts], [_key(row) for row in rights]
+    alike = SequenceMatcher(None, [*map(_key, lefts)], [*map(_key, rights)], autojunk=False)
     found = Compared([], [], [])
-    for kind, start, end, other_start, other_end in _blocks(*keys):
+    for kind, start, end, other_start, other_end in alike.get_opcodes():
         for at in range(max(end - start, other_end - other_start)):
             pair = (
                 lefts[start + at] if start + at < end else None,
@@ -62,14 +60,6 @@ def compare(left: Sequence[Row], right: Sequence[Row]) -> Compared:
             found.left.append(_shown(pair[0], kind != "equal"))
             found.right.append(_shown(pair[1], kind != "equal"))
     return found
-
-
-def _blocks(left: list[str], right: list[str]) -> list[tuple[str, int, int, int, int]]:
-    if max(len(left), len(right)) <= _MOST_ALIGNED:
-        return list(SequenceMatcher(None, left, right, autojunk=False).get_opcodes())
-    both = min(len(left), len(right))
-    blocks = [("equal" if left[at] == right[at] else "replace", at, at + 1, at, at + 1) for at in range(both)]
-    return [*blocks, ("replace", both, len(left), both, len(right))]
 
 
 def _key(row: Row) -> str:

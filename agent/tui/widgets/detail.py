@@ -122,21 +122,17 @@ def _thought(row: Row) -> Content:
     parts: list[tuple[str, str]] = [(f"{harmless(row.words)}\n", "bold")]
     if isinstance(row.target, AskUser):  # all of it, where the row has the beginning
         parts = [("it asks you\n", "bold"), (f"{harmless(row.target.question)}\n", "")]
-    if row.hit:
-        parts.append((f"on {harmless(row.hit)}\n", "$text-muted"))
-    if row.found:
-        parts.append((f"{harmless(row.found)}\n", "$text-muted"))
-    if row.proposed:
-        parts.append((f"the model proposed: {harmless(row.proposed)}\n", "$text-muted"))
-    if row.approval:
-        parts.append((f"{harmless(row.approval)}\n", "$text-warning"))
-    if row.outcome:
-        parts.append((f"{harmless(row.outcome)}\n", "$text-error" if row.mark == "failed" else "$text-accent"))
-    if row.thought:
-        parts.append((f"\n{harmless(row.thought.strip())}\n", ""))
-    if row.note:
-        parts.append((f"\ntold the model: {harmless(row.note)}", "$text-muted"))
-    return Content.assemble(*parts)
+    told = (
+        ("on ", row.hit, "$text-muted"),
+        ("", row.found, "$text-muted"),
+        ("the model proposed: ", row.proposed, "$text-muted"),
+        ("", row.approval, "$text-warning"),
+        ("", row.outcome, "$text-error" if row.mark == "failed" else "$text-accent"),
+        ("\n", row.thought.strip(), ""),
+        ("\ntold the model: ", row.note, "$text-muted"),
+    )
+    parts += [(f"{label}{harmless(text)}\n", style) for label, text, style in told if text]
+    return Content.assemble(*parts).rstrip()
 
 
 def _answers(row: Row) -> Content:

@@ -7,6 +7,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.color import Color
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -191,8 +192,6 @@ def _fitted(words: str, room: int) -> str:
 
 def _on_cursor(variables: dict[str, str]) -> str | None:
     """A readable colour for words on the cursor; themes leave it open."""
-    from textual.color import Color
-
     ground = Color.parse(variables["block-cursor-background"])
     if ground.ansi is not None:  # the terminal's own colour, whatever that is
         return plain_colour(variables, "block-cursor-foreground")
