@@ -38,7 +38,7 @@ class Browser:
 async def test_a_question_that_waits_already_can_be_answered_there(bench: Bench) -> None:
     app = bench.app()
     async with app.run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        await bench.feed(pilot, *bench.begins(), *bench.asked(1, SUDO, *RISK))
         app.action_browser()  # `w` would be an answer's beginning while the panel has the keys
         assert app._page is not None
         browser = await asyncio.to_thread(Browser, app._page.link)

@@ -83,19 +83,6 @@ def _shown(row: Row | None, differs: bool) -> Row:
 class CompareScreen(SizedScreen):
     """Shows two bundles; the cursor moves in both."""
 
-    CSS = """
-    CompareScreen {
-        #sides { height: 1fr; }
-        .side { width: 1fr; }
-        .side > Static { height: 2; background: $panel; padding: 0 1; }
-        .side > History { height: 1fr; }
-        .side > Detail { height: 2fr; }
-        #right { border-left: solid $panel; }
-        #told { height: 1; padding: 0 1; background: $boost; text-style: bold; }
-        &.-low .side > Detail { display: none; }
-        &.-low .side > Static { height: 1; }
-    }
-    """
     AUTO_FOCUS = "#left History"
     BINDINGS = [
         Binding("n", "differing(1)", "Next difference"),

@@ -60,19 +60,8 @@ TASKS: dict[str, list[tuple[str, str]]] = {
 }
 
 
-class _Box(ModalScreen[bool]):
+class Box(ModalScreen[bool]):
     """A text in a box, to scroll through."""
-
-    DEFAULT_CSS = """
-    _Box {
-        align: center middle;
-        & > Vertical {
-            width: 90%; max-width: 84; height: auto; max-height: 90%; border: round $accent; padding: 0 1;
-            border-title-color: $text-accent; border-subtitle-color: $text-accent;
-        }
-        & TextScroll { height: auto; max-height: 100%; }
-    }
-    """
 
     def compose(self) -> ComposeResult:
         box = Vertical()
@@ -85,7 +74,7 @@ class _Box(ModalScreen[bool]):
         raise NotImplementedError
 
 
-class HelpScreen(_Box):
+class HelpScreen(Box):
     """The list of keys."""
 
     BINDINGS: ClassVar = [Binding("escape,q,question_mark,enter", "dismiss", "Back")]
@@ -99,15 +88,9 @@ class HelpScreen(_Box):
         return "keys, by what you want to do", "Esc: back", parts
 
 
-class UndoScreen(_Box):
+class UndoScreen(Box):
     """Shows what would be undone, and what not and why; gives whether the person wants it."""
 
-    DEFAULT_CSS = """
-    UndoScreen > Vertical {
-        max-width: 110; border-title-color: $text-warning; border-title-style: bold;
-        border-subtitle-color: $text-warning; border-subtitle-style: bold;
-    }
-    """
     BINDINGS: ClassVar = [
         Binding("y", "dismiss(True)", "Undo"),
         Binding("n,escape", "dismiss(False)", "Leave it as it is"),

@@ -39,26 +39,6 @@ _FILTERS = ("all", "not done", "done")
 class RunsScreen(SizedScreen):
     """A table of the runs in a folder; `again` takes the instruction of one that is to be run again."""
 
-    CSS = """
-    RunsScreen {
-        #title { height: 1; background: $panel; text-style: bold; padding: 0 1; }
-        #search { border: none; height: 1; padding: 0 1; background: $boost; }
-        #body { height: 1fr; layout: vertical; }
-        DataTable { height: 1fr; scrollbar-size-horizontal: 0; }
-        RunPreview { height: 1fr; border-top: solid $panel; layout: horizontal; }
-        RunPreview > Picture { width: 2fr; height: 100%; }
-        RunPreview > VerticalScroll { width: 3fr; height: 100%; max-height: 100%; }
-        #told { height: auto; padding: 0 1; color: $text-muted; }
-        &.-wide {
-            #body { layout: horizontal; }
-            DataTable { width: 3fr; }
-            RunPreview { width: 2fr; height: 1fr; border: none; border-left: solid $panel; layout: vertical; }
-            RunPreview > Picture { width: 100%; height: 1fr; }
-            RunPreview > VerticalScroll { width: 100%; height: auto; max-height: 60%; }
-        }
-        &.-low RunPreview, &.-small RunPreview { display: none; }
-    }
-    """
     AUTO_FOCUS = "DataTable"
     BINDINGS = [
         Binding("enter", "open", "Open", priority=True),

@@ -46,20 +46,6 @@ _CHANGED = "As you changed it"
 class ApprovalPanel(Vertical):
     """Shows what is to be approved, why it is asked, and the keys that answer."""
 
-    DEFAULT_CSS = """
-    ApprovalPanel {
-        display: none;
-        height: auto;
-        border: round $text-warning;
-        border-title-color: $text-warning;
-        padding: 0 1;
-        & > Static { height: auto; }
-        & > #asked { text-style: bold; }
-        & > #why { color: $text-warning; }
-        &.-waiting > #keys { color: $text-disabled; }
-    }
-    """
-
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._clock = clock

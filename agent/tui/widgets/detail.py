@@ -28,21 +28,6 @@ _TIGHT = 2
 class Detail(Vertical):
     """Shows one row of the history."""
 
-    DEFAULT_CSS = """
-    Detail {
-        & > #pages { height: 1; background: $panel; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
-        & > Picture { height: 1fr; }
-        & > #scroll { height: 30%; min-height: 4; max-height: 10; padding: 0 1; }
-        &.-nothing > Picture { display: none; }
-        &.-nothing > #pages { display: none; }
-        &.-nothing > #scroll, &.-wordy > #scroll { height: 1fr; max-height: 100%; }
-        &.-tight > #scroll { height: 2; min-height: 2; }
-        &.-wordy > #scroll { height: 1fr; }
-        &.-wordy > Picture { display: none; }
-        &.-whole > #scroll { display: none; }
-        &.-whole > Picture { display: block; }
-    }
-    """
     page: reactive[int] = reactive(0)
     whole: reactive[bool] = reactive(False, init=False)
     idle: reactive[Content | None] = reactive(None, init=False)  # what stands there while there is no run at all

@@ -15,17 +15,6 @@ _SIGNS = {"good": SIGNS["done"], "plain": SIGNS["dry"], "doubt": "?", "bad": SIG
 class EndCard(VerticalScroll, can_focus=False):
     """Shows how a run ended, once it has."""
 
-    DEFAULT_CSS = """
-    EndCard {
-        height: auto; max-height: 40%; padding: 0 1; border: round $panel; display: none; scrollbar-size-vertical: 1;
-        border-subtitle-color: $text-muted;
-        &.-good { border: round $success; }
-        &.-doubt { border: round $warning; }
-        &.-bad { border: round $error; }
-        &.-plain { border: round $primary; }
-    }
-    """
-
     def __init__(self) -> None:
         super().__init__()
         self._shown: object = None

@@ -36,14 +36,6 @@ _LEAST_GIST = 8
 class History(ScrollView, can_focus=True):
     """The steps of a run. Follows the newest one while that is the chosen one."""
 
-    DEFAULT_CSS = """
-    History {
-        background: $surface;
-        overflow-x: hidden;
-        scrollbar-size-vertical: 1;
-        &:focus { background: $surface; }
-    }
-    """
     BINDINGS: ClassVar = motions(
         ("move(-1)", "Step up"),
         ("move(1)", "Step down"),

@@ -37,11 +37,6 @@ class _Row:
 class Reader(ScrollView, can_focus=True):
     """Shows sections one below the other."""
 
-    DEFAULT_CSS = """
-    Reader {
-        height: 1; overflow-x: hidden; scrollbar-size-vertical: 1; background: $boost; display: none;
-    }
-    """
     BINDINGS: ClassVar = motions(
         ("move(-1)", "Line up"),
         ("move(1)", "Line down"),
