@@ -198,15 +198,22 @@ class Conductor:
                 self._workplace.__exit__()
 
     def _conduct(self, workplace: "Workplace", run: Run) -> int:
+        from agent.events.run_events import Observed, Warned
+
         self._post(RunBegan(run.instruction, workplace.run_settings(run.instruction).max_steps))
         job = workplace.job(run.instruction, run.stop)
         self.recorder = job.recorder
         person = PersonThere(self._post)
-        news = self._without_known_remarks()
+        looked = False
 
         def show(event: "Event") -> None:
-            if news(event):
-                self._post(job.recorder.redactor.event(event))
+            nonlocal looked
+            looked = looked or isinstance(event, Observed)
+            if isinstance(event, Warned) and not looked:  # about the machine: an earlier run may have told it
+                if event.message in self._remarks:
+                    return
+                self._remarks.add(event.message)
+            self._post(job.recorder.redactor.event(event))
 
         with closing(job.recorder):
             try:
@@ -216,23 +223,6 @@ class Conductor:
             self.message = finished.message
             workplace.tell_changes()
         return finished.status
-
-    def _without_known_remarks(self) -> "Callable[[Event], bool]":
-        """A filter for one run's events: warnings about the machine that an earlier run showed are left out."""
-        from agent.events.run_events import Observed, Warned
-
-        looked = False
-
-        def news(event: "Event") -> bool:
-            nonlocal looked
-            looked |= isinstance(event, Observed)
-            if looked or not isinstance(event, Warned):
-                return True
-            known = event.message in self._remarks
-            self._remarks.add(event.message)
-            return not known
-
-        return news
 
     def _ask(self, question: str) -> bool:
         with _asked(self._post, partial(ReplyWanted, f"{question} (yes or no)")) as answer, suppress(CancelledError):

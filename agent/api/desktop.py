@@ -200,7 +200,6 @@ class AsyncDesktop:
         return result
 
     async def _ended(self) -> None:
-        """Wait until the last run has ended, and its record is closed."""
         if self._running is not None:
             await asyncio.wait([self._running])
 

@@ -61,7 +61,6 @@ def record_main(argv: Sequence[str]) -> int:
 
 @stray_output_kept()
 def _record(options: argparse.Namespace) -> Path:
-    """Record the person's run; return its bundle."""
     stop = StopSwitch()
     desktop = open_own_desktop(stop, options.monitor)
     instruction = options.instruction or options.name
@@ -93,7 +92,6 @@ def _add_recipe(parser: Parser) -> None:
 
 
 def _keep(bundle: Bundle, options: argparse.Namespace) -> int:
-    """Make a recipe of a run, and keep it."""
     recipe = recipe_of(bundle, pairs(options.param))
     path = keep_recipe(recipe, options.name, replace=options.replace)
     if options.json:
@@ -215,7 +213,6 @@ def pairs(given: Sequence[str]) -> dict[str, str]:
 
 
 def _asked(recipe: Recipe) -> str:
-    """Return the parameters as arguments for a command line."""
     return "".join(f" {name}=…" for name in recipe.parameters)
 
 

@@ -161,6 +161,5 @@ def _wrapped(text: str, indent: str, width: int, *, signs: bool = True) -> list[
 
 
 def _size() -> tuple[int, int]:
-    """Columns and rows of the terminal."""
     columns, rows = terminal_size("error") or (0, 0)
     return (columns, rows) if columns >= _NARROWEST and rows > 0 else (80, 24)

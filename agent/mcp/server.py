@@ -110,8 +110,6 @@ class DesktopTools:
         return await self._carry_out(context, lambda desktop: _act(desktop, action, target, role, window, text))
 
     async def _carry_out(self, context: "Context[Any, Any]", act: Callable[[AsyncDesktop], Awaitable[Result]]) -> Any:
-        """Let a call act, and tell its result."""
-
         async def work(call: Call) -> dict[str, Any]:
             async with self._turn(call) as desktop:
                 try:
@@ -190,7 +188,6 @@ class DesktopTools:
         self._report(0, text)
 
     def _progress(self, event: Event) -> None:
-        """Report a step to the host."""
         match event:
             case Decided(step=step, thought=words) if words:
                 self._report(step, words)
@@ -229,7 +226,6 @@ async def _act(desktop: AsyncDesktop, action: str, target: str, role: str, windo
 
 
 def _seen(look: Look) -> dict[str, Any]:
-    """Return a look as plain JSON."""
     elements = [
         {"role": one.role, "name": one.name or one.label, "box": one.to_json()["box"]}
         | ({"value": one.value} if one.value else {})
@@ -242,7 +238,6 @@ def _seen(look: Look) -> dict[str, Any]:
 
 
 def _told(result: Result) -> dict[str, Any]:
-    """Return a result as plain JSON."""
     return {
         "done": result.done, "outcome": result.outcome, "message": result.message, "verified": result.verified,
         "evidence": list(result.evidence), "changes": [str(change) for change in result.changes],

@@ -109,7 +109,6 @@ class RunView:
 
     @property
     def ending(self) -> tuple[str, Tone]:
-        """How it ended, in a word or two, and whether that is good."""
         if self.outcome == "unverified":
             return "not confirmed", "doubt"
         if self.status == _STOPPED:

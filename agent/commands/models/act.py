@@ -92,7 +92,6 @@ async def _act(given: argparse.Namespace, options: RunOptions, engine: Engine, s
 
 
 def _capture(monitor: int | None) -> Seen:
-    """This screen without our own windows; its elements are taken meanwhile."""
     from agent.desktop.guard.desktop import GuardedDesktop
     from agent.run.observing.outliner import Outliner
     from agent.safety.stop import StopSwitch

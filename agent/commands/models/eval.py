@@ -90,7 +90,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _shard(text: str) -> tuple[int, int]:
-    """An argument such as 2/8."""
     number, slash, count = plain_text(text).partition("/")
     if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise argparse.ArgumentTypeError(f"{text!r} is no shard such as 1/4")

@@ -154,7 +154,6 @@ def _one_task(argv: Sequence[str]) -> int:
 
 
 def _lacks(task: EvalTask) -> bool:
-    """Return whether a program that a task needs is not installed here, which is told."""
     try:
         load_session(task.session).check_installed()
         programs = [shlex.split(command)[0] for command in task.open]

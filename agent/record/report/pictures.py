@@ -117,7 +117,6 @@ def _fair_share(sizes: Iterable[int], budget: int) -> int | None:
 
 
 def _spread(work: Callable[[Any], Picture | None], items: Sequence[Any]) -> list[Picture | None]:
-    """The work on every item, on all cores: decoding and encoding let other threads run."""
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8), thread_name_prefix="report") as pool:
         return list(pool.map(work, items))
 

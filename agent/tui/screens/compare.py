@@ -124,7 +124,6 @@ class CompareScreen(SizedScreen):
             self.query_one(f"#{side} Detail", Detail).show(shown)
 
     def action_differing(self, way: int) -> None:
-        """Go to the next or previous difference, wrapping around."""
         places = self._compared.differing
         history = self.query_one("#left History", History)
         further = [place for place in places if (place - history.cursor) * way > 0] or places

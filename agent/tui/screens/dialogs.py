@@ -70,7 +70,6 @@ class Box(ModalScreen[bool]):
             yield Static(Content.assemble(*parts).rstrip())
 
     def told(self) -> tuple[str, str, list[tuple[str, str]]]:
-        """The title, the keys, and the text with its styles."""
         raise NotImplementedError
 
 

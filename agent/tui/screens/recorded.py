@@ -38,7 +38,6 @@ class RecordedScreen(StepsScreen):
         await self.fill()
 
     async def fill(self) -> None:
-        """Read what is shown, beside the keys."""
         self.view = view = await asyncio.to_thread(read_view, self._path)
         self.show_rows(0 if view.rows else -1)
         self.show_card()

@@ -134,7 +134,6 @@ class RunsScreen(SizedScreen):
         table.action_cursor_down() if way == "down" else table.action_cursor_up()
 
     def action_filter(self) -> None:
-        """Show all runs, those not done, or those done."""
         self._filter = _FILTERS[(_FILTERS.index(self._filter) + 1) % len(_FILTERS)]
         self._fill()
 

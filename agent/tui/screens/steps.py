@@ -80,7 +80,6 @@ class StepsScreen(SizedScreen):
         self.query_one(EndCard).show(self.view, "  ".join(self.next_keys()))
 
     def next_keys(self) -> list[str]:
-        """The keys for what comes after a run, each with what it does."""
         return ["u undo"] if self.can_undo else []
 
     @property
@@ -90,7 +89,6 @@ class StepsScreen(SizedScreen):
 
     @work(exclusive=True, group="undo")
     async def action_undo(self) -> None:
-        """Show what an undo would do; do it if the person agrees."""
         from agent.record.read import read_bundle
         from agent.record.undo_run import RunUndo
         from agent.tui.screens.dialogs import UndoScreen

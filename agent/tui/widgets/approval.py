@@ -82,7 +82,6 @@ class ApprovalPanel(Vertical):
 
     @property
     def target(self) -> "Action[DesktopPoint] | None":
-        """The action that a yes would carry out."""
         return self._changed or (None if self.wanted is None else self.wanted.target)
 
     @property

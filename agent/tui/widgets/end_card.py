@@ -23,7 +23,6 @@ class EndCard(VerticalScroll, can_focus=False):
         yield Static()
 
     def show(self, view: RunView, keys: str = "") -> None:
-        """Show the card of a run that has ended; `keys` says what a person can do next."""
         self.display = view.state == "ended"
         self.border_subtitle = keys
         if not self.display:

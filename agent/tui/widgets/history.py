@@ -76,7 +76,6 @@ class History(ScrollView, can_focus=True):
         self.refresh_line(index)
 
     def beat(self, beat: int, elapsed: float) -> None:
-        """Show that the model still thinks, this many seconds after the run began."""
         self._beat, self._elapsed = beat, elapsed
         if self._rows and self._rows[-1].mark == "thinking":
             self.refresh_line(len(self._rows) - 1)
@@ -138,7 +137,6 @@ class History(ScrollView, can_focus=True):
             self.cursor = index
 
     def _longest(self) -> float:
-        """The seconds of the longest step in sight."""
         top = int(self.scroll_offset.y)
         rows = self._rows[top : top + self.size.height]
         return max((row.seconds or 0.0 for row in rows if row.number is not None), default=0.0)
@@ -175,7 +173,6 @@ def _gist(row: Row, room: int) -> str:
 
 
 def _fitted(words: str, room: int) -> str:
-    """Pad or cut words to this many cells."""
     words = printable(words.replace("\n", " "))
     if cell_len(words) > room > 0:
         return set_cell_size(words, room - 1) + "…"
