@@ -112,6 +112,12 @@ class Bench:
         await pilot.pause()
         await pilot.pause()
 
+    @property
+    def run(self) -> Run:
+        """The run that was taken up last."""
+        assert self.conductor.run is not None
+        return self.conductor.run
+
     # Events of a run
 
     def begins(self) -> list[Report]:

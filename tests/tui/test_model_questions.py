@@ -25,8 +25,7 @@ async def test_what_a_person_was_writing_is_not_taken_for_a_reply(bench: Bench) 
         await bench.feed(pilot, ReplyWanted("Which account?", replies.append))
         bench.clock.now += 1
         await pilot.press(*"her window", "enter")
-        run = bench.conductor.run
-        assert run is not None
+        run = bench.run
         assert (run.steering.take_told(), replies) == (["use the other window"], [])
         bench.clock.now += 1
         await pilot.press(*"work", "enter")

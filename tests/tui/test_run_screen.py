@@ -9,7 +9,6 @@ from textual.color import Color
 
 from agent.conductor import Progress, QuestionOver, ReplyWanted, RunClosed
 from agent.core.actions import OpenApp, TypeText, describe
-from agent.core.changes import Change
 from agent.events import run_events as events
 from agent.options import RunOptions
 from agent.tui.contrast import LEAST, contrast
@@ -205,13 +204,6 @@ async def test_a_step_of_several_actions_shows_them_all_and_how_it_stands(bench:
         await bench.feed(pilot, events.Acted(1, TypeText("hi"), True, False, "", None, 4.0, index=1))
         assert (row.mark, row.words) == ("done", f"{describe(CLICK)}; type “hi”")
         assert row.milliseconds["act"] == 7.0
-
-
-async def test_what_a_window_is_called_does_not_steer_the_terminal(bench: Bench) -> None:
-    evil = Change("window", "\x1b[31mevil", None, "Sett\u202eings\x07\nnext line")
-    async with bench.shows(*bench.step(1, CLICK), events.Receipt((evil,)), *bench.ends(1), size=(100, 30)) as pilot:
-        assert "next line”" in shown(pilot)
-        assert not {"\x1b", "\x07", "\u202e"} & set(shown(pilot))
 
 
 async def test_the_page_before_the_first_run_says_what_there_is_and_offers_a_sandbox_where_no_desktop_is(

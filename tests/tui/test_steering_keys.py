@@ -41,8 +41,7 @@ async def test_ctrl_c_stops_at_once_and_quits_when_nothing_runs(bench: Bench) ->
 
 async def test_space_pauses_and_goes_on(bench: Bench) -> None:
     async with bench.shows(*bench.step(1, CLICK)) as pilot:
-        run = bench.conductor.run
-        assert run is not None
+        run = bench.run
         await pilot.press("space")
         assert run.steering.paused
         await bench.feed(pilot, events.Paused(2, "you paused it"))
@@ -56,8 +55,7 @@ async def test_space_pauses_and_goes_on(bench: Bench) -> None:
 async def test_what_is_typed_while_it_runs_is_told_to_the_model(bench: Bench) -> None:
     async with bench.shows(*bench.sees(1)) as pilot:
         await pilot.press("t", *"use the other window", "enter")
-        run = bench.conductor.run
-        assert run is not None
+        run = bench.run
         assert run.steering.take_told() == ["use the other window"]
 
 
@@ -115,8 +113,7 @@ async def test_the_end_of_one_run_does_not_take_the_line_from_the_next(bench: Be
         await bench.feed(pilot, RunClosed(), *bench.begins(), *bench.sees(1))
         await pilot.press("t", *"faster", "enter")
         assert bench.conductor.started == [INSTRUCTION, "next"]
-        assert bench.conductor.run is not None
-        assert bench.conductor.run.steering.take_told() == ["faster"]
+        assert bench.run.steering.take_told() == ["faster"]
 
 
 async def test_an_instruction_that_is_finished_while_a_run_goes_on_is_told_to_it(bench: Bench) -> None:
@@ -124,8 +121,7 @@ async def test_an_instruction_that_is_finished_while_a_run_goes_on_is_told_to_it
         run_screen(pilot).query_one(Prompt).open("instruct")
         await pilot.press(*"slower", "enter")
         assert bench.conductor.started == [INSTRUCTION]
-        assert bench.conductor.run is not None
-        assert bench.conductor.run.steering.take_told() == ["slower"]
+        assert bench.run.steering.take_told() == ["slower"]
 
 
 STATES: dict[str, tuple[str, bool, list[Any]]] = {
@@ -145,8 +141,7 @@ async def test_every_state_has_its_name_in_sight(bench: Bench, name: str) -> Non
         await bench.feed(pilot, RunBegan(INSTRUCTION, 50))
         pilot.app.report(replace(bench.begins()[1], dry_run=dry, sandbox=False))  # type: ignore[attr-defined]
         await bench.feed(pilot, *bench.sees(1))
-        run = bench.conductor.run
-        assert run is not None
+        run = bench.run
         if does:
             getattr(run.steering, does)(*(["moved the pointer"] if does == "user_acted" else []))
         await bench.feed(pilot, *reports)
@@ -172,8 +167,7 @@ async def test_the_title_of_a_question_says_why_it_stands_there(
     bench: Bench, asker: Any, title: str, state: str
 ) -> None:
     async with bench.shows(*bench.sees(1), *bench.decides(1, CLICK), size=(80, 24)) as pilot:
-        run = bench.conductor.run
-        assert run is not None
+        run = bench.run
         run.steering.step() if asker == "step" else run.steering.pause()
         await bench.feed(pilot, *bench.asks(1, CLICK, "why it is asked", "", asker=asker))
         assert f"{title}: may it do this?" in shown(pilot)
