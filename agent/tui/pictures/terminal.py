@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
-from agent.settings import IMAGES
+from agent.settings import CHOICES
 
 Cells: TypeAlias = Literal["octants", "sextants", "quadrants", "halves"]
 
@@ -34,7 +34,7 @@ _CELL = (10, 20)
 def wanted_way(setting: str | None = None, environ: Mapping[str, str] = os.environ) -> str:
     """What the person set: MAI_AGENT_IMAGES before the settings file; `auto` if neither holds a known value."""
     said = (environ.get("MAI_AGENT_IMAGES"), setting)
-    return next((one for one in said if one in IMAGES), None) or "auto"
+    return next((one for one in said if one in CHOICES["images"]), None) or "auto"
 
 
 def may_have_graphics(wanted: str, environ: Mapping[str, str] = os.environ) -> bool:

@@ -10,6 +10,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from agent.tui.widgets.keys import TextScroll
+from foundation.configs import load_config
 from foundation.foreign_text import on_one_line
 
 if TYPE_CHECKING:
@@ -17,47 +18,7 @@ if TYPE_CHECKING:
 
 
 #: What a person wants to do, and by which keys.
-TASKS: dict[str, list[tuple[str, str]]] = {
-    "Begin": [
-        ("Enter", "do what is written on the line"),
-        ("↑ ↓", "on the line: what you asked for before"),
-        ("ctrl+r", "search what you asked for before"),
-        ("Esc", "leave the line, so that letters are keys"),
-        ("t", "go back to the line"),
-    ],
-    "Watch": [
-        ("↑ ↓ j k", "another step; at the newest one it follows the run"),
-        ("Home End", "the first and the newest step (also g G)"),
-        ("J K", "read on in the step, and back"),
-        ("v", "thought, raw answer, details"),
-        ("z", "the whole screen, and back to the part"),
-        ("Enter", "on a small terminal: the step, and back to the list"),
-    ],
-    "Steer": [
-        ("space", "pause before the next step, and go on"),
-        ("s", "single step: see each action before it is done"),
-        ("t", "say something to the model"),
-        ("Esc Esc", "stop at once; ctrl+c too"),
-    ],
-    "Answer a question": [
-        ("↑ ↓ j k", "read all of it; Page Up and Down, Home, End"),
-        ("y", "yes, once; reads on first while not all was in sight"),
-        ("a", "yes, also to what is named, for the rest of the run"),
-        ("n", "no"),
-        ("i", "no, and what to do instead"),
-        ("e", "change it, then Enter"),
-        ("x", "skip it"),
-    ],
-    "Afterwards": [
-        ("u", "undo what the run changed; shows first what that means"),
-        ("o", "recorded runs: open, compare, run again, report"),
-    ],
-    "Everywhere": [
-        ("ctrl+p", "everything there is, by name; themes too"),
-        ("?", "this list"),
-        ("ctrl+q", "stop and leave"),
-    ],
-}
+TASKS: dict[str, list[tuple[str, str]]] = load_config("terminal_keys.toml")
 
 
 class Box(ModalScreen[bool]):
