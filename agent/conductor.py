@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent.run.control.steering import Steering
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus, MaiError
+from foundation.printing import remark
 
 if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
     from agent.core.actions import Action
@@ -81,6 +82,8 @@ class QuestionOver:
 Report: TypeAlias = "RunBegan | Event | Progress | RunFailed | RunClosed | ApprovalWanted | ReplyWanted | QuestionOver"
 Post: TypeAlias = "Callable[[Report], None]"
 _YES = ("y", "yes")
+#: Seconds for a stopped run to let go, and for a sandbox to end.
+_CLOSING = 15.0
 
 
 @contextmanager
@@ -177,6 +180,12 @@ class Conductor:
         self._wanted.put(None)
         self._thread.join(seconds)
         return not self._thread.is_alive()
+
+    def end(self) -> None:
+        """Stop and release everything; say so where that takes a moment."""
+        if not self.close(0):
+            remark("ending what is under way ...")
+            self.close(_CLOSING)
 
     def _work(self) -> None:
         try:

@@ -70,7 +70,9 @@ def _of_sandbox(options: Namespace, stop: StopSwitch, opened: ExitStack) -> Iter
     sandbox = start_sandbox(spec, remark, stop.check)
     opened.callback(sandbox.close)
     sandbox.applied()
-    doctor = DesktopDoctor(stop, "auto", options.monitor, tried=options.tried, stop_key="", environ=sandbox.environ)
+    doctor = DesktopDoctor(
+        stop=stop, kind="auto", monitor=options.monitor, tried=options.tried, stop_key="", environ=sandbox.environ
+    )
     yield from _needed(doctor.findings(), tried=options.tried)
     yield from display(sandbox.environ, "auto")
     if options.keep:
@@ -83,7 +85,7 @@ def _of_machine(options: Namespace, settings: Settings, stop: StopSwitch) -> Ite
     path = settings_path()
     yield Finding("settings", ok=True, detail=str(path) if path.is_file() else f"none ({path})")
     chord = settings.get("stop_key") or DEFAULT_CHORD
-    doctor = DesktopDoctor(stop, kind, options.monitor, tried=options.tried, stop_key=chord)
+    doctor = DesktopDoctor(stop=stop, kind=kind, monitor=options.monitor, tried=options.tried, stop_key=chord)
     seen: bool | None = None
     for finding in _needed(doctor.findings(), tried=options.tried):
         seen = finding.ok if finding.name == "screen" else seen

@@ -234,8 +234,10 @@ class RunScreen(AnsweringScreen):
             self.refresh_bindings()
 
     def stage_words(self) -> Content:
+        view = self.view
         if self._reply is None:
-            return super().stage_words()
+            told = "" if view.state in ("preparing", "ended") else harmless(view.stage)  # a row or the card tells that
+            return Content.styled(told, "$text-warning" if view.state in ("paused", "asking") else "$text-accent")
         return Content.styled(quoted_question(self.view.stage, self.size.width), "$text-warning")
 
     def next_keys(self) -> list[str]:

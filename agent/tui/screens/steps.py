@@ -68,14 +68,6 @@ class StepsScreen(SizedScreen):
         """What stands there while there is no run at all."""
         return Content("")
 
-    def stage_words(self) -> Content:
-        """What the run waits for, or how it ended; its row tells how it starts."""
-        view = self.view
-        told = harmless(view.stage) if view.state != "preparing" else ""
-        if view.state != "ended":
-            return Content.styled(told, "$text-warning" if view.state in ("paused", "asking") else "$text-accent")
-        return Content("")  # its card tells that
-
     def show_card(self) -> None:
         self.query_one(EndCard).show(self.view, "  ".join(self.next_keys()))
 
