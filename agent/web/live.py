@@ -163,8 +163,9 @@ class Live:
         else:
             bundle = read_bundle(self._bundle)
         records = list(bundle.steps)
-        if self._pending is not None:
-            records.append(StepRecord.model_validate(self._pending))
+        pending = None if self._bundle is None else self._pending
+        if pending is not None:
+            records.append(StepRecord.model_validate(pending))
         steps = [view_step(step, number) for number, step in enumerate(records, 1)]
         pictures: list[Json] = []
         for record, step in zip(records, steps, strict=True):
@@ -174,7 +175,7 @@ class Live:
                 url = f"/screens/{file.name}?{bundle.path.name}"
                 size = [record.image.width, record.image.height]
                 pictures.append({"url": url, "thumb": url, "size": size, "reduced": False})
-        if self._pending is not None and steps:
+        if pending is not None and steps:
             _under_way(steps[-1], "waits for you" if self.question else "under way")
         whole = view_run(bundle) | {"reduced": 0, "problem": ""} | ({} if self._bundle else {"facts": [], "stages": []})
         return {"run": whole, "steps": steps, "pictures": pictures, "live": live}
