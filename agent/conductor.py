@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent.run.control.steering import Steering
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus, MaiError
+from foundation.printing import remark
 
 if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
     from agent.core.actions import Action
@@ -81,6 +82,8 @@ class QuestionOver:
 Report: TypeAlias = "RunBegan | Event | Progress | RunFailed | RunClosed | ApprovalWanted | ReplyWanted | QuestionOver"
 Post: TypeAlias = "Callable[[Report], None]"
 _YES = ("y", "yes")
+#: Seconds for a stopped run to let go, and for a sandbox to end.
+_CLOSING = 15.0
 
 
 @contextmanager
@@ -178,6 +181,12 @@ class Conductor:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
+    def end(self) -> None:
+        """Stop and release everything; say so where that takes a moment."""
+        if not self.close(0):
+            remark("ending what is under way ...")
+            self.close(_CLOSING)
+
     def _work(self) -> None:
         try:
             while (run := self._wanted.get()) is not None:
@@ -198,15 +207,22 @@ class Conductor:
                 self._workplace.__exit__()
 
     def _conduct(self, workplace: "Workplace", run: Run) -> int:
+        from agent.events.run_events import Observed, Warned
+
         self._post(RunBegan(run.instruction, workplace.run_settings(run.instruction).max_steps))
         job = workplace.job(run.instruction, run.stop)
         self.recorder = job.recorder
         person = PersonThere(self._post)
-        news = self._without_known_remarks()
+        looked = False
 
         def show(event: "Event") -> None:
-            if news(event):
-                self._post(job.recorder.redactor.event(event))
+            nonlocal looked
+            looked = looked or isinstance(event, Observed)
+            if isinstance(event, Warned) and not looked:  # about the machine: an earlier run may have told it
+                if event.message in self._remarks:
+                    return
+                self._remarks.add(event.message)
+            self._post(job.recorder.redactor.event(event))
 
         with closing(job.recorder):
             try:
@@ -216,23 +232,6 @@ class Conductor:
             self.message = finished.message
             workplace.tell_changes()
         return finished.status
-
-    def _without_known_remarks(self) -> "Callable[[Event], bool]":
-        """A filter for one run's events: warnings about the machine that an earlier run showed are left out."""
-        from agent.events.run_events import Observed, Warned
-
-        looked = False
-
-        def news(event: "Event") -> bool:
-            nonlocal looked
-            looked |= isinstance(event, Observed)
-            if looked or not isinstance(event, Warned):
-                return True
-            known = event.message in self._remarks
-            self._remarks.add(event.message)
-            return not known
-
-        return news
 
     def _ask(self, question: str) -> bool:
         with _asked(self._post, partial(ReplyWanted, f"{question} (yes or no)")) as answer, suppress(CancelledError):

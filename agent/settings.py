@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
-from foundation.configs import check_settings, config_names, read_settings, state_folder
+from foundation.configs import check_settings, config_names, load_config, read_settings, state_folder
 from foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,81 +36,14 @@ class Option:
     in_file: bool = True
 
 
-_TRIES = ("auto", "off", "always")
-_IMAGES = ("auto", "pixels", "octants", "sextants", "quadrants", "halves", "blocks", "off")
+def _option(table: dict[str, Any]) -> Option:
+    chosen = table.get("choices", ())
+    return Option(**table | {"choices": tuple(config_names(chosen) if isinstance(chosen, str) else chosen)})
+
+
 #: Every option that the command line and the settings file share, in the order of the help.
-OPTIONS = (
-    Option("approve", "policy", "ask before: every action, risky ones (default on your desktop), none (default in a "
-           "sandbox)", choices=("ask", "risky", "never")),
-    Option("policy", "policy", "rules for what is risky (default: the shipped ones)", "FILE", "path"),
-    Option("tools", "policy", "MCP servers whose tools the model may call, each call as the policy says: a settings "
-           "file of any host with \"mcpServers\"", "FILE", "path"),
-    Option("accessibility", "policy", choices=("ask", "on", "off")),
-    Option("monitor", "desktop", "which monitor (default: the primary one)", "N", "count", in_file=False),
-    Option("desktop", "desktop", "how the desktop is seen and touched: x11; portal (GNOME, KDE: asks you once in a "
-           "dialog); wlroots (sway, Hyprland and their like); default auto, by what the session offers, Wayland first",
-           choices=get_args(DesktopKind)),
-    Option("stop_key", "desktop"),
-    Option("runs", "runs", "folder of the recorded runs", "DIR", "path"),
-    Option("images", "runs", choices=_IMAGES),
-    Option("engine", "engine", "auto (default: the named endpoint, a running server, the graphics card, else the "
-           "literal engine), vllm, literal (an --endpoint then only reads what is beyond it), or endpoint", "ENGINE",
-           choices=("auto", "vllm", "literal", "endpoint")),
-    Option("endpoint", "engine", "an OpenAI-compatible endpoint, for example 127.0.0.1:8000; or openai, anthropic, "
-           "gemini", "URL"),
-    Option("model", "engine", "the model: of the endpoint, or for vllm a name (MAI-UI-8B), a repository or a folder",
-           "NAME"),
-    Option("preset", "engine", "how vllm serves it: latency (default), balanced, ... (mai-server plan --help)", "NAME",
-           in_file=False),
-    Option("family", "engine", "the model's family (default: found out from its name)", "NAME"),
-    Option("no_thinking", "engine", "ask for answers without a thought", kind="flag", in_file=False),
-    Option("system_prompt", "engine", "replace the family's system text", "FILE", "path", in_file=False),
-    Option("words", "engine", "whose words ask the model: its publisher's where they were fetched (published, default; "
-           "mai-agent prompts --help), or this program's (ours)", choices=("published", "ours")),
-    Option("prompts_mirror", "engine"),
-    Option("max_pixels", "engine", "pixel budget of a screenshot", "N", "count"),
-    Option("patience", "engine", "longest wait for a first token (default 300)", "SECONDS", "seconds"),
-    Option("planner", "two models", "an endpoint whose model says in words what to do (local: a vLLM of ours beside "
-           "the engine's); the engine's model then only finds the places", "URL"),
-    Option("grounder", "two models", "an endpoint whose model finds the places; the engine's model then says in words "
-           "what to do", "URL"),
-    Option("relief", "two models", "an endpoint whose model takes over for a while where the engine's is stuck; "
-           "elsewhere only as the policy file allows", "URL"),
-    Option("relief_steps", "two models", "for so many steps (default 5)", "N", "count"),
-    *(
-        option
-        for role in OTHER_ROLES
-        for option in (
-            Option(f"{role}_model", "two models", f"which of the {role}'s models", "NAME"),
-            Option(f"{role}_family", "two models", "its family (default: "
-                   f"{'planner, a format for any model' if role == 'planner' else 'found out from its name'})", "NAME"),
-        )
-    ),
-    Option("zoom", "two models", "look closely before a click: where the first guess may be off (auto, default), "
-           "never, or always", choices=_TRIES),
-    Option("calibrate", "two models", "find out first where the model clicks: once for an endpoint of yours (auto, "
-           "default), never, or before this run", choices=_TRIES),
-    Option("sandbox", "sandbox", "run in a throw-away desktop (Xvfb and XFCE)", kind="flag", in_file=False),
-    Option("sandbox_size", "sandbox", "from 640x480 to 7680x7680 (default 1920x1080)", "WxH", "size", in_file=False),
-    Option("sandbox_session", "sandbox", "which desktop (default xfce), for gnome, kde and cinnamon their applications "
-           "without the shell; bare: only a window manager; sway, gnome-shell: Wayland",
-           choices=tuple(config_names("sandbox")), in_file=False),
-    Option("sandbox_locale", "sandbox", "what it speaks, as in de_DE.UTF-8 (default: what you speak)", "NAME",
-           in_file=False),
-    Option("sandbox_network", "sandbox", "what programs in it reach: nothing, or what this machine does (default host)",
-           choices=("none", "host")),
-    Option("keep", "sandbox", "leave the sandbox running, and say how to look at it", kind="flag", in_file=False),
-    Option("max_steps", "limits and history", "give up after N actions (default 50)", "N", "count"),
-    Option("max_seconds", "limits and history", "give up after S seconds (default 1800)", "S", "seconds"),
-    Option("max_tokens", "limits and history", "give up after N tokens (default: no limit)", "N", "count"),
-    Option("style", "limits and history", "how the model is asked (default desktop)", choices=("desktop", "reference")),
-    Option("see", "limits and history", "how the model is shown the screen: its picture, that with numbered elements, "
-           "these as text (default: what fits)", choices=("screenshot", "marks", "outline")),
-    Option("history", "limits and history", "which past screenshots are sent (default block; sliding with --style "
-           "reference)", choices=("block", "sliding", "grow")),
-    Option("history_images", "limits and history", "how many at most", "N", "count"),
-    Option("image_format", "limits and history", "default: the family's own", choices=("png", "jpeg", "webp")),
-)  # fmt: skip
+OPTIONS = tuple(map(_option, load_config("options.toml")["options"]))
+CHOICES = {option.name: option.choices for option in OPTIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +91,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         if environ.get(variable):
             values[name] = environ[variable]
     if wish := environ.get("MAI_AGENT_CALIBRATE"):
-        if wish not in _TRIES:
+        if wish not in CHOICES["calibrate"]:
             raise UsageError(f"MAI_AGENT_CALIBRATE is {wish!r}.", "Use auto, off or always.")
         values["calibrate"] = wish
     keys = {role: environ.get(f"MAI_AGENT_{role.upper()}_API_KEY", "") for role in OTHER_ROLES}

@@ -67,7 +67,6 @@ class Job:
 
     @contextmanager
     def _library_output(self) -> Iterator[None]:
-        """Keep the output of libraries in the bundle, masked."""
         from agent.record.mask_bundle import mask_file
 
         log = self.recorder.path / LOG_NAME
@@ -277,7 +276,6 @@ class Workplace:
 
     @property
     def _named(self) -> "dict[Role, EngineChoice | None]":
-        """The models besides the engine's own."""
         options = self._options
         return {"actor": options.planner, "grounder": options.grounder, "relief": options.relief}
 
@@ -305,7 +303,6 @@ class Workplace:
             asyncio.run(ask())
 
     def _roles(self, stop: StopSwitch) -> "dict[Role, Engine]":
-        """The engine for each role."""
         options, named = self._options, self._named
         roles: dict[Role, Engine] = {}
         if options.planner is None or options.grounder is None:

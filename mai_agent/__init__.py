@@ -61,13 +61,10 @@ def async_sandbox(
     **options: Any,
 ) -> AsyncDesktop:
     """Return a throw-away desktop, for `async with`; it starts then, in 1 to 3 s. Other arguments: `async_desktop`."""
-    given: dict[str, Any] = {
-        "sandbox_size": size,
-        "sandbox_session": session,
-        "sandbox_locale": locale,
-        "sandbox_network": network,
-    }
-    return async_desktop(sandbox=True, **given, **options)
+    return async_desktop(
+        sandbox=True, sandbox_size=size, sandbox_session=session, sandbox_locale=locale, sandbox_network=network,
+        **options,
+    )  # fmt: skip
 
 
 def desktop(**options: Any) -> Desktop:

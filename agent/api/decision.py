@@ -136,7 +136,6 @@ def decision_lines(result: Decision | ParseFailure, seen: "Seen") -> Iterator[st
 
 
 def _on_screen(result: Decision, seen: "Seen") -> tuple[list[Action[DesktopPoint]], list[list[Element]]]:
-    """Return a decision's actions in screen coordinates, and the elements that each would hit."""
     actions = [map_points(action, seen.frame.viewport.to_desktop) for action in result.actions]
     outline = seen.outline()
     return actions, [[] if outline is None else _hit(outline, action) for action in actions]

@@ -3,16 +3,18 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from agent.api.results import Gatherer, Look, NotDoneError, NotSeenError, Result
+from agent.api.results import Look, NotDoneError, NotSeenError, Result, Step
 from agent.core.actions import Button
+from agent.core.changes import Change
 from agent.core.keys import UnknownKeyError
 from agent.core.keys import chord as keys_of
-from agent.events.run_events import Event
+from agent.events.run_events import Acted, Decided, Event, Receipt
 from agent.literal.client import literal_engine
 from agent.literal.goals import Choose, Click, Close, Goal, Open, Press, SetValue, Target, Toggle, Type
 from agent.options import RunOptions
@@ -116,25 +118,24 @@ class AsyncDesktop:
 
     async def expect(self, name: str, role: str = "", window: str = "", within: float = 5.0) -> Element:
         """Wait until an element of a name is on the screen, and return it. Raises NotSeenError after `within` s."""
-        clock = asyncio.get_running_loop().time
-        end = clock() + within
-        while True:
-            seen = await self.look()
-            if (found := seen.find(name, role, window)) is not None:
-                return found
-            if clock() >= end:
-                what = f"{role or 'element'} “{name}”"
-                raise NotSeenError(f"No {what} appeared within {within:g} s; there: {seen.listed(_MOST_LISTED)}")
-            await asyncio.sleep(_POLL)
+        seen = await self._look_until(lambda look: look.find(name, role, window) is not None, within)
+        if (found := seen.find(name, role, window)) is None:
+            what = f"{role or 'element'} “{name}”"
+            raise NotSeenError(f"No {what} appeared within {within:g} s; there: {seen.listed(_MOST_LISTED)}")
+        return found
 
     async def expect_gone(self, name: str, role: str = "", window: str = "", within: float = 5.0) -> None:
         """Wait until no element of a name is on the screen. Raises NotSeenError after `within` seconds."""
-        clock = asyncio.get_running_loop().time
-        end = clock() + within
-        while (found := await self.find(name, role, window)) is not None:
-            if clock() >= end:
-                raise NotSeenError(f"{found.words} is still there after {within:g} s")
+        seen = await self._look_until(lambda look: look.find(name, role, window) is None, within)
+        if (found := seen.find(name, role, window)) is not None:
+            raise NotSeenError(f"{found.words} is still there after {within:g} s")
+
+    async def _look_until(self, reached: Callable[[Look], bool], within: float) -> Look:
+        """Return the first look that shows it, or the last one before the time is over."""
+        end = time.monotonic() + within
+        while not reached(seen := await self.look()) and time.monotonic() < end:
             await asyncio.sleep(_POLL)
+        return seen
 
     async def click(
         self, name: str, role: str = "", window: str = "", *, button: Button = "left", count: int = 1
@@ -199,7 +200,6 @@ class AsyncDesktop:
         return result
 
     async def _ended(self) -> None:
-        """Wait until the last run has ended, and its record is closed."""
         if self._running is not None:
             await asyncio.wait([self._running])
 
@@ -210,17 +210,30 @@ class AsyncDesktop:
         engine = None if goals is None else literal_engine(self._options.engine, mask, goals)
         job = await asyncio.to_thread(self._workplace.job, instruction, stop, engine, secrets)
         self.bundles.append(job.recorder.path)
-        gathered = Gatherer(instruction, job.recorder.path)
+        thought = ""
+        steps: list[Step] = []
+        changes: tuple[Change, ...] = ()
 
         def show(event: Event) -> None:
-            gathered.handle(event)
+            nonlocal thought, changes
+            match event:
+                case Decided():
+                    thought = event.thought
+                case Acted():
+                    steps.append(Step(event.step, thought, event.detail, event.executed, event.error or ""))
+                case Receipt():
+                    changes = event.changes
             self._on_event(event)
 
         try:
-            return gathered.result(await job.carry_out(self._person(stop), stop, show))
+            ended = await job.carry_out(self._person(stop), stop, show)
+            return Result(
+                instruction, ended.outcome, ended.message, tuple(steps), changes, ended.evidence, ended.verified,
+                ended.seconds, job.recorder.path,
+            )  # fmt: skip
         finally:
             job.recorder.close()
-            await asyncio.to_thread(job.write_report, _ignored)
+            await asyncio.to_thread(job.write_report, lambda _: None)
 
     def _look(self) -> Look:
         if self._eye is None:
@@ -233,7 +246,3 @@ class AsyncDesktop:
         languages, _ = reading_languages(os.environ if desk.environ is None else desk.environ)
         desktop = desk.open_desktop(self._stop, options.monitor, desk.environ)
         return Eye(desktop, languages, ours=not options.sandbox)
-
-
-def _ignored(_: Any) -> None:
-    pass

@@ -33,7 +33,6 @@ def run_options(given: Mapping[str, Any]) -> RunOptions:
 
 
 def _read(option: Option, value: Any) -> Any:
-    """Return a value as the command line would give it. Raises UsageError."""
     if value is None:
         return None
     try:

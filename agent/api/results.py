@@ -1,13 +1,11 @@
 """What callers from Python get back: plain values, and the errors that say why something was not done."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from PIL.Image import Image
 
 from agent.core.changes import Change
-from agent.events import run_events as events
 from agent.literal.find.finder import kinds_of
 from agent.literal.vocabulary.labels import plain
 from agent.screen.outline import Element, ShownWindow
@@ -105,31 +103,3 @@ def _rank(wanted: str, element: Element) -> int | None:
     if wanted in texts:
         return 0
     return 1 if any(wanted in text for text in texts) else None
-
-
-class Gatherer:
-    """Collects the events of a run into its result."""
-
-    def __init__(self, instruction: str, bundle: Path | None) -> None:
-        self._instruction, self._bundle = instruction, bundle
-        self._thought = ""
-        self._steps: list[Step] = []
-        self._changes: Sequence[Change] = ()
-
-    def handle(self, event: events.Event) -> None:
-        """Take one event."""
-        match event:
-            case events.Decided():
-                self._thought = event.thought
-            case events.Acted():
-                step = Step(event.step, self._thought, event.detail, event.executed, event.error or "")
-                self._steps.append(step)
-            case events.Receipt():
-                self._changes = event.changes
-
-    def result(self, finished: events.RunFinished) -> Result:
-        """Return the result of the finished run."""
-        return Result(
-            self._instruction, finished.outcome, finished.message, tuple(self._steps), tuple(self._changes),
-            finished.evidence, finished.verified, finished.seconds, self._bundle,
-        )  # fmt: skip

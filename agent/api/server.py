@@ -28,8 +28,8 @@ class ModelServer:
         self._tell = tell
         self._runner = asyncio.Runner()
         self._opened = AsyncExitStack()
-        self._engine: Engine | None = None
-        self._asker: Asker | None = None
+        self._engine: Engine  # from the with block on, as is what asks it
+        self._asker: Asker
 
     def __enter__(self) -> Self:
         """Find or start the server. Raises MaiError."""
@@ -46,7 +46,7 @@ class ModelServer:
             self.close()
             raise
         self._engine, self._asker = engine, Asker(model, self._options)
-        self._model = model.endpoint.model or ""
+        self.model = model.endpoint.model or ""  # the served model's name
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,17 +60,12 @@ class ModelServer:
     @property
     def url(self) -> str:
         """The base URL of the API, for any OpenAI client."""
-        return self._opened_engine.endpoint.base_url
+        return self._engine.endpoint.base_url
 
     @property
     def api_key(self) -> str:
         """Its key; "" for servers without one."""
-        return self._opened_engine.endpoint.api_key
-
-    @property
-    def model(self) -> str:
-        """The served model's name."""
-        return self._model
+        return self._engine.endpoint.api_key
 
     def act(self, image: "str | Path | Image", instruction: str) -> dict[str, Any]:
         """Return the decision about a picture, as `mai-agent act --json` prints it. Raises MaiError."""
@@ -83,7 +78,6 @@ class ModelServer:
         return (point[0], point[1]) if point else None
 
     def _ask(self, instruction: str, image: "str | Path | Image", *, grounding: bool) -> dict[str, Any]:
-        assert self._asker is not None, "use it in a with block"
         if isinstance(image, str | Path):
             frame = read_image(Path(image))
         else:
@@ -91,8 +85,3 @@ class ModelServer:
         seen = Seen(frame)
         result, text = self._runner.run(self._asker.ask(instruction, seen, grounding=grounding))
         return decision_json(result, text, seen)
-
-    @property
-    def _opened_engine(self) -> Engine:
-        assert self._engine is not None, "use it in a with block"
-        return self._engine

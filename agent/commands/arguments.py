@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent.settings import OPTIONS, load_settings
 from foundation.command_line import positive, positive_seconds
 from foundation.errors import UsageError
-from foundation.printing import remark
+from foundation.printing import put, put_json, remark
 
 if TYPE_CHECKING:
     from agent.core.geometry import Size
@@ -51,6 +51,11 @@ def open_own_desktop(stop: "StopSwitch", monitor: int | None = None) -> "Desktop
     if asks := factory.asks_first(os.environ, kind):
         remark(asks)
     return factory.open_desktop(stop, monitor, kind=kind)
+
+
+def tell(as_json: bool, value: Any, *lines: str) -> None:
+    """Print a value as JSON for a program, or lines for a person."""
+    put_json(value) if as_json else put(*lines)
 
 
 def add_recorded_run(parser: argparse.ArgumentParser) -> None:

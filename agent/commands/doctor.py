@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from agent.commands.arguments import add_options, check_sandbox
+from agent.commands.arguments import add_options, check_sandbox, tell
 from agent.commands.doctor_desktop import DesktopDoctor, attempted, display
 from agent.desktop.factory import needed_programs, portal_lacks, wants_portal
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Finding
@@ -19,7 +19,7 @@ from agent.settings import DesktopKind, Settings, load_settings
 from foundation.command_line import Parser
 from foundation.configs import settings_path
 from foundation.errors import ExitStatus
-from foundation.printing import put, put_json, remark
+from foundation.printing import remark
 from foundation.stray_output import stray_output_kept
 
 #: How what was found is marked.
@@ -37,11 +37,8 @@ def main(argv: Sequence[str]) -> int:
         found = _of_sandbox(options, stop, opened) if options.sandbox else _of_machine(options, settings, stop)
         for finding in found:
             bad = bad or (finding.needed and finding.ok is False)
-            if options.json:
-                told = {"name": finding.name, "ok": finding.ok, "detail": finding.detail, "remedy": finding.remedy}
-                put_json(told)
-            else:
-                put(f"{_MARKS[finding.ok]} {finding.name}: {finding.detail}{_then(finding)}")
+            told = {"name": finding.name, "ok": finding.ok, "detail": finding.detail, "remedy": finding.remedy}
+            tell(options.json, told, f"{_MARKS[finding.ok]} {finding.name}: {finding.detail}{_then(finding)}")
     return ExitStatus.ENVIRONMENT if bad else ExitStatus.DONE
 
 
@@ -73,7 +70,9 @@ def _of_sandbox(options: Namespace, stop: StopSwitch, opened: ExitStack) -> Iter
     sandbox = start_sandbox(spec, remark, stop.check)
     opened.callback(sandbox.close)
     sandbox.applied()
-    doctor = DesktopDoctor(stop, "auto", options.monitor, tried=options.tried, stop_key="", environ=sandbox.environ)
+    doctor = DesktopDoctor(
+        stop=stop, kind="auto", monitor=options.monitor, tried=options.tried, stop_key="", environ=sandbox.environ
+    )
     yield from _needed(doctor.findings(), tried=options.tried)
     yield from display(sandbox.environ, "auto")
     if options.keep:
@@ -86,7 +85,7 @@ def _of_machine(options: Namespace, settings: Settings, stop: StopSwitch) -> Ite
     path = settings_path()
     yield Finding("settings", ok=True, detail=str(path) if path.is_file() else f"none ({path})")
     chord = settings.get("stop_key") or DEFAULT_CHORD
-    doctor = DesktopDoctor(stop, kind, options.monitor, tried=options.tried, stop_key=chord)
+    doctor = DesktopDoctor(stop=stop, kind=kind, monitor=options.monitor, tried=options.tried, stop_key=chord)
     seen: bool | None = None
     for finding in _needed(doctor.findings(), tried=options.tried):
         seen = finding.ok if finding.name == "screen" else seen

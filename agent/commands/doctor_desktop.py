@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agent.desktop.factory import asks_consent, asks_first, describe_display, open_desktop, self_test_window
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Desktop, Finding
@@ -21,53 +21,40 @@ _UNTRIED = "nothing was really clicked, typed or looked for"
 _TRY = "`mai-agent doctor --try` does it, in a window of its own."
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DesktopDoctor:
-    """Looks at one desktop.
+    """Looks at one desktop."""
 
-    Args:
-        stop: ends a trial.
-        kind: by which way it is seen and touched.
-        monitor: which one, from 1; None for the primary one.
-        tried: whether it is really tried.
-        stop_key: for a trial on the person's own desktop; "" for a throw-away one, which needs no countdown either.
-        environ: of the programs of a throw-away one; None for this process's own.
-    """
-
-    def __init__(
-        self,
-        stop: StopSwitch,
-        kind: DesktopKind,
-        monitor: int | None,
-        *,
-        tried: bool,
-        stop_key: str = DEFAULT_CHORD,
-        environ: Mapping[str, str] | None = None,
-    ) -> None:
-        self._environ = environ
-        self._stop, self._kind, self._monitor, self._tried, self._stop_key = stop, kind, monitor, tried, stop_key
+    stop: StopSwitch  # ends a trial
+    kind: DesktopKind  # by which way it is seen and touched
+    monitor: int | None  # which one, from 1; None for the primary one
+    tried: bool  # whether it is really tried
+    #: for a trial on the person's own desktop; "" for a throw-away one, which needs no countdown either
+    stop_key: str = DEFAULT_CHORD
+    environ: Mapping[str, str] | None = None  # of the programs of a throw-away one; None for this process's own
 
     def findings(self) -> Iterator[Finding]:
         """The screen first. Raises StoppedError: the person ended the trial."""
-        environ = os.environ if self._environ is None else self._environ
-        if not self._tried and asks_consent(environ, self._kind):
+        environ = os.environ if self.environ is None else self.environ
+        if not self.tried and asks_consent(environ, self.kind):
             yield Finding("screen", ok=None, detail=f"the desktop itself asks you first, so {_UNTRIED}", remedy=_TRY)
             return
-        if asks := asks_first(environ, self._kind):
+        if asks := asks_first(environ, self.kind):
             remark(asks)
         try:
-            desktop = open_desktop(self._stop, self._monitor, self._environ, self._kind)
+            desktop = open_desktop(self.stop, self.monitor, self.environ, self.kind)
         except MaiError as error:
             yield Finding("screen", ok=False, detail=error.what, remedy=error.remedy)
             return
         with ExitStack() as opened:
             opened.callback(desktop.close)
             opened.callback(desktop.screen.close)
-            screen = attempted("screen", lambda: _capture(desktop, tried=self._tried))
+            screen = attempted("screen", lambda: _capture(desktop, tried=self.tried))
             yield screen
             if screen.ok is not False:
                 taken = attempted("input", desktop.check_input)
-                yield taken if self._tried or not taken.ok else replace(taken, ok=None, remedy=_TRY)
-                yield from self._trial(desktop) if self._tried else [Finding("trial", None, _UNTRIED, _TRY)]
+                yield taken if self.tried or not taken.ok else replace(taken, ok=None, remedy=_TRY)
+                yield from self._trial(desktop) if self.tried else [Finding("trial", None, _UNTRIED, _TRY)]
             yield from (Finding("limit", ok=True, detail=one) for one in desktop.abilities.lacks())
 
     def _trial(self, desktop: Desktop) -> Iterator[Finding]:
@@ -77,18 +64,18 @@ class DesktopDoctor:
             yield Finding("trial", ok=False, detail=told)
             return
         with closing(Registered(f"doctor-{os.getpid()}", "doctor --try")):
-            if self._stop_key:
+            if self.stop_key:
                 self._announce()
-            yield from SelfTest(desktop, self_test_window(environ), environ, self._stop, self._stop_key).run()
+            yield from SelfTest(desktop, self_test_window(environ), environ, self.stop, self.stop_key).run()
 
     def _announce(self) -> None:
         remark(
             "For some seconds, a window of our own gets the pointer and the keyboard: do not touch them.",
-            f"Ctrl-C ends it, and so does {self._stop_key} where that is watched.",
+            f"Ctrl-C ends it, and so does {self.stop_key} where that is watched.",
         )
         for left in range(COUNTDOWN, 0, -1):
             remark(f"{left} ...")
-            self._stop.sleep(1)
+            self.stop.sleep(1)
 
 
 def display(environ: Mapping[str, str], kind: DesktopKind) -> Iterator[Finding]:

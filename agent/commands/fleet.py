@@ -7,18 +7,19 @@ import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.commands.arguments import add_options
 from agent.commands.run import read_arguments
+from agent.fleet.fleet import Carry, Fleet
+from agent.fleet.process import Runner
+from agent.fleet.results import Results
+from agent.fleet.tasks import ALLOWED, Task, option_words, read_tasks
+from agent.fleet.views import Events, Lines, Table
+from agent.settings import load_settings
 from foundation.command_line import Parser, plain_text, positive
 from foundation.errors import ExitStatus, StoppedError
 from foundation.printing import is_terminal
-
-if TYPE_CHECKING:
-    from agent.fleet.fleet import Carry, Fleet
-    from agent.fleet.tasks import Task
-    from agent.fleet.views import Lines
 
 #: The command line of a run; empty for this program's own.
 PROGRAM: tuple[str, ...] = ()
@@ -67,7 +68,7 @@ def runner_of(
     opened: ExitStack,
     command: Sequence[str] = ("run",),
     program: Sequence[str] = (),
-) -> "Carry":
+) -> Carry:
     """Return what carries out tasks: processes of this machine, or actors on a Ray cluster.
 
     `command` is the subcommand of mai-agent; `program` stands for mai-agent with it.
@@ -76,14 +77,12 @@ def runner_of(
         from agent.fleet.cluster import ClusterRunner
 
         return opened.enter_context(ClusterRunner(out, common, command, program, ray))
-    from agent.fleet.process import Runner
-
     runner = Runner(out, common, command, program)
     runner.end_leftovers()
     return runner
 
 
-def carry_out(fleet: "Fleet", tasks: "Sequence[Task]", view: "Lines") -> None:
+def carry_out(fleet: Fleet, tasks: Sequence[Task], view: Lines) -> None:
     """Carry out tasks until all are finished. Raises StoppedError: a signal stopped it."""
 
     async def work() -> None:
@@ -102,20 +101,12 @@ def carry_out(fleet: "Fleet", tasks: "Sequence[Task]", view: "Lines") -> None:
 
 def limited(given: argparse.Namespace) -> dict[str, Any]:
     """Return the options of all runs that were given, with a limit of seconds."""
-    from agent.fleet.tasks import ALLOWED
-    from agent.settings import load_settings
-
     common = {name: value for name, value in vars(given).items() if name in ALLOWED}
     common["max_seconds"] = given.max_seconds or load_settings().get("max_seconds") or 1800.0
     return common
 
 
 def _run(given: argparse.Namespace) -> int:
-    from agent.fleet.fleet import Fleet
-    from agent.fleet.results import Results
-    from agent.fleet.tasks import option_words, read_tasks
-    from agent.fleet.views import Events, Lines, Table
-
     common = limited(given)
     tasks = read_tasks(given.tasks, lambda words: read_arguments([*option_words(common), *words, "--sandbox"]))
     out = given.out or given.tasks.with_name(f"{given.tasks.stem}-fleet")

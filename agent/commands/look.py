@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from agent.commands.arguments import open_own_desktop
+from agent.commands.arguments import open_own_desktop, tell
 from agent.run.observing.eye import Eye
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
@@ -15,7 +15,6 @@ from agent.screen.outline import Element, Outline
 from foundation.command_line import Parser
 from foundation.errors import ExitStatus, UsageError
 from foundation.foreign_text import printable
-from foundation.printing import put, put_json
 from foundation.stray_output import stray_output_kept
 
 #: States that say what a person sees, in the table.
@@ -40,11 +39,8 @@ def main(argv: Sequence[str]) -> int:
     given = parser.parse_args(argv)
     frame, outline = _look(given.monitor, words=not given.tree)
     picture = None if given.json and given.picture is None else _draw(frame, outline, given.picture)
-    if given.json:
-        told = outline.to_json() | ({"picture": str(picture)} if picture else {})
-        put_json(told)
-    else:
-        put(*table(outline), f"picture: {picture}")
+    told = outline.to_json() | ({"picture": str(picture)} if picture else {})
+    tell(given.json, told, *table(outline), f"picture: {picture}")
     return ExitStatus.DONE
 
 

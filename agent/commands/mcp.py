@@ -9,8 +9,8 @@ from typing import Any
 from agent.commands.arguments import add_options, check_sandbox
 from agent.settings import OPTIONS
 from foundation.command_line import Parser, positive
-from foundation.errors import ExitStatus, UsageError
-from foundation.printing import ask_for, is_terminal, put, remark
+from foundation.errors import ExitStatus
+from foundation.printing import is_terminal, put, remark
 
 _EPILOG = """\
 A host starts it by itself once it is installed there. Approvals are asked through the host; a host that cannot ask its
@@ -67,6 +67,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _change(what: str, argv: Sequence[str]) -> int:
+    from agent.console.terminal import agreed
     from agent.mcp.hosts import host_names, installed, uninstalled
 
     own = list(argv)
@@ -86,18 +87,9 @@ def _change(what: str, argv: Sequence[str]) -> int:
     if not change.differs:
         put("Nothing to change.")
         return ExitStatus.DONE
-    if not given.yes and not _agreed(str(change.path)):
+    if not given.yes and not agreed(f"Write {change.path}?", "Add --yes to write it without a question."):
         put("Nothing was changed.")
         return ExitStatus.NOT_DONE
     change.write()
     put(f"{change.path} is written.")
     return ExitStatus.DONE
-
-
-def _agreed(path: str) -> bool:
-    import sys
-
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise UsageError("Nobody is here to agree.", "Add --yes to write it without a question.")
-    ask_for(f"Write {path}? [y/N] ")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")

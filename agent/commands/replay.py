@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from agent.commands.arguments import add_recorded_run, open_own_desktop, recorded_run
+from agent.commands.arguments import add_recorded_run, open_own_desktop, recorded_run, tell
 from agent.commands.runs import receipt_lines
 from agent.console.terminal import Console
 from agent.core.actions import TOUCHING, Wait, describe
@@ -16,7 +16,7 @@ from agent.safety.policy import Question
 from agent.safety.stop import StopSwitch, stop_signals
 from foundation.command_line import Parser
 from foundation.errors import ExitStatus, UsageError
-from foundation.printing import put, put_json
+from foundation.printing import put
 from foundation.stray_output import stray_output_kept
 
 
@@ -45,10 +45,7 @@ def main(argv: Sequence[str]) -> int:
                 allowed = not options.live or _allowed(step, console)
                 detail = _perform(step, hand, stop) if allowed else "not carried out now"
                 same = same and step.same
-                if options.json:
-                    put_json(_json(step, detail))
-                else:
-                    put(_line(step, detail))
+                tell(options.json, _json(step, detail), _line(step, detail))
         finally:
             hand.close()
     if not options.json:

@@ -3,15 +3,15 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from agent.commands.arguments import add_recorded_run, recorded_run
+from agent.record.mask_bundle import mask_run
 from agent.record.read import Bundle, read_bundle
+from agent.record.redactor import Redactor
+from agent.record.report import write_report
 from foundation.command_line import Parser
 from foundation.printing import put, put_json, remark
-
-if TYPE_CHECKING:
-    from agent.record.redactor import Redactor
 
 #: What was written, as --json says it.
 Said: TypeAlias = dict[str, Any]
@@ -46,16 +46,11 @@ def _parser() -> Parser:
 
 def main(argv: Sequence[str]) -> int:
     """Write it."""
-    from agent.record.redactor import Redactor
-    from agent.record.report import write_report
-
     options = _parser().parse_args(argv)
     bundle = recorded_run(options)
     redactor = Redactor(secrets=options.redact) if options.redact else None
     changed = None
     if options.redact_run:
-        from agent.record.mask_bundle import mask_run
-
         changed = mask_run(bundle, redactor or Redactor())
         bundle = read_bundle(bundle.path)
     report = write_report(bundle, options.output, redactor)
@@ -76,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _animation(options: argparse.Namespace, bundle: Bundle, report: Path, redactor: "Redactor | None") -> Said:
+def _animation(options: argparse.Namespace, bundle: Bundle, report: Path, redactor: Redactor | None) -> Said:
     from agent.record.animate import write_animation
 
     path = options.webp if options.webp.name else report.with_name("run.webp")

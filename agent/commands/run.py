@@ -13,7 +13,7 @@ from agent.commands import COMMANDS
 from agent.commands.arguments import add_options, check_sandbox
 from foundation.command_line import Parser, plain_text
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
-from foundation.printing import ask_for, close_output, is_terminal
+from foundation.printing import ask_for, close_output, is_terminal, remark
 
 if TYPE_CHECKING:
     from agent.events.run_events import Event
@@ -141,7 +141,7 @@ def execute(
     import asyncio
 
     from agent.console.printers import JsonPrinter, PlainPrinter
-    from agent.console.terminal import Console, say, terminal_ask
+    from agent.console.terminal import Console, terminal_ask
     from agent.safety.stop import StopSwitch, stop_signals
     from agent.workplace import Workplace
     from foundation.stray_output import stray_output_kept
@@ -151,7 +151,7 @@ def execute(
     with (
         stray_output_kept(),
         stop_signals(stop),
-        Workplace(options, say, terminal_ask(), offers=not as_json) as workplace,
+        Workplace(options, remark, terminal_ask(), offers=not as_json) as workplace,
     ):
         job = workplace.job(instruction, stop, None if engine is None else engine(), secrets)
         with closing(job.recorder):
@@ -163,9 +163,9 @@ def execute(
             try:
                 finished = asyncio.run(job.carry_out(console, stop, partial(_show, printer.handle)))
             finally:
-                report = job.write_report(say)
+                report = job.write_report(remark)
             workplace.tell_changes()
-            say(f"recorded in {job.recorder.path}{report}")
+            remark(f"recorded in {job.recorder.path}{report}")
             return finished.status
 
 

@@ -1,11 +1,10 @@
 """`mai-agent runs`, `show` and `undo`: recorded runs, listed, shown step by step, and put back."""
 
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agent.commands.arguments import add_options, add_recorded_run, recorded_run
+from agent.commands.arguments import add_options, add_recorded_run, recorded_run, tell
 from agent.core.actions import shorten
 from agent.events.fates import WORDS
 from agent.record.read import Bundle, list_bundles
@@ -15,7 +14,7 @@ from agent.settings import load_settings, runs_dir
 from foundation.command_line import Parser, positive
 from foundation.errors import ExitStatus, UsageError
 from foundation.foreign_text import on_one_line
-from foundation.printing import ask_for, put, put_json
+from foundation.printing import put, put_json
 from foundation.stray_output import LOG_NAME
 
 if TYPE_CHECKING:
@@ -34,10 +33,7 @@ def main(argv: Sequence[str]) -> int:
     folder = runs_dir(options.runs, load_settings())
     bundles = list_bundles(folder, options.limit)
     for bundle in bundles:
-        if options.json:
-            put_json(_summary(bundle))
-        else:
-            put(_line(bundle))
+        tell(options.json, _summary(bundle), _line(bundle))
     if not bundles and not options.json:
         put(f"There are no runs in {folder}.")
     return 0
@@ -161,14 +157,17 @@ def undo_main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     if options.json and not (options.yes or options.dry_run):
         raise UsageError("--json cannot ask.", "Add --yes to undo, or --dry-run to see what would be undone.")
+    from agent.console.terminal import agreed
     from agent.record.undo_run import RunUndo
 
     undoing = RunUndo(recorded_run(options))
     if not options.json:
         _show(undoing)
-    if undoing.able and not options.dry_run and not options.yes and not _agreed(len(undoing.able)):
-        put("Nothing was undone.")
-        return ExitStatus.NOT_DONE
+    if undoing.able and not options.dry_run and not options.yes:
+        what = "this change" if len(undoing.able) == 1 else f"these {len(undoing.able)} changes"
+        if not agreed(f"Undo {what}?", "Add --yes to undo it without a question."):
+            put("Nothing was undone.")
+            return ExitStatus.NOT_DONE
     results = [] if options.dry_run else undoing.carry_out()
     if options.json:
         put_json({"items": [_to_json(item, results) for item in undoing.items]})
@@ -196,13 +195,6 @@ def _tell(results: "Sequence[Result]") -> None:
     for result in results:
         told = f"{'' if result.done else 'not undone: '}{result.words}"
         put(f"{result.item.change.kind} {result.item.change.what}: {told}")
-
-
-def _agreed(count: int) -> bool:
-    if not sys.stdin.isatty():
-        raise UsageError("Nobody is here to agree.", "Add --yes to undo it without a question.")
-    ask_for(f"Undo {'this change' if count == 1 else f'these {count} changes'}? [y/N] ")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _to_json(item: "Item", results: "Sequence[Result]") -> dict[str, object]:

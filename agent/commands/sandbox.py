@@ -51,7 +51,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _enter(name: str | None, command: list[str]) -> int:
-    """Run a program in a sandbox with this terminal's input and output; its exit status."""
     if name is None:
         raise UsageError("enter needs the name of a sandbox.", "`mai-agent sandbox list` shows them.")
     from agent.desktop.programs import start_inside

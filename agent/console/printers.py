@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
+
+from typing_extensions import override
 
 from agent.core.actions import TYPING, points_of
 from agent.events import run_events as events
@@ -14,10 +16,6 @@ from agent.record.redactor import Redactor
 from agent.safety.naming import named, unplaced
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
-
-
-def _types(decided: events.Decided) -> bool:
-    return any(isinstance(target, TYPING) for target in decided.targets)
 
 
 class JsonPrinter:
@@ -38,51 +36,33 @@ class JsonPrinter:
         if isinstance(event, events.ModelDelta) and isinstance(last, events.ModelDelta) and not event.restart:
             self._waiting[-1] = replace(last, text=last.text + event.text)
             return
-        told = self._redactor.data(to_json(event))  # first: it tells what to mask in what came before it
-        types = isinstance(event, events.Decided) and _types(event)
+        self._redactor.data(to_json(event))  # first: it tells what to mask in what came before it
+        types = isinstance(event, events.Decided) and any(isinstance(target, TYPING) for target in event.targets)
         if types and isinstance(last, events.ModelDelta):
             self._waiting.append(event)
             return
         for before in self._waiting:
-            self._print(self._redactor.data(to_json(before)))
+            self._tell(before)
         self._waiting = [event] if types or isinstance(event, events.ModelDelta) else []
         if not self._waiting:
-            self._print(told)
+            self._tell(event)
 
-    def _print(self, told: dict[str, Any]) -> None:
-        put_json(told, to=self._out)
+    def _tell(self, event: events.Event) -> None:
+        put_json(self._redactor.data(to_json(event)), to=self._out)
 
 
-class PlainPrinter:
-    """Lines a person can read.
-
-    What types is printed with the event after it, as in `JsonPrinter`.
-
-    Args:
-        asked_here: whether questions are put to the person in the same place, so that they need not be told.
-    """
+class PlainPrinter(JsonPrinter):
+    """Lines a person can read; `asked_here` if questions are put in the same place, so that they need not be told."""
 
     def __init__(
         self, out: TextIO | None = None, redactor: Redactor | None = None, *, asked_here: bool = False
     ) -> None:
-        self._out = out
+        super().__init__(out, redactor)
         self._asked_here = asked_here
-        self._redactor = redactor or Redactor()
         self._bundle = Path()
-        self._waiting: events.Decided | None = None
         self._dry_run = False
 
-    def handle(self, event: events.Event) -> None:
-        """Print what a person should see of one event."""
-        self._redactor.data(to_json(event))  # what is typed, and what a thought says of it, tells what to mask
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            self._tell(waiting)
-        if isinstance(event, events.Decided) and _types(event):
-            self._waiting = event
-        else:
-            self._tell(event)
-
+    @override
     def _tell(self, event: events.Event) -> None:
         match event:
             case events.RunStarted():
@@ -129,8 +109,6 @@ class PlainPrinter:
                     self._line(f"  {line}")
             case events.RunFinished():
                 self._finished(event)
-            case _:
-                pass
 
     def _decided(self, event: events.Decided) -> None:
         if event.by != "actor":

@@ -4,7 +4,7 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from agent.core.actions import Action
@@ -15,8 +15,8 @@ from agent.safety.policy import Approval, Question
 from agent.safety.question_text import Asked, asked
 from agent.safety.stop import StopSwitch
 from agent.safety.visible_text import lines_of
-from foundation.errors import EnvironmentLacksError
-from foundation.printing import ask_for, is_terminal, remark, shown_as, terminal_size
+from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.printing import ask_for, is_terminal, shown_as, terminal_size
 
 #: Seconds in which a person cannot have read a question.
 _GRACE = 0.5
@@ -116,19 +116,21 @@ class Console:
         return ""
 
 
-def say(text: str) -> None:
-    """A line beside the output."""
-    remark(text)
-
-
 def terminal_ask() -> Callable[[str], bool] | None:
     """Asks yes or no before a run has begun (may something be installed?); None where there is no terminal."""
-    return _ask if _has_terminal() else None
+    return (lambda question: _ask(f"{question} [Y/n] ", ("", *_YES))) if _has_terminal() else None
 
 
-def _ask(question: str) -> bool:
-    ask_for(f"{question} [Y/n] ")
-    return sys.stdin.readline().strip().casefold() in ("", "y", "yes")
+def agreed(question: str, remedy: str) -> bool:
+    """Ask before a command changes something. Raises UsageError with the remedy where nobody can answer."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError("Nobody is here to agree.", remedy)
+    return _ask(f"{question} [y/N] ", _YES)
+
+
+def _ask(question: str, yes: Sequence[str]) -> bool:
+    ask_for(question)
+    return sys.stdin.readline().strip().casefold() in yes
 
 
 def _has_terminal() -> bool:
@@ -159,6 +161,5 @@ def _wrapped(text: str, indent: str, width: int, *, signs: bool = True) -> list[
 
 
 def _size() -> tuple[int, int]:
-    """Columns and rows of the terminal."""
     columns, rows = terminal_size("error") or (0, 0)
     return (columns, rows) if columns >= _NARROWEST and rows > 0 else (80, 24)

@@ -66,7 +66,6 @@ def _setting(change: Change) -> str:
 
 
 def _switch(meaning: _Meaning, value: str | None) -> str:
-    """What a value of a switch means, "on" or "off"; "" where the table does not tell."""
     if value is None or not meaning.on:
         return ""
     if any(fnmatchcase(value, pattern) for pattern in meaning.on):

@@ -63,6 +63,18 @@ def handed_over_words(model: str, host: str, steps: int, why: str, allowed: str)
     return f"{model or 'the relief'} at {host} takes over for {steps} step{plural}{by}: {why}"
 
 
+def answer_words(answer: str, by: str | None, note: str) -> str:
+    """Say on one line what was decided about an action, and by whom."""
+    told = f"{'not allowed' if answer == 'told' else answer}{f' by {by}' if by else ''}"
+    return f"{told}: “{note}”" if note else told
+
+
+def change_words(words: str, by: str, reason: str, note: str) -> str:
+    """Say on one line what the person made of an action; `reason` is why the policy would ask about that too."""
+    why = f" (which would be asked about too: {reason})" if reason else ""
+    return f"changed by {by} to: {words}{why}" + (f": “{note}”" if note else "")
+
+
 def decider_words(role: str) -> str:
     """Say that the fallback model decided; "" for the main model."""
     return "" if role == "actor" else f"decided by the {role}"

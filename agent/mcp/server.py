@@ -7,7 +7,7 @@ import asyncio
 import io
 import json
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any, Literal
@@ -64,12 +64,7 @@ class DesktopTools:
         mai-agent looks at the screen, decides and acts until it is done, which takes seconds to minutes. The result
         says whether the task is done, what changed on the computer, and what shows it.
         """
-
-        async def work(call: Call) -> dict[str, Any]:
-            async with self._turn(call) as desktop:
-                return _told(await desktop.do(instruction))
-
-        return await self._calls.run(context, work)
+        return await self._carry_out(context, lambda desktop: desktop.do(instruction))
 
     async def recipes(self) -> str:
         """Return the person's recipes: tasks that `repeat` does again without a model, with their parameters."""
@@ -84,12 +79,7 @@ class DesktopTools:
 
     async def repeat(self, name: str, context: "Context[Any, Any]", values: dict[str, str] | None = None) -> Any:
         """Do a recipe again, without a model and within seconds. `values` are those of its parameters."""
-
-        async def work(call: Call) -> dict[str, Any]:
-            async with self._turn(call) as desktop:
-                return _told(await desktop.repeat(_own(name), **(values or {})))
-
-        return await self._calls.run(context, work)
+        return await self._carry_out(context, lambda desktop: desktop.repeat(_own(name), **(values or {})))
 
     async def look(self, context: "Context[Any, Any]", picture: bool = False) -> list[Any]:
         """Return the elements on the screen now (role, name, value, box in pixels), on request with a picture."""
@@ -117,11 +107,13 @@ class DesktopTools:
         switch ("on", "off"), number field or choice, to `text`. press: the chord in `text`, such as "ctrl+s". open: the
         application or file in `text`. close_window: the front window, or the one titled `text`.
         """
+        return await self._carry_out(context, lambda desktop: _act(desktop, action, target, role, window, text))
 
+    async def _carry_out(self, context: "Context[Any, Any]", act: Callable[[AsyncDesktop], Awaitable[Result]]) -> Any:
         async def work(call: Call) -> dict[str, Any]:
             async with self._turn(call) as desktop:
                 try:
-                    return _told(await _act(desktop, action, target, role, window, text))
+                    return _told(await act(desktop))
                 except NotDoneError as error:
                     return _told(error.result)
 
@@ -196,7 +188,6 @@ class DesktopTools:
         self._report(0, text)
 
     def _progress(self, event: Event) -> None:
-        """Report a step to the host."""
         match event:
             case Decided(step=step, thought=words) if words:
                 self._report(step, words)
@@ -235,7 +226,6 @@ async def _act(desktop: AsyncDesktop, action: str, target: str, role: str, windo
 
 
 def _seen(look: Look) -> dict[str, Any]:
-    """Return a look as plain JSON."""
     elements = [
         {"role": one.role, "name": one.name or one.label, "box": one.to_json()["box"]}
         | ({"value": one.value} if one.value else {})
@@ -248,7 +238,6 @@ def _seen(look: Look) -> dict[str, Any]:
 
 
 def _told(result: Result) -> dict[str, Any]:
-    """Return a result as plain JSON."""
     return {
         "done": result.done, "outcome": result.outcome, "message": result.message, "verified": result.verified,
         "evidence": list(result.evidence), "changes": [str(change) for change in result.changes],

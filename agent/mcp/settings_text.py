@@ -60,7 +60,6 @@ def insert_yaml(text: str, keys: Sequence[str], name: str, entry: dict[str, Any]
 
 
 def _tokens(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the tokens of JSON with their places, without comments."""
     for match in _TOKEN.finditer(text):
         if not match[0].startswith(("//", "/*")):
             yield match.start(), match[0]

@@ -231,7 +231,6 @@ class Redactor:
 
 
 def _outside_masks(change: Callable[[str], str], text: str) -> str:
-    """Change a text outside of its masks."""
     pieces = re.split(f"({MASK.pattern})", text)
     return "".join(piece if number % 2 else change(piece) for number, piece in enumerate(pieces))
 

@@ -112,7 +112,6 @@ def _replay_answer(
 
 
 def _outline(step: StepRecord) -> Outline | None:
-    """The elements that the model could name, by number; None where it was told none."""
     if not step.boxes or step.viewport is None:
         return None
     region = step.viewport.viewport.region

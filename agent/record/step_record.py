@@ -6,7 +6,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
-from agent.events.fates import Fate, consulted_words, decider_words, handed_over_words
+from agent.events.fates import Fate, answer_words, consulted_words, decider_words, handed_over_words
 from agent.record.records import ActionJson, BoxRecord, Record, Text, TokensRecord, ViewportRecord, read_action
 from agent.safety.naming import Aim, named
 from agent.screen.outline import Element
@@ -86,11 +86,7 @@ class ApprovalRecord(Record):
     @property
     def words(self) -> str:
         """What was decided and by whom, on one line."""
-        if self.answer is None:
-            return "not answered"
-        told = {"told": "not allowed"}.get(self.answer, self.answer)
-        note = f": “{self.note}”" if self.note else ""
-        return f"{told} by {self.by}{note}" if self.by else f"{told}{note}"
+        return "not answered" if self.answer is None else answer_words(self.answer, self.by, self.note)
 
 
 class ActionRecord(Record):

@@ -67,7 +67,6 @@ class RunUndo(Undo):
 
 
 def _typed(bundle: Bundle) -> Iterator[Change]:
-    """The texts that were typed, by the windows that they went into."""
     texts: dict[str, list[str]] = {}
     for action in (action for step in bundle.steps for action in step.actions if action.executed):
         if isinstance(done := action.final_action, TypeText):

@@ -93,7 +93,6 @@ class _Connection:
         self._task = asyncio.create_task(self._own())
 
     async def started(self) -> None:
-        """Wait until it has told its tools, or failed."""
         try:
             async with asyncio.timeout(_START):
                 await self._ready.wait()
@@ -125,7 +124,6 @@ class _Connection:
         return text
 
     async def close(self) -> None:
-        """End it."""
         self._over.set()
         done, _ = await asyncio.wait({self._task}, timeout=_END)
         if not done:
@@ -181,7 +179,6 @@ def _text(result: CallToolResult) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return what an error says, of a group its first."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return on_one_line(str(error) or type(error).__name__)[:200]

@@ -7,21 +7,15 @@ from dataclasses import replace
 
 from agent.core.actions import (
     Action,
-    ButtonDown,
-    ButtonUp,
-    Click,
-    Drag,
     Finish,
     HoldKeys,
     KeyDown,
-    LongPress,
-    Move,
     OpenApp,
     PressKeys,
-    Scroll,
     TypeText,
     VisitPage,
     describe,
+    map_points,
     points_of,
 )
 from agent.core.geometry import DesktopPoint, Region
@@ -54,22 +48,13 @@ def gist(thought: str, action: Action[DesktopPoint]) -> str:
 def editable(action: Action[DesktopPoint]) -> str:
     """The part of an action that a person can change, as they would write it; "" if there is none."""
     match action:
-        case LongPress(point) | Move(point):
-            return _written(point)
-        case Drag(start, end):
-            return _written(end) if start is None else f"{_written(start)} {_written(end)}"
-        case Click(point) | Scroll(point) | ButtonDown(point) | ButtonUp(point) if point is not None:
-            return _written(point)
         case TypeText(text):
             return "".join(map(_escaped, text))
         case PressKeys(keys) | HoldKeys(keys) | KeyDown(keys):
             return "+".join(keys)
-        case VisitPage(url):
-            return url if url.isprintable() else ""
-        case OpenApp(name):
+        case VisitPage(name) | OpenApp(name):
             return name if name.isprintable() else ""
-        case _:
-            return ""
+    return " ".join("{},{}".format(*point.rounded()) for point in points_of(action))
 
 
 def edited(action: Action[DesktopPoint], written: str, screen: Region | None = None) -> Action[DesktopPoint]:
@@ -86,31 +71,22 @@ def edited(action: Action[DesktopPoint], written: str, screen: Region | None = N
 
 def _edited(action: Action[DesktopPoint], written: str) -> Action[DesktopPoint]:
     match action:
-        case Click() | LongPress() | Move() | Scroll() | ButtonDown() | ButtonUp():
-            return replace(action, point=_points(written, 1)[0])
-        case Drag(None):
-            return replace(action, end=_points(written, 1)[0])
-        case Drag():
-            start, end = _points(written, 2)
-            return replace(action, start=start, end=end)
         case TypeText():
             return TypeText(_ESCAPED.sub(_unescaped, written))
-        case PressKeys():
-            return PressKeys(chord(written))
-        case KeyDown():
-            return KeyDown(chord(written))
+        case PressKeys() | HoldKeys() | KeyDown():
+            return replace(action, keys=chord(written))
         case VisitPage():
             if not is_web_page(written.strip()):
                 raise ValueError("write an address that begins with https:// or http://")
             return VisitPage(written.strip())
-        case HoldKeys(_, seconds):
-            return HoldKeys(chord(written), seconds)
         case OpenApp():
             if not written.strip():
                 raise ValueError("write an application's name")
             return replace(action, name=written.strip())
-        case _:
-            raise ValueError("nothing about this can be changed")
+    if not (count := len(points_of(action))):
+        raise ValueError("nothing about this can be changed")
+    points = iter(_points(written, count))
+    return map_points(action, lambda _: next(points))
 
 
 def can_be_changed(action: Action[DesktopPoint]) -> bool:
@@ -130,11 +106,6 @@ def _unescaped(found: re.Match[str]) -> str:
     if escape[1] in "uU" and int(escape[2:], 16) > sys.maxunicode:
         return escape
     return _UNESCAPED.get(escape) or chr(int(escape[2:], 16))
-
-
-def _written(point: DesktopPoint) -> str:
-    x, y = point.rounded()
-    return f"{x},{y}"
 
 
 def _points(written: str, count: int) -> list[DesktopPoint]:

@@ -59,7 +59,6 @@ class MaiApp(App[int]):
         self._run_screen = RunScreen(self.conductor, self.memory, options, clock)
 
     def get_driver_class(self) -> type[Driver]:
-        """Replace Textual's usual terminal driver by ours, which reports Escape in time."""
         usual = super().get_driver_class()
         if usual.__name__ != "LinuxDriver":  # Windows, a browser, or what TEXTUAL_DRIVER names
             return usual
@@ -124,12 +123,10 @@ class MaiApp(App[int]):
         self.exit(self.conductor.status)
 
     def leave_from_signal(self) -> None:
-        """Leave; safe in a signal handler."""
         self.call_later(self.exit, None)
 
     @property
     def last_view(self) -> RunView | None:
-        """The last run; None if there was none."""
         return self._run_screen.view if self._run_screen.view.instruction else None
 
     def action_runs(self) -> None:
@@ -155,7 +152,6 @@ class MaiApp(App[int]):
         )
 
     def close_page(self) -> None:
-        """End the page in the browser, if there is one."""
         if self._page is not None:
             self._page.close()
 

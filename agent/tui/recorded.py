@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent.core.actions import Action, Finish, describe
 from agent.core.geometry import DesktopPoint
-from agent.events.fates import WHYS, WORDS
+from agent.events.fates import WHYS, WORDS, change_words
 from agent.record.read import Bundle, read_bundle
 from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.record.step_record import ActionRecord, ApprovalRecord, StepRecord
@@ -118,9 +118,8 @@ def _approval(action: ActionRecord, approval: ApprovalRecord) -> str:
     asked = f"asked because {approval.reason}"
     if approval.instead is None:
         return f"{asked}: {approval.words}"
-    why = f" (which would be asked about too: {approval.instead_reason})" if approval.instead_reason else ""
-    note = f": “{approval.note}”" if approval.note else ""
-    return f"{asked}\nchanged by {approval.by or 'you'} to: {action.changed_to}{why}{note}"
+    reason, by = approval.instead_reason, approval.by or "you"
+    return f"{asked}\n{change_words(action.changed_to, by, reason, approval.note)}"
 
 
 def replayed_view(bundle: Bundle) -> RunView:

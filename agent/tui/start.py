@@ -6,9 +6,6 @@ from foundation.errors import ExitStatus
 from foundation.printing import remark
 from foundation.stray_output import sitting_log, stray_output_kept
 
-#: Seconds for a stopped run to let go, and for a sandbox to end.
-_CLOSING = 15.0
-
 
 def run_application(options: RunOptions) -> int:
     """Run it until the person leaves; the exit status of the last run."""
@@ -31,9 +28,7 @@ def _run(options: RunOptions) -> int:
     stop.on_stop(stopped)
     with stop_signals(stop):
         left = app.run()
-        if not app.conductor.close(0):
-            remark("ending what is under way ...")
-            app.conductor.close(_CLOSING)
+        app.conductor.end()
         app.close_page()
     view = app.last_view
     if view is not None:

@@ -7,14 +7,12 @@ from pathlib import Path
 from agent.core.actions import Action, Finish
 from agent.core.geometry import DesktopPoint
 from agent.events import run_events as events
-from agent.events.fates import WORDS, decider_words
+from agent.events.fates import WORDS, answer_words, change_words, decider_words
 from agent.safety.naming import Aim, named, unplaced
 from agent.tui.action_text import gist
 from agent.tui.view import Row, RunView, deed
 from foundation.errors import ExitStatus
 
-#: What a person answered, in words.
-_ANSWERS = {"allowed": "allowed", "refused": "refused", "skipped": "skipped", "told": "not allowed"}
 #: The longest part of an answer that is shown while it streams in, in characters.
 _STREAM_CHARS = 4000
 #: How much of its end stands in the line of the step.
@@ -187,16 +185,14 @@ class Translator:
     def _given(self, event: events.ApprovalGiven) -> int | None:
         row = self._row()
         row.began += self.elapsed - self._asked  # the person's time is not the step's
-        note = f": “{event.note}”" if event.note else ""
         row.mark = "acting"
         row.deed = deed(event.answer, event.by, event.note) or row.deed
         if event.instead is None:
-            row.approval += f": {_ANSWERS[event.answer]} by {event.by}{note}"
+            row.approval += f": {answer_words(event.answer, event.by, event.note)}"
         else:  # the reasons were those of what the model proposed, and stay with that
             row.proposed = "; ".join(filter(None, (row.proposed, *self._actions[event.index : event.index + 1])))
             changed = self._show_action(row, event.instead, event.index, event.instead_aim)
-            why = f" (which would be asked about too: {event.instead_reason})" if event.instead_reason else ""
-            row.approval += f"\nchanged by {event.by} to: {changed}{why}{note}"
+            row.approval += f"\n{change_words(changed, event.by, event.instead_reason, event.note)}"
         self._runs_on()
         return self._step
 

@@ -9,7 +9,7 @@ from agent.core.changes import Change
 from agent.core.geometry import DesktopPoint, Region, Viewport
 from agent.events.change_words import Told
 from agent.run.control.steering import Hold
-from foundation.foreign_text import harmless, on_one_line
+from foundation.foreign_text import on_one_line
 
 Mark: TypeAlias = Literal["thinking", "asking", "acting", "done", "dry", "failed", "refused", "told", "skipped", "note"]
 State: TypeAlias = Literal["idle", "preparing", "running", "asking", "paused", "ended"]
@@ -105,11 +105,10 @@ class RunView:
 
     @property
     def title(self) -> str:
-        return harmless(" ".join(self.instruction.split()))
+        return on_one_line(self.instruction)
 
     @property
     def ending(self) -> tuple[str, Tone]:
-        """How it ended, in a word or two, and whether that is good."""
         if self.outcome == "unverified":
             return "not confirmed", "doubt"
         if self.status == _STOPPED:

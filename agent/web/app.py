@@ -8,7 +8,6 @@ import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator
-from importlib import resources
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,7 +17,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Redire
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent.record.report.page import fill_page
+from agent.record.report.page import fill_page, part
 from agent.web.live import Live
 
 #: Seconds after which a quiet connection says that it is there: proxies and tunnels cut silent ones.
@@ -136,8 +135,8 @@ class _Routes:
         data["live"] |= {"decides": decides, "watch": f"/open?key={self._door.watch}" if decides else ""}
         page = fill_page(
             data, data["live"]["title"], data["run"]["instruction"] or "mai-agent",
-            plain="<p>This page needs JavaScript.</p>", style=_part("live.css"), script=_part("live.js"),
-            live=_part("live.html"),
+            plain="<p>This page needs JavaScript.</p>", style=part("live.css", "agent.web"),
+            script=part("live.js", "agent.web"), live=part("live.html", "agent.web"),
         )  # fmt: skip
         # The page's own policy stands in it; frames can only be refused by a header.
         return HTMLResponse(page, headers=_HEADERS)
@@ -191,10 +190,6 @@ def _done(done: bool) -> Response:
 
 def _plain(text: str, status: int) -> Response:
     return Response(f"{text}\n", status, media_type="text/plain", headers=_HEADERS)
-
-
-def _part(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _same(one: str, other: str) -> bool:

@@ -19,8 +19,9 @@ from agent.conductor import (
 )
 from agent.desktop.guard.our_page import serve_page
 from agent.events.run_events import RunFinished, RunStarted
-from agent.record.read import read_bundle
+from agent.record.read import Bundle, read_bundle
 from agent.record.report.view import screenshot, view_run, view_step
+from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
 from agent.safety.policy import Approval
 from agent.safety.question_text import asked
@@ -157,12 +158,14 @@ class Live:
             "bundle": "" if self._bundle is None else self._bundle.name,
         }
         if self._bundle is None:
-            instruction = "" if run is None else harmless(run.instruction)
-            return {"run": _nothing(instruction), "steps": [], "pictures": [], "live": live}
-        bundle = read_bundle(self._bundle)
+            instruction = "" if run is None else run.instruction
+            bundle = Bundle(Path(), RunRecord(instruction=instruction, outcome="not begun"), ())
+        else:
+            bundle = read_bundle(self._bundle)
         records = list(bundle.steps)
-        if self._pending is not None:
-            records.append(StepRecord.model_validate(self._pending))
+        pending = None if self._bundle is None else self._pending
+        if pending is not None:
+            records.append(StepRecord.model_validate(pending))
         steps = [view_step(step, number) for number, step in enumerate(records, 1)]
         pictures: list[Json] = []
         for record, step in zip(records, steps, strict=True):
@@ -172,14 +175,10 @@ class Live:
                 url = f"/screens/{file.name}?{bundle.path.name}"
                 size = [record.image.width, record.image.height]
                 pictures.append({"url": url, "thumb": url, "size": size, "reduced": False})
-        if self._pending is not None and steps:
+        if pending is not None and steps:
             _under_way(steps[-1], "waits for you" if self.question else "under way")
-        return {
-            "run": view_run(bundle) | {"reduced": 0, "problem": ""},
-            "steps": steps,
-            "pictures": pictures,
-            "live": live,
-        }
+        whole = view_run(bundle) | {"reduced": 0, "problem": ""} | ({} if self._bundle else {"facts": [], "stages": []})
+        return {"run": whole, "steps": steps, "pictures": pictures, "live": live}
 
     def _state(self) -> str:
         run = self.conductor.run
@@ -210,10 +209,3 @@ def _question(told: Any) -> Json:
         "reasons": [harmless(reason) for reason in told.reasons],
         "scope": harmless(told.scope),
     }
-
-
-def _nothing(instruction: str) -> Json:
-    return {
-        "id": "", "instruction": instruction, "outcome": "not begun", "message": "", "facts": [], "warnings": [],
-        "started": "", "version": "", "dry_run": False, "problem": "", "stages": [], "reduced": 0,
-    }  # fmt: skip

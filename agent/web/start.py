@@ -17,9 +17,6 @@ from foundation.errors import ExitStatus
 from foundation.printing import remark
 from foundation.stray_output import stray_output_kept
 
-#: Seconds for a stopped run to let go, and for a sandbox to end.
-_CLOSING = 15.0
-
 
 def run_page(options: RunOptions) -> int:
     """Serve the page, with a first run if there is an instruction; the exit status of the last run."""
@@ -45,9 +42,7 @@ async def _serve(options: RunOptions) -> int:
         if options.instruction and options.instruction.strip():
             live.control("start", options.instruction)
         await serving.serve()
-        if not conductor.close(0):
-            remark("ending what is under way ...")
-            await asyncio.to_thread(conductor.close, _CLOSING)
+        await asyncio.to_thread(conductor.end)
     if conductor.message:
         remark(conductor.message)
     if conductor.recorder is not None:
@@ -81,5 +76,4 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
         yield

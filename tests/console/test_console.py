@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 from stubs.endpoint import act
-from stubs.events import run_of, started, step
+from stubs.events import printed, run_of, started, step
 
 from agent.console.printers import JsonPrinter, PlainPrinter
 from agent.console.terminal import Console
@@ -275,14 +275,11 @@ def test_a_run_that_does_not_end_after_a_stop_is_ended_by_asking_again() -> None
 
 
 def test_every_event_is_one_line_of_json() -> None:
-    out = io.StringIO()
-    printer = JsonPrinter(out)
     events = run_of(2)
-    for event in events:
-        printer.handle(event)
-    lines = out.getvalue().splitlines()
+    out = printed(JsonPrinter, events)
+    lines = out.splitlines()
     assert [json.loads(line)["event"] for line in lines] == [type(event).__name__ for event in events]
-    assert out.getvalue().isascii()
+    assert out.isascii()
     assert all(json.loads(line) == to_json(event) for line, event in zip(lines, events, strict=True))
 
 
@@ -302,25 +299,19 @@ def test_the_pieces_of_an_answer_are_one_line_without_the_secret_that_it_types()
 
 
 def test_plain_lines_do_not_tell_a_secret_that_is_typed() -> None:
-    out = io.StringIO()
-    printer = PlainPrinter(out)
     secret = act("type", "Now I type the password.", text="swordfish")
-    for event in [*step(1, act("type", "Next.", text="Tr0ub4dor&3x")), *step(2, secret)]:
-        printer.handle(event)
-    assert "next: type “[redacted 12 chars]”" in out.getvalue()
-    assert "swordfish" not in out.getvalue()
+    out = printed(PlainPrinter, [*step(1, act("type", "Next.", text="Tr0ub4dor&3x")), *step(2, secret)])
+    assert "next: type “[redacted 12 chars]”" in out
+    assert "swordfish" not in out
 
 
 def test_plain_lines_do_not_tell_what_goes_into_a_password_field() -> None:
-    out = io.StringIO()
-    printer = PlainPrinter(out)
     typed = TypeText("apple tree")
     field = Element(1, "password text", "Unlock", Region(0, 0, 100, 20), window="Login", app="Login")
     [seen, *_, decided, _] = step(1, act("type", "Next: apple tree.", text="apple tree"))
-    for event in (seen, decided, Acted(1, typed, True, False, "typed", None, 2.0, elements=(field,))):
-        printer.handle(event)
-    assert "next: type “[redacted 10 chars]”" in out.getvalue()
-    assert "apple" not in out.getvalue()
+    out = printed(PlainPrinter, (seen, decided, Acted(1, typed, True, False, "typed", None, 2.0, elements=(field,))))
+    assert "next: type “[redacted 10 chars]”" in out
+    assert "apple" not in out
 
 
 def test_plain_lines_tell_the_task_each_decision_and_the_end() -> None:

@@ -1,11 +1,10 @@
 """What an action hit is told, recorded and shown, wherever a run is."""
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
-from stubs.events import finished, record, started, step
+from stubs.events import finished, printed, record, started, step
 
 from agent.commands import runs
 from agent.console.printers import PlainPrinter
@@ -56,14 +55,11 @@ def test_what_was_hit_is_shown_in_every_view_without_what_turns_the_reading_roun
     path = record(tmp_path, events())
     bundle = read_bundle(path)
     runs.show_main([str(path)])
-    printed = io.StringIO()
-    printer = PlainPrinter(printed)
-    for event in events():
-        printer.handle(event)
+    plain = printed(PlainPrinter, events())
     report = view_step(bundle.steps[0], 1)["hit"]
-    for text in (capsys.readouterr().out, printed.getvalue(), report, view_of(bundle).rows[-1].hit):
+    for text in (capsys.readouterr().out, plain, report, view_of(bundle).rows[-1].hit):
         assert "check box “Dark" in text
-    for text in (printed.getvalue(), report):
+    for text in (plain, report):
         assert "\u202e" not in text
 
 

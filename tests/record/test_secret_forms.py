@@ -1,7 +1,6 @@
 """What is typed into a password field is masked in every form that a bundle may hold it in, whatever the syntax."""
 
 import html
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stubs.events import finished, record, started, step
+from stubs.events import finished, printed, record, started, step
 
 from agent.cli import main
 from agent.console.printers import JsonPrinter
@@ -136,12 +135,9 @@ def test_a_flood_of_openings_is_read_in_no_time() -> None:
 
 
 def test_events_as_json_hold_what_is_typed_until_it_is_known_where_it_went() -> None:
-    out = io.StringIO()
-    printer = JsonPrinter(out)
-    for event in [started(), *of_a_step("type(content='hunter')", "hunter"), finished(steps=1)]:
-        printer.handle(event)
-    assert "hunter" not in out.getvalue()
-    kinds = [json.loads(line)["event"] for line in out.getvalue().splitlines()]
+    out = printed(JsonPrinter, [started(), *of_a_step("type(content='hunter')", "hunter"), finished(steps=1)])
+    assert "hunter" not in out
+    kinds = [json.loads(line)["event"] for line in out.splitlines()]
     assert kinds == [
         "RunStarted", "Observed", "ModelDelta", "Decided", "Acted", "StepFinished", "RunFinished",
     ]  # fmt: skip

@@ -1,6 +1,5 @@
 """What is pressed into a password field key by key is masked as what is typed there is, and nothing else by it."""
 
-import io
 import json
 import re
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from stubs.endpoint import act
 from stubs.events import finished, started, step
+from stubs.events import printed as printed_by
 from stubs.events import record as record_events
 
 from agent.commands import runs
@@ -64,12 +64,7 @@ def record(runs: Path, steps: Sequence[list[Event]], redactor: Redactor | None =
 
 
 def printed(printer: type[JsonPrinter] | type[PlainPrinter], steps: Sequence[list[Event]]) -> list[str]:
-    out = io.StringIO()
-    told = printer(out)
-    for events in steps:
-        for event in events:
-            told.handle(event)
-    return out.getvalue().splitlines()
+    return printed_by(printer, (event for events in steps for event in events)).splitlines()
 
 
 def letters_in(text: str) -> set[str]:

@@ -1,11 +1,13 @@
 """The events of a plausible run, made by hand."""
 
-from collections.abc import Sequence
+import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from stubs.endpoint import act
 
+from agent.console.printers import JsonPrinter
 from agent.core.actions import Click, Finish, map_points
 from agent.core.geometry import Region, Size, Viewport
 from agent.events.run_events import (
@@ -81,3 +83,12 @@ def record(
         recorder.handle(event)
     recorder.close()
     return recorder.path
+
+
+def printed(printer: type[JsonPrinter], events: Iterable[Event]) -> str:
+    """What a printer makes of these events."""
+    out = io.StringIO()
+    prints = printer(out)
+    for event in events:
+        prints.handle(event)
+    return out.getvalue()

@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,15 @@ class Bench:
         app.animation_level = "none"
         return app
 
+    @asynccontextmanager
+    async def shows(
+        self, *reports: Report, size: tuple[int, int] = (80, 24), **options: Any
+    ) -> AsyncIterator[Pilot[int]]:
+        """The application, to which a run that began has reported this."""
+        async with self.app(**options).run_test(size=size) as pilot:
+            await self.feed(pilot, *self.begins(), *reports)
+            yield pilot
+
     async def feed(self, pilot: Pilot[int], *reports: Report) -> None:
         """What a run reports."""
         while pilot.app._options.instruction and not self.conductor.started:  # type: ignore[attr-defined]
@@ -100,6 +111,12 @@ class Bench:
             pilot.app.report(report)  # type: ignore[attr-defined]
         await pilot.pause()
         await pilot.pause()
+
+    @property
+    def run(self) -> Run:
+        """The run that was taken up last."""
+        assert self.conductor.run is not None
+        return self.conductor.run
 
     # Events of a run
 
@@ -137,6 +154,10 @@ class Bench:
         wanted = ApprovalWanted(action, question, self.answers.append)
         aim = aim_of(action, question.situation)
         return [events.ApprovalAsked(step, action, reason, scope, index=index, aim=aim), wanted]
+
+    def asked(self, step: int, action: Action[DesktopPoint], reason: str, scope: str, **known: Any) -> list[Report]:
+        """A step up to the question about its action."""
+        return [*self.sees(step), *self.decides(step, action), *self.asks(step, action, reason, scope, **known)]
 
     def ends(self, steps: int, message: str = "Dark mode is on.") -> list[Report]:
         return [events.RunFinished("done", ExitStatus.DONE, message, steps, 12.3, Usage(4800, 160, 2400))]

@@ -12,8 +12,7 @@ from agent.tui.widgets.prompt import Prompt
 
 
 async def test_a_yes_within_half_a_second_is_not_taken(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+    async with bench.shows(*bench.asked(1, SUDO, *RISK)) as pilot:
         bench.clock.now += GRACE - 0.01
         await pilot.press("y", "a", "n")
         assert bench.answers == []
@@ -25,8 +24,7 @@ async def test_a_yes_within_half_a_second_is_not_taken(bench: Bench) -> None:
 
 @pytest.mark.parametrize("word", ["always", "yes", "say", "no", "open settings", "axe"])
 async def test_a_word_typed_beside_the_line_answers_nothing(bench: Bench, word: str) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+    async with bench.shows(*bench.asked(1, SUDO, *RISK), size=(100, 30)) as pilot:
         bench.clock.now += 1
         await pilot.press(*("space" if char == " " else char for char in word))
         await pilot.pause(ALONE)
@@ -49,8 +47,7 @@ async def test_a_word_typed_beside_the_line_answers_nothing(bench: Bench, word: 
     ids=["yes", "always", "no", "skip", "instead", "edit", "edit nothing"],
 )  # fmt: skip
 async def test_every_answer_to_a_question_reaches_the_run(bench: Bench, keys: list[str], approval: Approval) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+    async with bench.shows(*bench.asked(1, SUDO, *RISK), size=(100, 30)) as pilot:
         bench.clock.now += 1
         await pilot.press(*keys)
         await pilot.pause(ALONE)
@@ -59,8 +56,7 @@ async def test_every_answer_to_a_question_reaches_the_run(bench: Bench, keys: li
 
 
 async def test_a_changed_point_is_the_persons_point(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
+    async with bench.shows(*bench.sees(1), *bench.decides(1, CLICK), size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.asks(1, CLICK, "you go step by step", "", asker="step"))
         bench.clock.now += 1
         await pilot.press("e", *["backspace"] * 7, *"10,x", "enter")
@@ -76,8 +72,7 @@ async def test_a_changed_point_is_the_persons_point(bench: Bench) -> None:
 
 
 async def test_a_question_without_a_scope_can_only_be_allowed_once(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
+    async with bench.shows(*bench.sees(1), *bench.decides(1, CLICK), size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.asks(1, CLICK, "you go step by step", "", asker="step"))
         bench.clock.now += 1
         await pilot.press("a")
@@ -87,8 +82,7 @@ async def test_a_question_without_a_scope_can_only_be_allowed_once(bench: Bench)
 
 
 async def test_letters_typed_on_the_line_answer_no_question(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO))
+    async with bench.shows(*bench.sees(1), *bench.decides(1, SUDO), size=(100, 30)) as pilot:
         await pilot.press("t", *"he")
         await bench.feed(pilot, *bench.asks(1, SUDO, *RISK))
         bench.clock.now += 1
@@ -98,16 +92,14 @@ async def test_letters_typed_on_the_line_answer_no_question(bench: Bench) -> Non
 
 
 async def test_a_question_that_is_not_asked_any_more_goes_away(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+    async with bench.shows(*bench.asked(1, SUDO, *RISK), size=(100, 30)) as pilot:
         await bench.feed(pilot, QuestionOver())
         assert "a rule wants your yes" not in shown(pilot)
 
 
 @pytest.mark.parametrize("keys", [["s"], ["space", "space"], ["space", "s"]], ids="+".join)
 async def test_what_a_rule_asks_about_is_not_approved_by_keys_that_steer(bench: Bench, keys: list[str]) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+    async with bench.shows(*bench.asked(1, SUDO, *RISK)) as pilot:
         bench.clock.now += GRACE * 2
         await pilot.press(*keys)
         await pilot.pause(ALONE)
@@ -119,8 +111,7 @@ async def test_what_a_rule_asks_about_is_not_approved_by_keys_that_steer(bench: 
 
 
 async def test_what_only_the_pause_holds_is_let_go_by_going_on(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
+    async with bench.shows(*bench.sees(1), *bench.decides(1, CLICK)) as pilot:
         await pilot.press("space")
         held = ApprovalWanted(CLICK, Question("you paused it", "", "paused"), bench.answers.append)
         await bench.feed(pilot, held)

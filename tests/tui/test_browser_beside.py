@@ -38,7 +38,7 @@ class Browser:
 async def test_a_question_that_waits_already_can_be_answered_there(bench: Bench) -> None:
     app = bench.app()
     async with app.run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        await bench.feed(pilot, *bench.begins(), *bench.asked(1, SUDO, *RISK))
         app.action_browser()  # `w` would be an answer's beginning while the panel has the keys
         assert app._page is not None
         browser = await asyncio.to_thread(Browser, app._page.link)
@@ -61,8 +61,7 @@ async def test_both_show_and_steer_the_same_run(bench: Bench) -> None:
         link = app._page.link
         browser = await asyncio.to_thread(Browser, link)
         assert await browser.post("/control", what="pause", text="")
-        assert bench.conductor.run is not None
-        assert bench.conductor.run.steering.held_by == "paused"
+        assert bench.run.steering.held_by == "paused"
         await bench.feed(pilot, *bench.ends(1), RunClosed())
         await pilot.press("escape", "w")
         assert app._page.link == link, "the same page"

@@ -62,8 +62,7 @@ async def test_giving_up_is_no_success(bench: Bench) -> None:
 
 
 async def test_the_end_of_a_run_shows_what_changed(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), events.Receipt((UNDOABLE, *OPENINGS)))
+    async with bench.shows(*bench.step(1, CLICK), events.Receipt((UNDOABLE, *OPENINGS)), size=(100, 30)) as pilot:
         assert "changed " not in shown(pilot)
         message = f"{str(DARK).capitalize()}. All parts are done."
         ended = replace(bench.ends(1)[0], message=message, evidence=(str(DARK), "“Appearance” is in front"))
@@ -95,8 +94,7 @@ async def test_a_dry_run_that_is_over_is_neither_done_nor_green(bench: Bench) ->
 @pytest.mark.parametrize("busy", [True, False])
 async def test_typed_words_never_become_keys_of_a_run_that_is_over(bench: Bench, busy: bool) -> None:
     """ "look for" and Enter opened the recorded runs and ran the last instruction again."""
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.step(2, CLICK))
+    async with bench.shows(*bench.step(1, CLICK), *bench.step(2, CLICK), size=(100, 30)) as pilot:
         await pilot.press("k")
         bench.clock.now += 1 if busy else 60
         await bench.feed(pilot, *bench.ends(2), RunClosed())
@@ -114,8 +112,7 @@ async def test_typed_words_never_become_keys_of_a_run_that_is_over(bench: Bench,
 
 
 async def test_keys_act_on_a_run_that_is_over_after_escape(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.step(2, CLICK))
+    async with bench.shows(*bench.step(1, CLICK), *bench.step(2, CLICK), size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.ends(2), RunClosed())
         await pilot.press("escape", "k", "z")
         assert run_screen(pilot).history.cursor == 0
@@ -140,8 +137,7 @@ async def test_who_reads_the_history_when_a_run_ends_keeps_their_place(bench: Be
 
 
 async def test_words_for_a_run_that_ends_meanwhile_are_kept_and_are_no_instruction_at_once(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
+    async with bench.shows(*bench.step(1, CLICK), size=(100, 30)) as pilot:
         await pilot.press("t", *"the other")
         await bench.feed(pilot, *bench.ends(1), RunClosed())
         await pilot.press("enter")
@@ -155,8 +151,7 @@ async def test_words_for_a_run_that_ends_meanwhile_are_kept_and_are_no_instructi
 
 
 async def test_a_run_that_is_not_verified_is_told_otherwise_than_one_that_is_done(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), events.Receipt(), UNVERIFIED)
+    async with bench.shows(*bench.step(1, CLICK), events.Receipt(), UNVERIFIED, size=(100, 30)) as pilot:
         assert "nothing changed" in shown(pilot)
         assert "check box “Dark mode” not checked" in shown(pilot)
         assert "NOT CONFIRMED" in shown(pilot).splitlines()[-2]
@@ -170,8 +165,7 @@ async def test_undoing_is_shown_first_and_done_after_a_yes(
     monkeypatch.setattr("agent.tui.screens.run._LOAD", 0.02)  # asking the server for it ended the undoing
     CARRIED_OUT.clear()
     (bench.bundle / "run.json").write_text("{}")
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
+    async with bench.shows(*bench.step(1, CLICK), size=(100, 30)) as pilot:
         assert "u Undo" not in shown(pilot)
         await bench.feed(pilot, events.Receipt((UNDOABLE, OPENED)), *bench.ends(1))
         assert "u Undo" in shown(pilot)
@@ -192,8 +186,7 @@ async def test_undoing_is_shown_first_and_done_after_a_yes(
 
 
 async def test_what_changed_nothing_offers_no_undo(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), events.Receipt((OPENED,)), *bench.ends(1))
+    async with bench.shows(*bench.step(1, CLICK), events.Receipt((OPENED,)), *bench.ends(1), size=(100, 30)) as pilot:
         assert "u Undo" not in shown(pilot)
 
 
@@ -202,8 +195,7 @@ async def test_a_long_list_of_what_would_be_undone_is_read_by_j_and_k(
 ) -> None:
     monkeypatch.setattr("agent.record.undo_run.RunUndo", lambda bundle: LongUndoing())
     (bench.bundle / "run.json").write_text("{}")
-    async with bench.app().run_test(size=(60, 16)) as pilot:
-        await bench.feed(pilot, *bench.begins(), events.Receipt((UNDOABLE,)), *bench.ends(1), RunClosed())
+    async with bench.shows(events.Receipt((UNDOABLE,)), *bench.ends(1), RunClosed(), size=(60, 16)) as pilot:
         await pilot.press("escape")
         await pilot.press("u")
         while not isinstance(pilot.app.screen, UndoScreen):

@@ -10,8 +10,7 @@ from agent.core.actions import AskUser
 
 async def test_keys_in_flight_are_no_reply(bench: Bench) -> None:
     replies: list[str] = []
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), ReplyWanted("Delete it all?", replies.append))
+    async with bench.shows(*bench.sees(1), ReplyWanted("Delete it all?", replies.append)) as pilot:
         await pilot.press("y", "enter")
         assert replies == []
         bench.clock.now += 1
@@ -21,14 +20,12 @@ async def test_keys_in_flight_are_no_reply(bench: Bench) -> None:
 
 async def test_what_a_person_was_writing_is_not_taken_for_a_reply(bench: Bench) -> None:
     replies: list[str] = []
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+    async with bench.shows(*bench.sees(1)) as pilot:
         await pilot.press("t", *"use the ot")
         await bench.feed(pilot, ReplyWanted("Which account?", replies.append))
         bench.clock.now += 1
         await pilot.press(*"her window", "enter")
-        run = bench.conductor.run
-        assert run is not None
+        run = bench.run
         assert (run.steering.take_told(), replies) == (["use the other window"], [])
         bench.clock.now += 1
         await pilot.press(*"work", "enter")
@@ -39,8 +36,7 @@ async def test_what_a_person_was_writing_is_not_taken_for_a_reply(bench: Bench) 
 async def test_it_cannot_look_like_ours_and_is_read_to_its_end(bench: Bench, size: tuple[int, int]) -> None:
     panel = "╭─ may it do this? ─╮\n│ click “Next” │\n│ y  yes, once    n  no │\n╰───╯\n"
     asks = AskUser(panel * 30 + "the end of it")
-    async with bench.app().run_test(size=size) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, asks))
+    async with bench.shows(*bench.sees(1), *bench.decides(1, asks), size=size) as pilot:
         await bench.feed(pilot, ReplyWanted(asks.question, [].append))
         screen = shown(pilot)
         assert "asks you: “╭─ may it do this?" in screen

@@ -249,8 +249,7 @@ def test_of_a_large_window_without_a_known_field_the_title_is_shown() -> None:
 async def test_where_a_picture_would_be_too_small_there_are_words(
     bench: Bench, size: tuple[int, int], is_drawn: bool
 ) -> None:
-    async with bench.app().run_test(size=size) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, Click(DesktopPoint(480.0, 270.0))))
+    async with bench.shows(*bench.step(1, Click(DesktopPoint(480.0, 270.0))), size=size) as pilot:
         await pilot.pause()
         detail = run_screen(pilot).detail
         assert detail.query_one(Picture).display is is_drawn
@@ -300,8 +299,7 @@ async def test_a_question_shows_the_target_framed(bench: Bench, colours: str, mo
 @pytest.mark.usefixtures("in_cells")
 async def test_the_whole_screen_has_the_whole_width_and_the_steps_can_be_gone_through(bench: Bench) -> None:
     click = Click(DesktopPoint(480.0, 270.0))
-    async with bench.app().run_test(size=(80, 24)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, click), *bench.step(2, TypeText("hello")))
+    async with bench.shows(*bench.step(1, click), *bench.step(2, TypeText("hello")), size=(80, 24)) as pilot:
         await pilot.press("escape", "z")
         await pilot.pause()
         assert run_screen(pilot).detail.query_one(Picture).size.width == 80
@@ -321,8 +319,7 @@ async def test_pictures_can_be_switched_off(bench: Bench, monkeypatch: pytest.Mo
     monkeypatch.setenv("MAI_AGENT_IMAGES", "off" if environ else "")
     ask_terminal(None if environ else "off")
     click = Click(DesktopPoint(480.0, 270.0))
-    async with bench.app().run_test(size=(140, 40)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, click))
+    async with bench.shows(*bench.step(1, click), size=(140, 40)) as pilot:
         assert not pilot.app.screen.query(CellImage)
         assert pilot.app.screen.query_one("Detail #scroll").size.height > 30  # the words have the room
     ask_terminal(None)

@@ -6,7 +6,6 @@ import pytest
 from stubs.terminal import ALONE, Bench, run_screen, shown
 from textual.pilot import Pilot
 
-from agent.conductor import Run
 from agent.core.actions import Action, CallTool, Click, OpenApp, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint, Region
 from agent.safety.policy import Approval, Policy
@@ -226,8 +225,7 @@ async def test_a_name_that_is_cut_in_the_line_is_read_in_full(bench: Bench) -> N
 async def test_space_and_s_approve_nothing_that_was_not_in_sight(bench: Bench) -> None:
     async with bench.app().run_test(size=(40, 12)) as pilot:
         await asked(bench, pilot, TypeText(BLIND), asker="paused")
-        run = bench.conductor.run
-        assert isinstance(run, Run)
+        run = bench.run
         run.steering.pause()
         await press(bench, pilot, "space")
         await press(bench, pilot, "s")
@@ -257,13 +255,6 @@ async def test_a_change_that_is_seen_whole_on_the_line_is_done_at_once(bench: Be
         await pilot.press("home", *"# ", "enter")
         await pilot.pause()
         assert bench.answers == [Approval(allowed=True, by="you", instead=TypeText("# ls\n"))]
-
-
-async def test_a_no_needs_no_reading(bench: Bench) -> None:
-    async with bench.app().run_test(size=(40, 12)) as pilot:
-        await asked(bench, pilot, TypeText(BLIND))
-        await press(bench, pilot, "n")
-        assert bench.answers == [Approval(allowed=False, by="you")]
 
 
 async def test_what_and_where_stand_first_and_everything_is_told_once(bench: Bench) -> None:

@@ -23,8 +23,7 @@ SETTINGS = Situation(under=Place("Xfce4-settings-manager", "Settings"), words="A
 
 
 async def test_rows_tell_names_instead_of_coordinates(bench: Bench) -> None:
-    async with bench.app().run_test(size=(140, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
+    async with bench.shows(*bench.sees(1), *bench.decides(1, CLICK), size=(140, 30)) as pilot:
         assert "click …" in shown(pilot)
         await bench.feed(pilot, *bench.asks(1, CLICK, *RISK, situation=SETTINGS))
         assert "1 click “Appearance” · Settings" in shown(pilot)
@@ -83,8 +82,7 @@ async def test_a_thought_streams_without_tags_and_without_its_call_and_is_follow
 
 
 async def test_the_mark_moves_and_seconds_pass_while_the_model_thinks(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+    async with bench.shows(*bench.sees(1), size=(100, 30)) as pilot:
         marks = set()
         for _ in range(6):
             bench.clock.now += 0.2
@@ -99,8 +97,7 @@ async def test_the_mark_moves_and_seconds_pass_while_the_model_thinks(bench: Ben
 
 
 async def test_a_run_that_is_done_says_so_in_green_and_how_long_it_took(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
+    async with bench.shows(*bench.step(1, CLICK), size=(100, 30)) as pilot:
         bench.clock.now += 75
         await bench.feed(pilot, *bench.ends(1), RunClosed())
         card = run_screen(pilot).query_one(EndCard).query_one(Static)
@@ -121,7 +118,7 @@ async def test_at_40x12_the_instruction_and_the_row_that_is_asked_about_are_in_s
         await bench.feed(
             pilot, *bench.begins(), *(report for step in range(1, 20) for report in bench.step(step, CLICK))
         )
-        await bench.feed(pilot, *bench.sees(20), *bench.decides(20, SUDO), *bench.asks(20, SUDO, *RISK))
+        await bench.feed(pilot, *bench.asked(20, SUDO, *RISK))
         assert INSTRUCTION in shown(pilot).splitlines()[0]
         assert "?  20 type “sudo" in shown(pilot)
 
@@ -137,8 +134,7 @@ async def test_there_is_no_bar_below_the_history(bench: Bench, size: tuple[int, 
 
 
 async def test_past_instructions_can_be_searched_while_it_asks(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+    async with bench.shows(*bench.asked(1, SUDO, *RISK), size=(100, 30)) as pilot:
         await pilot.press("ctrl+r")
         await pilot.pause()
         assert "Search past instructions" in shown(pilot)
@@ -148,8 +144,7 @@ async def test_past_instructions_can_be_searched_while_it_asks(bench: Bench) -> 
 
 
 async def test_the_palette_holds_whatever_a_key_does(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+    async with bench.shows(*bench.asked(1, SUDO, *RISK), size=(100, 30)) as pilot:
         screen = run_screen(pilot)
         offered = {command.title for command in pilot.app.get_system_commands(screen)}
         bindings = [one.binding for one in screen.active_bindings.values()]
@@ -159,8 +154,7 @@ async def test_the_palette_holds_whatever_a_key_does(bench: Bench) -> None:
 
 
 async def test_the_help_lists_the_keys_by_task(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 50)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+    async with bench.shows(*bench.sees(1), size=(100, 50)) as pilot:
         await pilot.press("question_mark")
         await pilot.pause()
         for task in TASKS:

@@ -14,7 +14,7 @@ from textual.widgets import DataTable
 
 from agent.core.actions import Action, Click, PressKeys, TypeText, describe
 from agent.core.geometry import DesktopPoint
-from agent.record.read import list_bundles, read_bundle
+from agent.record.read import read_bundle
 from agent.tui.recorded import view_of
 from agent.tui.screens.compare import compare
 from agent.tui.screens.recorded import RecordedScreen, ReplayScreen
@@ -46,18 +46,6 @@ def test_a_bundle_full_of_nonsense_still_makes_a_view(tmp_path: Path) -> None:
     folder = write_run(tmp_path, "bad", 0)
     (folder / "steps.jsonl").write_text('{"step": "x", "image": 3, "target": [], "milliseconds": {"a": "b"}}\n{}\n[]\n')
     assert len(view_of(read_bundle(folder)).rows) == 2
-
-
-def test_the_list_of_runs_is_newest_first_and_leaves_out_what_is_no_run(tmp_path: Path) -> None:
-    write_run(tmp_path, "20260101-a", 1)
-    write_run(tmp_path, "20260102-b", 3, outcome="stopped")
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "20260103-c").mkdir()
-    (tmp_path / "20260103-c" / "run.json").write_text("{")
-    assert [(run.path.name, run.run.steps, run.outcome) for run in list_bundles(tmp_path)] == [
-        ("20260102-b", 3, "stopped"), ("20260101-a", 1, "done"),
-    ]  # fmt: skip
-    assert list_bundles(tmp_path / "none") == []
 
 
 async def test_runs_are_listed_searched_opened_and_run_again(bench: Bench) -> None:

@@ -9,7 +9,6 @@ from textual.color import Color
 
 from agent.conductor import Progress, QuestionOver, ReplyWanted, RunClosed
 from agent.core.actions import OpenApp, TypeText, describe
-from agent.core.changes import Change
 from agent.events import run_events as events
 from agent.options import RunOptions
 from agent.tui.contrast import LEAST, contrast
@@ -40,7 +39,7 @@ async def test_a_run_looks_as_it_should_at_three_sizes(bench: Bench, size: tuple
 async def test_a_question_looks_as_it_should_at_three_sizes(bench: Bench, size: tuple[int, int]) -> None:
     async with bench.app().run_test(size=size) as pilot:
         await pilot.pause()
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        await bench.feed(pilot, *bench.begins(), *bench.asked(1, SUDO, *RISK))
         matches(pilot, f"asking-{size[0]}x{size[1]}")
         assert "sudo rm -rf /⏎" in shown(pilot)
 
@@ -60,8 +59,7 @@ async def test_without_an_instruction_it_asks_and_starts_what_is_typed(bench: Be
 
 
 async def test_several_instructions_in_a_row_are_several_runs(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.ends(1), RunClosed())
+    async with bench.shows(*bench.step(1, CLICK), *bench.ends(1), RunClosed()) as pilot:
         await pilot.press(*"next", "enter")
         await pilot.pause()
         assert bench.conductor.started == [INSTRUCTION, "next"]
@@ -72,8 +70,7 @@ async def test_several_instructions_in_a_row_are_several_runs(bench: Bench) -> N
 
 
 async def test_every_run_of_a_sitting_is_followed(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.ends(1), RunClosed())
+    async with bench.shows(*bench.step(1, CLICK), *bench.ends(1), RunClosed()) as pilot:
         await pilot.press(*"next", "enter")
         await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.sees(2), *bench.decides(2, SUDO))
         screen = run_screen(pilot)
@@ -118,14 +115,12 @@ async def test_an_answer_streams_in_and_is_replaced_by_its_thought(bench: Bench)
 
 
 async def test_what_the_person_did_themselves_is_a_line_of_the_history(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), events.UserActed(2, "moved the pointer"))
+    async with bench.shows(*bench.step(1, CLICK), events.UserActed(2, "moved the pointer")) as pilot:
         assert "you acted: moved the pointer" in shown(pilot)
 
 
 async def test_the_chosen_step_stays_chosen_while_new_ones_come(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.step(2, CLICK))
+    async with bench.shows(*bench.step(1, CLICK), *bench.step(2, CLICK)) as pilot:
         history = run_screen(pilot).query_one(History)
         assert history.cursor == 1
         await pilot.press("up")
@@ -156,8 +151,7 @@ async def test_markup_of_a_model_is_shown_as_it_is(bench: Bench) -> None:
 
 
 async def test_the_pages_of_a_step_are_thought_answer_and_details(bench: Bench) -> None:
-    async with bench.app().run_test(size=(120, 40)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK, thought="Found it."))
+    async with bench.shows(*bench.sees(1), *bench.decides(1, CLICK, thought="Found it."), size=(120, 40)) as pilot:
         await pilot.press("v")
         assert "<tool_call>" in shown(pilot)
         await pilot.press("v")
@@ -165,8 +159,7 @@ async def test_the_pages_of_a_step_are_thought_answer_and_details(bench: Bench) 
 
 
 async def test_a_remark_is_shown_under_the_last_steps_screenshot(bench: Bench) -> None:
-    async with bench.app().run_test(size=(140, 40)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), events.Paused(1, "you paused it"))
+    async with bench.shows(*bench.step(1, CLICK), events.Paused(1, "you paused it"), size=(140, 40)) as pilot:
         assert run_screen(pilot).query_one(History).cursor == 1
         assert "paused, because you paused it" in shown(pilot)
         assert "[image " in shown(pilot)
@@ -174,8 +167,7 @@ async def test_a_remark_is_shown_under_the_last_steps_screenshot(bench: Bench) -
 
 async def test_the_chosen_step_is_readable_in_every_theme(bench: Bench) -> None:
     unreadable: list[tuple[str, str, str, float]] = []
-    async with bench.app().run_test(size=(120, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
+    async with bench.shows(*bench.step(1, CLICK), size=(120, 30)) as pilot:
         history = run_screen(pilot).query_one(History)
         history.focus()
         themes = (name for name in pilot.app.available_themes if not name.startswith("ansi"))  # the terminal's colours
@@ -193,8 +185,7 @@ async def test_the_chosen_step_is_readable_in_every_theme(bench: Bench) -> None:
 
 
 async def test_the_time_of_a_step_is_not_the_persons_time(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO))
+    async with bench.shows(*bench.sees(1), *bench.decides(1, SUDO), size=(100, 30)) as pilot:
         bench.clock.now += 1
         await bench.feed(pilot, *bench.asks(1, SUDO, *RISK))
         bench.clock.now += 60
@@ -205,8 +196,7 @@ async def test_the_time_of_a_step_is_not_the_persons_time(bench: Bench) -> None:
 
 
 async def test_a_step_of_several_actions_shows_them_all_and_how_it_stands(bench: Bench) -> None:
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK, TypeText("hello")))
+    async with bench.shows(*bench.sees(1), *bench.decides(1, CLICK, TypeText("hello")), size=(100, 30)) as pilot:
         row = run_screen(pilot).view.rows[0]
         assert row.words == "click …; type “hello”"
         await bench.feed(pilot, events.Acted(1, CLICK, True, False, "", None, 3.0))
@@ -214,14 +204,6 @@ async def test_a_step_of_several_actions_shows_them_all_and_how_it_stands(bench:
         await bench.feed(pilot, events.Acted(1, TypeText("hi"), True, False, "", None, 4.0, index=1))
         assert (row.mark, row.words) == ("done", f"{describe(CLICK)}; type “hi”")
         assert row.milliseconds["act"] == 7.0
-
-
-async def test_what_a_window_is_called_does_not_steer_the_terminal(bench: Bench) -> None:
-    evil = Change("window", "\x1b[31mevil", None, "Sett\u202eings\x07\nnext line")
-    async with bench.app().run_test(size=(100, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), events.Receipt((evil,)), *bench.ends(1))
-        assert "next line”" in shown(pilot)
-        assert not {"\x1b", "\x07", "\u202e"} & set(shown(pilot))
 
 
 async def test_the_page_before_the_first_run_says_what_there_is_and_offers_a_sandbox_where_no_desktop_is(

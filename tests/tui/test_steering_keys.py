@@ -12,8 +12,7 @@ from agent.tui.widgets.prompt import Prompt
 
 
 async def test_two_escapes_stop_and_one_does_not(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+    async with bench.shows(*bench.sees(1)) as pilot:
         await pilot.press("escape")
         assert bench.conductor.stopped == []
         bench.clock.now += 5
@@ -25,15 +24,13 @@ async def test_two_escapes_stop_and_one_does_not(bench: Bench) -> None:
 
 
 async def test_two_escapes_stop_also_from_within_a_line(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+    async with bench.shows(*bench.sees(1)) as pilot:
         await pilot.press("t", "h", "escape", "escape")
         assert bench.conductor.stopped == ["Esc Esc"]
 
 
 async def test_ctrl_c_stops_at_once_and_quits_when_nothing_runs(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+    async with bench.shows(*bench.sees(1)) as pilot:
         await pilot.press("ctrl+c")
         assert bench.conductor.stopped == ["Ctrl-C"]
         await bench.feed(pilot, *bench.ends(1), RunClosed())
@@ -43,10 +40,8 @@ async def test_ctrl_c_stops_at_once_and_quits_when_nothing_runs(bench: Bench) ->
 
 
 async def test_space_pauses_and_goes_on(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
-        run = bench.conductor.run
-        assert run is not None
+    async with bench.shows(*bench.step(1, CLICK)) as pilot:
+        run = bench.run
         await pilot.press("space")
         assert run.steering.paused
         await bench.feed(pilot, events.Paused(2, "you paused it"))
@@ -58,18 +53,15 @@ async def test_space_pauses_and_goes_on(bench: Bench) -> None:
 
 
 async def test_what_is_typed_while_it_runs_is_told_to_the_model(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+    async with bench.shows(*bench.sees(1)) as pilot:
         await pilot.press("t", *"use the other window", "enter")
-        run = bench.conductor.run
-        assert run is not None
+        run = bench.run
         assert run.steering.take_told() == ["use the other window"]
 
 
 async def test_the_models_question_is_answered_on_the_line(bench: Bench) -> None:
     replies: list[str] = []
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), ReplyWanted("Which account?", replies.append))
+    async with bench.shows(*bench.sees(1), ReplyWanted("Which account?", replies.append)) as pilot:
         assert "asks you: “Which account?”" in shown(pilot)
         bench.clock.now += 1
         await pilot.press(*"work", "enter")
@@ -107,8 +99,7 @@ async def test_a_live_run_tells_how_it_is_stopped_from_anywhere(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, options: dict[str, bool], told: bool
 ) -> None:
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)  # on X11 the key is always to be had
-    async with bench.app(**options).run_test(size=(120, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins())
+    async with bench.shows(size=(120, 30), **options) as pilot:
         for _ in range(100):  # a busy machine draws it later
             if ("ctrl+alt+shift+escape stops it" in shown(pilot)) is told:
                 break
@@ -117,24 +108,20 @@ async def test_a_live_run_tells_how_it_is_stopped_from_anywhere(
 
 
 async def test_the_end_of_one_run_does_not_take_the_line_from_the_next(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.ends(1))
+    async with bench.shows(*bench.step(1, CLICK), *bench.ends(1)) as pilot:
         await pilot.press("t", *"next", "enter")  # before the report of the first is written
         await bench.feed(pilot, RunClosed(), *bench.begins(), *bench.sees(1))
         await pilot.press("t", *"faster", "enter")
         assert bench.conductor.started == [INSTRUCTION, "next"]
-        assert bench.conductor.run is not None
-        assert bench.conductor.run.steering.take_told() == ["faster"]
+        assert bench.run.steering.take_told() == ["faster"]
 
 
 async def test_an_instruction_that_is_finished_while_a_run_goes_on_is_told_to_it(bench: Bench) -> None:
-    async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+    async with bench.shows(*bench.sees(1)) as pilot:
         run_screen(pilot).query_one(Prompt).open("instruct")
         await pilot.press(*"slower", "enter")
         assert bench.conductor.started == [INSTRUCTION]
-        assert bench.conductor.run is not None
-        assert bench.conductor.run.steering.take_told() == ["slower"]
+        assert bench.run.steering.take_told() == ["slower"]
 
 
 STATES: dict[str, tuple[str, bool, list[Any]]] = {
@@ -154,8 +141,7 @@ async def test_every_state_has_its_name_in_sight(bench: Bench, name: str) -> Non
         await bench.feed(pilot, RunBegan(INSTRUCTION, 50))
         pilot.app.report(replace(bench.begins()[1], dry_run=dry, sandbox=False))  # type: ignore[attr-defined]
         await bench.feed(pilot, *bench.sees(1))
-        run = bench.conductor.run
-        assert run is not None
+        run = bench.run
         if does:
             getattr(run.steering, does)(*(["moved the pointer"] if does == "user_acted" else []))
         await bench.feed(pilot, *reports)
@@ -180,10 +166,8 @@ async def test_every_state_has_its_name_in_sight(bench: Bench, name: str) -> Non
 async def test_the_title_of_a_question_says_why_it_stands_there(
     bench: Bench, asker: Any, title: str, state: str
 ) -> None:
-    async with bench.app().run_test(size=(80, 24)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
-        run = bench.conductor.run
-        assert run is not None
+    async with bench.shows(*bench.sees(1), *bench.decides(1, CLICK), size=(80, 24)) as pilot:
+        run = bench.run
         run.steering.step() if asker == "step" else run.steering.pause()
         await bench.feed(pilot, *bench.asks(1, CLICK, "why it is asked", "", asker=asker))
         assert f"{title}: may it do this?" in shown(pilot)

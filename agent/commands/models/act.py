@@ -8,10 +8,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from agent.api.decision import Asker, Seen, decision_json, decision_lines, read_image
-from agent.commands.arguments import add_options
+from agent.commands.arguments import add_options, open_own_desktop, tell
 from agent.commands.models.act_many import answer_all, of_images, of_lines
-from agent.console.terminal import say, terminal_ask
+from agent.console.terminal import terminal_ask
 from agent.families.base import Decision
+from agent.literal.client import literal_engine
 from agent.model.asking import Patience
 from agent.model.engines import Engine, choose_engine
 from agent.options import RunOptions
@@ -19,7 +20,7 @@ from agent.run.models.roles import open_model
 from agent.settings import load_settings
 from foundation.command_line import Parser, plain_text, positive
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from foundation.printing import put, put_json
+from foundation.printing import remark
 from foundation.stray_output import stray_output_kept
 
 _EXAMPLES = """examples:
@@ -53,12 +54,10 @@ def main(argv: Sequence[str]) -> int:
     add_options(parser, "engine")
     given = parser.parse_args(argv)
     _check(given)
-    from agent.literal.client import literal_engine
-
     options = RunOptions.of(given, load_settings())
     many = given.lines or len(given.images) > 1
     seen = None if many else Seen(read_image(Path(given.images[0]))) if given.images else _capture(given.monitor)
-    engine = choose_engine(options.engine, literal_engine, say, ask=terminal_ask())
+    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
     if given.grounding and engine.name == "literal":
         engine.close()
         raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
@@ -88,16 +87,11 @@ async def _act(given: argparse.Namespace, options: RunOptions, engine: Engine, s
             jobs = of_lines() if given.lines else of_images(given.images, given.instruction, grounding=given.grounding)
             return await answer_all(asker, jobs, given.at_once, as_json=given.json or given.lines)
         result, text = await asker.ask(given.instruction, seen, grounding=given.grounding)
-    if given.json:
-        put_json(decision_json(result, text, seen))
-    else:
-        put(*decision_lines(result, seen))
+    tell(given.json, decision_json(result, text, seen), *decision_lines(result, seen))
     return ExitStatus.DONE if isinstance(result, Decision) else ExitStatus.NOT_DONE
 
 
 def _capture(monitor: int | None) -> Seen:
-    """This screen without our own windows; its elements are taken meanwhile."""
-    from agent.commands.arguments import open_own_desktop
     from agent.desktop.guard.desktop import GuardedDesktop
     from agent.run.observing.outliner import Outliner
     from agent.safety.stop import StopSwitch

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from agent.api.decision import Asker, Seen, decision_json, decision_lines, read_image
+from agent.commands.arguments import tell
 from agent.commands.models.request_lines import read_line
 from agent.families.base import Decision, ParseFailure
 from foundation.errors import ExitStatus, MaiError, UsageError
-from foundation.printing import put, put_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +107,7 @@ async def answer_all(asker: Asker, jobs: AsyncIterator[Job], at_once: int, *, as
         while task := await begun.get():
             answered = await task
             all_ok &= answered.ok
-            if as_json:
-                put_json(answered.to_json())
-            else:
-                put(*answered.lines())
+            tell(as_json, answered.to_json(), *answered.lines())
     finally:
         beginning.cancel()
     return ExitStatus.DONE if all_ok else ExitStatus.NOT_DONE

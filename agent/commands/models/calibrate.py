@@ -3,23 +3,25 @@
 import argparse
 import asyncio
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from agent.commands.arguments import add_options, size
-from agent.console.terminal import say, terminal_ask
+from agent.commands.arguments import add_options, open_own_desktop, size, tell
+from agent.console.terminal import terminal_ask
 from agent.core.geometry import Size
+from agent.literal.client import literal_engine
 from agent.model.asking import Patience
 from agent.model.engines import Engine, choose_engine
 from agent.options import RunOptions
 from agent.run.calibration.remembered import Case, settled
 from agent.run.calibration.trial import Asked, Outcome, try_out
 from agent.run.models.roles import open_model
+from agent.safety.stop import StopSwitch
 from agent.settings import load_settings
 from foundation.command_line import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
-from foundation.printing import put, put_json
+from foundation.printing import put, remark
 from foundation.stray_output import stray_output_kept
 
 
@@ -38,11 +40,9 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print what was found out as JSON")
     add_options(parser, "engine")
     given = parser.parse_args(argv)
-    from agent.literal.client import literal_engine
-
     options = RunOptions.of(given, load_settings())
     screen = given.size or _captured(given.monitor)
-    engine = choose_engine(options.engine, literal_engine, say, ask=terminal_ask())
+    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
     try:
         if engine.name == "literal":
             raise EnvironmentLacksError("The literal engine has no model.", "Name one with --endpoint.")
@@ -59,20 +59,18 @@ async def _calibrate(given: argparse.Namespace, options: RunOptions, engine: Eng
             raise UsageError(f"The family {family.facts.name} cannot be asked for a point.", "Choose another --family.")
         case = Case.of(model, screen, options.max_pixels)
         if given.forget:
-            _put_forgotten(case, forgotten=case.forget(), as_json=given.json)
+            forgotten, about = case.forget(), f"{case.model} at {case.endpoint} on {case.screen}"
+            words = f"Forgotten: {about}." if forgotten else f"Nothing is remembered of {about}."
+            tell(given.json, {"ok": True, "forgotten": forgotten}, words)
             return ExitStatus.DONE
-        outcome = await try_out(model, screen, options.max_pixels, say)
-    if given.json:
-        put_json(_as_json(case, outcome))
-    else:
-        for line in map(_line, outcome.asked, outcome.distances()):
-            put(line)
+        outcome = await try_out(model, screen, options.max_pixels, remark)
+    tell(given.json, _as_json(case, outcome), *map(_line, outcome.asked, outcome.distances()))
     try:
         correction = settled(case, outcome, given.picture)
     except MaiError as error:
         if not given.json:
             raise
-        say(str(error))
+        remark(str(error))
         return error.exit_status
     if not given.json:
         put(correction.words)
@@ -80,11 +78,6 @@ async def _calibrate(given: argparse.Namespace, options: RunOptions, engine: Eng
 
 
 def _captured(monitor: int | None) -> Size:
-    from contextlib import closing
-
-    from agent.commands.arguments import open_own_desktop
-    from agent.safety.stop import StopSwitch
-
     with closing(open_own_desktop(StopSwitch(), monitor).screen) as screen:
         return screen.grab().viewport.captured
 
@@ -122,11 +115,3 @@ def _as_json(case: Case, outcome: Outcome) -> dict[str, Any]:
             for at in (one.mark.on(case.screen),)
         ],
     }
-
-
-def _put_forgotten(case: Case, *, forgotten: bool, as_json: bool) -> None:
-    if as_json:
-        put_json({"ok": True, "forgotten": forgotten})
-        return
-    about = f"{case.model} at {case.endpoint} on {case.screen}"
-    put(f"Forgotten: {about}." if forgotten else f"Nothing is remembered of {about}.")

@@ -5,21 +5,27 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agent.commands.arguments import add_options
+from agent.api.decision import Asker
+from agent.commands.arguments import add_options, tell
 from agent.commands.models import eval_make, eval_tasks
+from agent.console.terminal import terminal_ask
 from agent.evals.folder import AnswersFile, judge_all, read_answers, read_run, read_verdicts
+from agent.evals.grounding import ask_all, part_of
+from agent.evals.imported import import_answers
 from agent.evals.samples import Benchmark, benchmark_names, read_benchmark
 from agent.evals.summary import lines, summary
+from agent.families.registry import detect_family
+from agent.literal.client import literal_engine
+from agent.model.asking import Patience
+from agent.model.engines import Engine, choose_engine
+from agent.options import RunOptions
+from agent.run.models.roles import open_model
+from agent.settings import load_settings
 from foundation.command_line import Parser, plain_text, positive
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from foundation.printing import put, put_json, remark
+from foundation.printing import remark
 from foundation.stray_output import stray_output_kept
-
-if TYPE_CHECKING:
-    from agent.model.engines import Engine
-    from agent.options import RunOptions
 
 _EXAMPLES = """examples:
   mai-agent eval grounding screenspot-pro ~/data/ScreenSpot-Pro --out runs/mai-ui-8b --endpoint 127.0.0.1:8000
@@ -84,7 +90,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _shard(text: str) -> tuple[int, int]:
-    """An argument such as 2/8."""
     number, slash, count = plain_text(text).partition("/")
     if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise argparse.ArgumentTypeError(f"{text!r} is no shard such as 1/4")
@@ -92,17 +97,11 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _grounding(given: argparse.Namespace) -> int:
-    from agent.console.terminal import say, terminal_ask
-    from agent.literal.client import literal_engine
-    from agent.model.engines import choose_engine
-    from agent.options import RunOptions
-    from agent.settings import load_settings
-
     benchmark = read_benchmark(given.benchmark, given.data)
     if given.baseline is not None:
         read_verdicts(given.baseline)  # its errors come before hours of asking
     options = RunOptions.of(given, load_settings())
-    engine = choose_engine(options.engine, literal_engine, say, ask=terminal_ask())
+    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
     try:
         if engine.name == "literal":
             raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
@@ -113,12 +112,7 @@ def _grounding(given: argparse.Namespace) -> int:
     return ExitStatus.NOT_DONE if failed else ExitStatus.DONE
 
 
-async def _asked(given: argparse.Namespace, options: "RunOptions", engine: "Engine", benchmark: Benchmark) -> int:
-    from agent.api.decision import Asker
-    from agent.evals.grounding import ask_all, part_of
-    from agent.model.asking import Patience
-    from agent.run.models.roles import open_model
-
+async def _asked(given: argparse.Namespace, options: RunOptions, engine: Engine, benchmark: Benchmark) -> int:
     async with AsyncExitStack() as opened:
         model = await open_model(engine, options.family, Patience.of(options.patience), opened)
         if not model.family.grounds:
@@ -133,9 +127,6 @@ async def _asked(given: argparse.Namespace, options: "RunOptions", engine: "Engi
 
 
 def _import(given: argparse.Namespace) -> int:
-    from agent.evals.imported import import_answers
-    from agent.families.registry import detect_family
-
     family = given.family or detect_family(given.model)
     if family is None:
         raise UsageError(f"The model {given.model!r} is of no known family.", "Name one with --family.")
@@ -173,7 +164,4 @@ def _put_score(given: argparse.Namespace, benchmark: Benchmark) -> None:
         from agent.evals.inspect_log import write_inspect_log
 
         write_inspect_log(given.inspect_log, benchmark, told, verdicts, answers)
-    if given.json:
-        put_json(told)
-    else:
-        put(*lines(told))
+    tell(given.json, told, *lines(told))

@@ -8,20 +8,25 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agent.commands.arguments import add_options, sandbox_size
+from agent.commands.arguments import add_options, sandbox_size, tell
 from agent.commands.fleet import add_fleet_options, carry_out, limited, runner_of
 from agent.commands.run import read_arguments, with_event
+from agent.evals.tasks import report, work
+from agent.evals.tasks.looker import check_tools
+from agent.evals.tasks.task import EvalTask, read_eval_tasks, shipped_tasks
+from agent.evals.tasks.views import JudgedLines
+from agent.fleet.fleet import Fleet
+from agent.fleet.results import Result, Results
+from agent.fleet.tasks import Task, option_words
+from agent.options import RunOptions
+from agent.sandbox.sessions import load_session
+from agent.settings import load_settings
 from foundation.command_line import Parser, positive
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.files import read_json_object, write_file
-from foundation.printing import put, put_json, remark
-
-if TYPE_CHECKING:
-    from agent.evals.tasks.task import EvalTask
-    from agent.fleet.results import Result
-    from agent.fleet.tasks import Task
+from foundation.printing import put, remark
 
 #: Stands for `mai-agent eval one-task`; empty for this program's own.
 PROGRAM: tuple[str, ...] = ()
@@ -53,20 +58,12 @@ def add_osworld(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Carry out the tasks that have no verdict yet, and report on the folder."""
-    from agent.evals.tasks.looker import check_tools
-    from agent.evals.tasks.report import read_baseline
-    from agent.evals.tasks.task import read_eval_tasks, shipped_tasks
-    from agent.evals.tasks.views import JudgedLines
-    from agent.fleet.fleet import Fleet
-    from agent.fleet.results import Results
-    from agent.fleet.tasks import option_words
-
     files = [path.resolve() for path in given.files]
     found = {name: task for name, (_, task) in read_eval_tasks(files or shipped_tasks(), given.filter).items()}
     if given.list:
         put(*(f"{task.cls:15} {name:36} {task.say}" for name, task in found.items()), f"{len(found)} tasks")
         return ExitStatus.DONE
-    baseline = None if given.baseline is None else read_baseline(given.baseline)
+    baseline = None if given.baseline is None else report.read_baseline(given.baseline)
     options = limited(given)
     size = options.pop("sandbox_size", None)
     for tried in {task.size for task in found.values()}:  # what is wrong is said before anything starts
@@ -93,58 +90,42 @@ def run(given: argparse.Namespace) -> int:
     return _report(out, given, [task.id for task in wanted], baseline)
 
 
-def _verdict(result: "Result", out: Path) -> Iterator[str]:
-    from agent.evals.tasks.report import told, verdict_of
-
-    return told(verdict_of(result, out))
+def _verdict(result: Result, out: Path) -> Iterator[str]:
+    return report.told(report.verdict_of(result, out))
 
 
-def _flaws(result: "Result", out: Path) -> Iterator[str]:
-    from agent.evals.tasks.report import flaws_of
-    from agent.evals.tasks.work import read_states
-
-    flaws = flaws_of(read_states(out / result.bundle) if result.bundle else None)
+def _flaws(result: Result, out: Path) -> Iterator[str]:
+    flaws = report.flaws_of(work.read_states(out / result.bundle) if result.bundle else None)
     yield f"{'FLAWED' if flaws else 'proven':16} {result.id} ({result.seconds:.1f} s)"
     yield from (f"    {flaw}" for flaw in flaws)
 
 
-def _report_proof(results: "Sequence[Result]", out: Path, *, as_json: bool) -> int:
+def _report_proof(results: Sequence[Result], out: Path, *, as_json: bool) -> int:
     """Print how many judges are proven. 1 if one is not."""
-    from agent.evals.tasks.report import flaws_of
-    from agent.evals.tasks.work import read_states
-
-    flaws = {result.id.rpartition("#")[0]: flaws_of(read_states(out / result.bundle)) for result in results}
+    flaws = {result.id.rpartition("#")[0]: report.flaws_of(work.read_states(out / result.bundle)) for result in results}
     flawed = {name: found for name, found in flaws.items() if found}
-    if as_json:
-        put_json({"tasks": len(flaws), "proven": len(flaws) - len(flawed), "flaws": flawed})
-    else:
-        put(f"{len(flaws) - len(flawed)} of {len(flaws)} judges are proven", *(f"  flawed: {name}" for name in flawed))
+    proven = len(flaws) - len(flawed)
+    told = {"tasks": len(flaws), "proven": proven, "flaws": flawed}
+    tell(as_json, told, f"{proven} of {len(flaws)} judges are proven", *(f"  flawed: {name}" for name in flawed))
     return ExitStatus.NOT_DONE if flawed else ExitStatus.DONE
 
 
 def rescore(given: argparse.Namespace) -> int:
     """Judge what is recorded in a folder again, and report on it."""
-    from agent.evals.tasks.report import read_baseline
-
-    return _report(given.out, given, (), None if given.baseline is None else read_baseline(given.baseline))
+    return _report(given.out, given, (), None if given.baseline is None else report.read_baseline(given.baseline))
 
 
 def _report(out: Path, given: argparse.Namespace, wanted: Iterable[str], baseline: Mapping[str, bool] | None) -> int:
     """Judge what is recorded in a folder, write the verdicts, and print the report. 1 if runs have no verdict."""
-    from agent.evals.tasks.report import lines, read_results, report_on, verdict_of, write_verdicts
-
     options = read_json_object(out / "eval.json").get("options", {})
-    verdicts = [verdict_of(result, out) for result in read_results(out)]
-    write_verdicts(out, verdicts)
-    told = report_on(verdicts, options, wanted, baseline)
+    verdicts = [report.verdict_of(result, out) for result in report.read_results(out)]
+    report.write_verdicts(out, verdicts)
+    told = report.report_on(verdicts, options, wanted, baseline)
     if given.osworld is not None:
         from agent.evals.tasks.osworld import write_tree
 
         remark(f"{write_tree(verdicts, out, given.osworld)} runs are written to {given.osworld}")
-    if given.json:
-        put_json(told.model_dump())
-    else:
-        put(*lines(told))
+    tell(given.json, told.model_dump(), *report.lines(told))
     return ExitStatus.NOT_DONE if told.left else ExitStatus.DONE
 
 
@@ -154,12 +135,6 @@ def one_task(argv: Sequence[str]) -> int:
 
 
 def _one_task(argv: Sequence[str]) -> int:
-    from agent.evals.tasks.task import read_eval_tasks, shipped_tasks
-    from agent.evals.tasks.work import carry_out as carry_out_task
-    from agent.evals.tasks.work import prove
-    from agent.options import RunOptions
-    from agent.settings import load_settings
-
     parser = Parser(prog="mai-agent eval one-task", add_help=False, allow_abbrev=False)
     for name in ("--eval-id", "--eval-digest"):
         parser.add_argument(name, required=True)
@@ -174,14 +149,11 @@ def _one_task(argv: Sequence[str]) -> int:
     if task is None or task.digest != given.eval_digest:
         raise UsageError(f"The task {given.eval_id!r} was changed after the evaluation began.", "Start it again.")
     if given.eval_prove:
-        return prove(task, path.parent, options)
-    return carry_out_task(task, path.parent, options, undo=given.eval_undo)
+        return work.prove(task, path.parent, options)
+    return work.carry_out(task, path.parent, options, undo=given.eval_undo)
 
 
-def _lacks(task: "EvalTask") -> bool:
-    """Return whether a program that a task needs is not installed here, which is told."""
-    from agent.sandbox.sessions import load_session
-
+def _lacks(task: EvalTask) -> bool:
     try:
         load_session(task.session).check_installed()
         programs = [shlex.split(command)[0] for command in task.open]
@@ -193,9 +165,7 @@ def _lacks(task: "EvalTask") -> bool:
     return lost is not None
 
 
-def _fleet_task(task: "EvalTask", epoch: int, size: Any) -> "Task":
-    from agent.fleet.tasks import Task
-
+def _fleet_task(task: EvalTask, epoch: int, size: Any) -> Task:
     options = {
         "eval_id": task.id, "eval_digest": task.digest, "sandbox_size": str(size or task.size),
         "sandbox_session": task.session, "sandbox_locale": task.locale, "approve": task.approve,
@@ -205,10 +175,8 @@ def _fleet_task(task: "EvalTask", epoch: int, size: Any) -> "Task":
     )
 
 
-def _judged(result: "Result", out: Path) -> bool:
-    from agent.evals.tasks.report import verdict_of
-
-    return verdict_of(result, out).judged
+def _judged(result: Result, out: Path) -> bool:
+    return report.verdict_of(result, out).judged
 
 
 def _check_same(out: Path, options: Mapping[str, Any]) -> None:

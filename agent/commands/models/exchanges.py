@@ -73,7 +73,6 @@ def _answered_line(request: Mapping[str, Any]) -> tuple[Answer, Size, Outline | 
 
 
 def _outline(told: Any, screen: Size) -> Outline | None:
-    """The elements that the model was told. Raises TypeError, KeyError, ValueError."""
     if told is None:
         return None
     return Outline(

@@ -31,10 +31,7 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     names = family_names() if options.family is None else [_meant(options.family)]
     told = [described(name) for name in names]
-    if options.json:
-        put_json(told, indent=2)
-    else:
-        put(*(line for family in told for line in (*_lines(family), "")))
+    put_json(told, indent=2) if options.json else put(*(line for one in told for line in (*_lines(one), "")))
     return 0
 
 

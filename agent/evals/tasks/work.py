@@ -16,7 +16,6 @@ import psutil
 from pydantic import BaseModel
 
 from agent.console.printers import JsonPrinter
-from agent.console.terminal import say
 from agent.evals.tasks.hand import NoHandError, by_hand
 from agent.evals.tasks.looker import Looker
 from agent.evals.tasks.person import ScriptedPerson
@@ -30,7 +29,7 @@ from agent.sandbox.processes import marked
 from agent.workplace import Workplace
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError
 from foundation.files import cannot_write, write_atomically
-from foundation.printing import put_json
+from foundation.printing import put_json, remark
 from foundation.stray_output import stray_output_kept
 
 STATES = "states.json"
@@ -65,7 +64,7 @@ def carry_out(task: EvalTask, folder: Path, options: RunOptions, *, undo: bool =
     prepared; then nothing is recorded.
     """
     stop, times = StopSwitch(), _Times()
-    with stray_output_kept(), stop_signals(stop), Workplace(options, say, None, offers=False) as workplace:
+    with stray_output_kept(), stop_signals(stop), Workplace(options, remark, None, offers=False) as workplace:
         stage = _Stage(task, folder, workplace, stop)
         stage.prepare()
         job = workplace.job(task.say, stop)
@@ -81,7 +80,7 @@ def carry_out(task: EvalTask, folder: Path, options: RunOptions, *, undo: bool =
 
             with stage.hung():
                 finished = asyncio.run(job.carry_out(person, stop, show, person.steering))
-            job.write_report(say)
+            job.write_report(remark)
         if (
             finished.status == ExitStatus.STOPPED and not person.stopped
         ):  # from outside: nothing can be said of the task
@@ -102,7 +101,7 @@ def prove(task: EvalTask, folder: Path, options: RunOptions) -> int:
     """
     stop, began = StopSwitch(), time.monotonic()
     bundle = options.runs / task.id
-    with stray_output_kept(), stop_signals(stop), Workplace(options, say, None, offers=False) as workplace:
+    with stray_output_kept(), stop_signals(stop), Workplace(options, remark, None, offers=False) as workplace:
         put_json({"event": "RunStarted", "bundle": str(bundle)})
         stage = _Stage(task, folder, workplace, stop)
         stage.prepare()

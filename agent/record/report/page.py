@@ -67,7 +67,7 @@ def _page(run: Bundle, pictures: Pictures) -> str:
     instruction = " ".join(whole["instruction"].split())[:120]
     title = f"{whole['outcome']}: {instruction}" if instruction else whole["id"]
     name = whole["instruction"] or "A recorded run"
-    return fill_page(data, title, name, plain=_plain_page(whole, steps, pictures))
+    return fill_page(data, title, name, plain="".join(_plain_page(whole, steps, pictures)))
 
 
 def fill_page(
@@ -93,8 +93,8 @@ def fill_page(
         script: more script. It makes the page a live one, which may ask the server that it came from.
         live: the part of a live page above the steps, as HTML.
     """
-    style, plain_style = _part("report.css") + style, _part("plain.css")
-    script = "".join(map(_part, _SCRIPTS)) + script
+    style, plain_style = part("report.css") + style, part("plain.css")
+    script = "".join(map(part, _SCRIPTS)) + script
     server = " 'self'" if live else ""
     asks = f"connect-src{server}; " if live else ""
     parts = {
@@ -112,11 +112,12 @@ def fill_page(
         "DATA": _data(data),
     }
     # In one go instead of one after the other: what a model wrote must not be taken for a place to fill.
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _part("report.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], part("report.html"))
 
 
-def _part(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+def part(name: str, package: str = "agent.record.report") -> str:
+    """Return a file that lies beside the code of a package."""
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 def _hash(source: str) -> str:
@@ -143,15 +144,11 @@ def replace_file(path: Path, data: bytes) -> None:
 _MOST_STEPS, _MOST_CHARS = 200, 600
 
 
-def _plain_page(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> str:
+def _plain_page(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> Iterator[str]:
     """The report for a browser that runs no script: every step in words, with small pictures.
 
     All texts of strangers went through the gate of `view`, and are escaped here.
     """
-    return "".join(_parts(run, steps, pictures))
-
-
-def _parts(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> Iterator[str]:
     yield '<section id="plain"><p class="notice">Without JavaScript, this is the short form of the report.</p>'
     yield _paragraph(f"{run['outcome'].replace('_', ' ')}: {run['message']}", "sum")
     yield _paragraph(run["problem"], "notice")

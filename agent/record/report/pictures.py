@@ -23,14 +23,10 @@ _BUDGET, _BUDGET_MOST, _BUDGET_STEPS = 10_000_000, 36_000_000, 50
 _THUMB = (192, 120)
 #: Above this many pictures a film strip is only scrolled past: smaller thumbnails.
 _MANY, _THUMB_MANY = 400, (128, 80)
-#: ... and the level that most of their screenshots will have, tried first to save time.
-_MANY_LEVEL = 4
 #: Files beyond this are no screenshots of ours.
 _MOST_FILE, _MOST_PIXELS = 64 << 20, 50_000_000
 
 
-#: What a lower quality leaves of a picture's bytes at the least, at the same size: WebP at 45 after JPEG at 78.
-_LEAST_SHARE = 0.2
 #: Ways to encode, the best first: the widest side kept, the format, the quality.
 _LEVELS: tuple[tuple[int, ImageFormat, int], ...] = (
     (2560, "jpeg", 78), (2560, "webp", 60), (1920, "webp", 45), (1280, "webp", 45),
@@ -91,8 +87,8 @@ def _digest(file: Path) -> str | None:
 
 
 def _within_budget(files: list[Path]) -> list[Picture | None]:
-    start, thumb = (0, _THUMB) if len(files) <= _MANY else (_MANY_LEVEL, _THUMB_MANY)
-    pictures = _spread(lambda file: _picture(file, thumb, start, None), files)
+    thumb = _THUMB if len(files) <= _MANY else _THUMB_MANY
+    pictures = _spread(lambda file: _picture(file, thumb, 0, None), files)
     found = [picture for picture in pictures if picture is not None]
     budget = min(_BUDGET_MOST, max(_BUDGET, _BUDGET * len(files) // _BUDGET_STEPS // 3))
     budget -= sum(len(picture.thumb.data) for picture in found)
@@ -103,14 +99,7 @@ def _within_budget(files: list[Path]) -> list[Picture | None]:
     def shrink(picture: Picture | None) -> Picture | None:
         if picture is None or len(picture.image.data) <= limit:
             return picture
-        # Bytes shrink about with the pixels, so that levels which are surely too large are skipped.
-        size = max(picture.image.size.width, picture.image.size.height)
-        likely = (
-            level
-            for level in range(picture.level + 1, len(_LEVELS))
-            if len(picture.image.data) * min(1.0, _LEVELS[level][0] / size) ** 2 * _LEAST_SHARE <= limit
-        )
-        return _picture(picture.source, thumb, next(likely, len(_LEVELS) - 1), limit)
+        return _picture(picture.source, thumb, picture.level + 1, limit)
 
     return _spread(shrink, pictures)
 
@@ -128,7 +117,6 @@ def _fair_share(sizes: Iterable[int], budget: int) -> int | None:
 
 
 def _spread(work: Callable[[Any], Picture | None], items: Sequence[Any]) -> list[Picture | None]:
-    """The work on every item, on all cores: decoding and encoding let other threads run."""
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8), thread_name_prefix="report") as pool:
         return list(pool.map(work, items))
 

@@ -163,7 +163,6 @@ def _state(step: StepRecord) -> str:
 
 
 def _action(action: ActionRecord) -> Json:
-    """One action: the proposal, the reason to ask, the person's change and its fate."""
     asked = action.approval
     return {
         "proposed": _line(action.proposed),

@@ -67,7 +67,6 @@ class Picture(Container):
         return cell_size() if issubclass(image_widget(), SixelImage) else (1, 2)
 
     def show(self, row: Row | None, whole: bool = False) -> None:
-        """Show what a row's action is about, or the whole screen; nothing if the row has no screenshot."""
         self._row, self._whole = row, whole
         self._show()
 

@@ -10,12 +10,9 @@ import sys
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
-#: `halves` to `octants` are characters; `pixels` is sixel or kitty graphics; `off` is no picture at all.
-Way: TypeAlias = Literal["pixels", "octants", "sextants", "quadrants", "halves", "off"]
-Cells: TypeAlias = Literal["octants", "sextants", "quadrants", "halves"]
+from agent.settings import CHOICES
 
-#: What may be set: a way, `auto`, or `blocks`: the finest characters that are sure to be drawn here.
-SETTINGS = ("auto", "blocks", *get_args(Way))
+Cells: TypeAlias = Literal["octants", "sextants", "quadrants", "halves"]
 
 #: Variables by which terminals with sixel or kitty graphics make themselves known, and values of TERM_PROGRAM and TERM.
 _GRAPHIC_VARIABLES = "KITTY_WINDOW_ID WEZTERM_PANE KONSOLE_VERSION GHOSTTY_RESOURCES_DIR WT_SESSION XTERM_VERSION"
@@ -34,16 +31,14 @@ _PATIENCE = 0.3
 _CELL = (10, 20)
 
 
-def wanted_way(setting: str | None = None, environ: Mapping[str, str] | None = None) -> str:
+def wanted_way(setting: str | None = None, environ: Mapping[str, str] = os.environ) -> str:
     """What the person set: MAI_AGENT_IMAGES before the settings file; `auto` if neither holds a known value."""
-    environ = os.environ if environ is None else environ
     said = (environ.get("MAI_AGENT_IMAGES"), setting)
-    return next((one for one in said if one in SETTINGS), None) or "auto"
+    return next((one for one in said if one in CHOICES["images"]), None) or "auto"
 
 
-def may_have_graphics(wanted: str, environ: Mapping[str, str] | None = None) -> bool:
+def may_have_graphics(wanted: str, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether to ask the terminal for pixels. tmux and screen would show the question as a window's title."""
-    environ = os.environ if environ is None else environ
     if wanted != "auto":
         return wanted == "pixels"
     if environ.get("TMUX") or environ.get("STY"):
@@ -55,12 +50,10 @@ def may_have_graphics(wanted: str, environ: Mapping[str, str] | None = None) -> 
     )
 
 
-def cells_for(wanted: str, environ: Mapping[str, str] | None = None) -> Cells:
+def cells_for(wanted: str, environ: Mapping[str, str] = os.environ) -> Cells:
     """The characters that pictures are made of: the wanted ones, or the finest that are sure to be drawn."""
-    environ = os.environ if environ is None else environ
-    for cells in get_args(Cells):
-        if wanted == cells:
-            return cells  # type: ignore[no-any-return]
+    if wanted in get_args(Cells):
+        return wanted  # type: ignore[return-value]  # it is one of them
     if environ.get("TERM") == "linux":  # the console's fonts have 256 or 512 characters
         return "halves"
     if environ.get("TMUX") or environ.get("STY"):

@@ -10,21 +10,19 @@ from textual.binding import Binding
 from agent.conductor import ApprovalWanted
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
-from agent.run.control.steering import Hold
+from agent.safety.visible_text import lines_of
 from agent.tui.screens.steps import StepsScreen
 from agent.tui.view import RunView
 from agent.tui.widgets.approval import ApprovalPanel
 from agent.tui.widgets.prompt import Prompt, Purpose
-from agent.tui.widgets.status import StatusLine
-from foundation.foreign_text import harmless
 
 #: An answer is a key by itself: so many seconds pass before and after it without another.
 _ALONE = 0.2
-#: What is said for a moment stays so many seconds.
-_SAID = 3.0
 #: Rows of the history that stay beside a question on terminals that are not low, and the share of the screen that a
 #: question may take, if that is more than enough for the reason and a page of text.
 _ROWS, _ENOUGH, _SHARE = 3, 14, 0.6
+#: Of a question, so many characters are looked at for the three lines that tell it.
+_LONGEST_QUESTION = 1000
 _ANSWERS: dict[str, dict[str, Any]] = {
     "yes": {"allowed": True},
     "always": {"allowed": True, "always": True},
@@ -34,7 +32,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
 
 
 class AnsweringScreen(StepsScreen):
-    """Has an `ApprovalPanel`, a `Prompt` and a `StatusLine`, and takes the person's answers."""
+    """Has an `ApprovalPanel` and a `Prompt`, and takes the person's answers."""
 
     BINDINGS: ClassVar = [
         Binding("y", "answer('yes')", "Yes, once", show=False),
@@ -47,14 +45,15 @@ class AnsweringScreen(StepsScreen):
 
     asking = getters.query_one(ApprovalPanel)
     prompt = getters.query_one(Prompt)
-    status = getters.query_one(StatusLine)
 
     def __init__(self, view: RunView, clock: Callable[[], float]) -> None:
         super().__init__(view)
         self._clock = clock
         self._keys = 0
         self._key_times = (-_ALONE, -_ALONE)  # of the last key, and of the one before
-        self._said, self._said_until = "", 0.0
+
+    def say(self, text: str) -> None:
+        raise NotImplementedError
 
     def key_pressed(self) -> None:
         self._keys += 1
@@ -69,7 +68,6 @@ class AnsweringScreen(StepsScreen):
         return True
 
     def write(self, purpose: Purpose, text: str = "") -> None:
-        """Open the person's line for a purpose."""
         self.add_class("-writing")
         self.fit_question()
         self.prompt.open(purpose, text)
@@ -77,26 +75,6 @@ class AnsweringScreen(StepsScreen):
     def written(self) -> None:
         self.remove_class("-writing")
         self.fit_question()
-
-    def say(self, text: str, seconds: float = _SAID) -> None:
-        """Show a sentence for a moment in the line at the bottom."""
-        self._said, self._said_until = text, self._clock() + seconds
-        self.show_status()
-        self.set_timer(seconds, self.show_status)
-
-    def show_status(self) -> None:
-        said = harmless(self._said) if self._clock() < self._said_until else ""
-        self.status.show(self.view, *self.standing, self.held_by, said)
-
-    @property
-    def held_by(self) -> Hold:
-        """What keeps the run from going on by itself."""
-        return ""
-
-    @property
-    def standing(self) -> tuple[float, str]:
-        """The run's seconds, and a few words about its server."""
-        return self.view.seconds, ""
 
     def _all_was_shown(self) -> bool:
         """Whether the action may be approved; if not, scroll on to the unread part and say so."""
@@ -180,3 +158,13 @@ class AnsweringScreen(StepsScreen):
 
     def on_screen_resume(self) -> None:
         self.asking.seen_again()
+
+
+def quoted_question(question: str, width: int) -> str:
+    """A question on at most three lines, quoted and as one paragraph: a model must not choose how it looks."""
+    words = f"asks you: “{' '.join(question[:_LONGEST_QUESTION].split())}”"
+    lines = [line.text for line in lines_of(words, max(20, width - 2))]
+    if len(lines) > 3 or len(question) > _LONGEST_QUESTION:
+        more = "… (all of it stands above)"
+        lines = [*lines[:2], lines_of(lines[2], max(4, width - 2 - len(more)))[0].text + more]
+    return "\n".join(lines)

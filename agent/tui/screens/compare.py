@@ -11,12 +11,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from agent.core.actions import describe, map_points
 from agent.core.geometry import DesktopPoint
 from agent.tui.recorded import read_view
+from agent.tui.screens.steps import SizedScreen
 from agent.tui.view import Row, RunView
 from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
@@ -24,8 +24,6 @@ from foundation.foreign_text import harmless
 
 #: Points that differ by less than about this are the same place, in desktop units: half of a small button.
 _SAME_PLACE = 24
-#: Steps that are laid side by side by their likeness; longer runs one by one, which costs no time.
-_MOST_ALIGNED = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +47,9 @@ class Compared:
 def compare(left: Sequence[Row], right: Sequence[Row]) -> Compared:
     """Align the steps of two runs; a step that one of them lacks becomes an empty row."""
     lefts, rights = ([row for row in rows if row.number is not None] for rows in (left, right))
-    keys = [_key(row) for row in lefts], [_key(row) for row in rights]
+    alike = SequenceMatcher(None, [*map(_key, lefts)], [*map(_key, rights)], autojunk=False)
     found = Compared([], [], [])
-    for kind, start, end, other_start, other_end in _blocks(*keys):
+    for kind, start, end, other_start, other_end in alike.get_opcodes():
         for at in range(max(end - start, other_end - other_start)):
             pair = (
                 lefts[start + at] if start + at < end else None,
@@ -62,14 +60,6 @@ def compare(left: Sequence[Row], right: Sequence[Row]) -> Compared:
             found.left.append(_shown(pair[0], kind != "equal"))
             found.right.append(_shown(pair[1], kind != "equal"))
     return found
-
-
-def _blocks(left: list[str], right: list[str]) -> list[tuple[str, int, int, int, int]]:
-    if max(len(left), len(right)) <= _MOST_ALIGNED:
-        return list(SequenceMatcher(None, left, right, autojunk=False).get_opcodes())
-    both = min(len(left), len(right))
-    blocks = [("equal" if left[at] == right[at] else "replace", at, at + 1, at, at + 1) for at in range(both)]
-    return [*blocks, ("replace", both, len(left), both, len(right))]
 
 
 def _key(row: Row) -> str:
@@ -90,24 +80,9 @@ def _shown(row: Row | None, differs: bool) -> Row:
     return replace(row, words=f"≠ {row.words}") if differs else row
 
 
-class CompareScreen(Screen[None]):
+class CompareScreen(SizedScreen):
     """Shows two bundles; the cursor moves in both."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-small"), (60, "-normal"), (110, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
-    CSS = """
-    CompareScreen {
-        #sides { height: 1fr; }
-        .side { width: 1fr; }
-        .side > Static { height: 2; background: $panel; padding: 0 1; }
-        .side > History { height: 1fr; }
-        .side > Detail { height: 2fr; }
-        #right { border-left: solid $panel; }
-        #told { height: 1; padding: 0 1; background: $boost; text-style: bold; }
-        &.-low .side > Detail { display: none; }
-        &.-low .side > Static { height: 1; }
-    }
-    """
     AUTO_FOCUS = "#left History"
     BINDINGS = [
         Binding("n", "differing(1)", "Next difference"),
@@ -149,7 +124,6 @@ class CompareScreen(Screen[None]):
             self.query_one(f"#{side} Detail", Detail).show(shown)
 
     def action_differing(self, way: int) -> None:
-        """Go to the next or previous difference, wrapping around."""
         places = self._compared.differing
         history = self.query_one("#left History", History)
         further = [place for place in places if (place - history.cursor) * way > 0] or places

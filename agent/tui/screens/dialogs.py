@@ -10,102 +10,47 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from agent.tui.widgets.keys import TextScroll
-from foundation.foreign_text import harmless
+from foundation.configs import load_config
+from foundation.foreign_text import on_one_line
 
 if TYPE_CHECKING:
     from agent.record.undo_run import RunUndo
 
 
 #: What a person wants to do, and by which keys.
-TASKS: dict[str, list[tuple[str, str]]] = {
-    "Begin": [
-        ("Enter", "do what is written on the line"),
-        ("↑ ↓", "on the line: what you asked for before"),
-        ("ctrl+r", "search what you asked for before"),
-        ("Esc", "leave the line, so that letters are keys"),
-        ("t", "go back to the line"),
-    ],
-    "Watch": [
-        ("↑ ↓ j k", "another step; at the newest one it follows the run"),
-        ("Home End", "the first and the newest step (also g G)"),
-        ("J K", "read on in the step, and back"),
-        ("v", "thought, raw answer, details"),
-        ("z", "the whole screen, and back to the part"),
-        ("Enter", "on a small terminal: the step, and back to the list"),
-    ],
-    "Steer": [
-        ("space", "pause before the next step, and go on"),
-        ("s", "single step: see each action before it is done"),
-        ("t", "say something to the model"),
-        ("Esc Esc", "stop at once; ctrl+c too"),
-    ],
-    "Answer a question": [
-        ("↑ ↓ j k", "read all of it; Page Up and Down, Home, End"),
-        ("y", "yes, once; reads on first while not all was in sight"),
-        ("a", "yes, also to what is named, for the rest of the run"),
-        ("n", "no"),
-        ("i", "no, and what to do instead"),
-        ("e", "change it, then Enter"),
-        ("x", "skip it"),
-    ],
-    "Afterwards": [
-        ("u", "undo what the run changed; shows first what that means"),
-        ("o", "recorded runs: open, compare, run again, report"),
-    ],
-    "Everywhere": [
-        ("ctrl+p", "everything there is, by name; themes too"),
-        ("?", "this list"),
-        ("ctrl+q", "stop and leave"),
-    ],
-}
+TASKS: dict[str, list[tuple[str, str]]] = load_config("terminal_keys.toml")
 
 
-class HelpScreen(ModalScreen[None]):
-    """The list, to scroll through."""
-
-    DEFAULT_CSS = """
-    HelpScreen {
-        align: center middle;
-        & > Vertical {
-            width: 90%; max-width: 84; height: auto; max-height: 90%; border: round $accent; padding: 0 1;
-            border-title-color: $text-accent; border-subtitle-color: $text-accent;
-        }
-        & TextScroll { height: auto; max-height: 100%; }
-    }
-    """
-    BINDINGS: ClassVar = [Binding("escape,q,question_mark,enter", "dismiss", "Back")]
+class Box(ModalScreen[bool]):
+    """A text in a box, to scroll through."""
 
     def compose(self) -> ComposeResult:
         box = Vertical()
-        box.border_title = "keys, by what you want to do"
-        box.border_subtitle = "Esc: back"
+        box.border_title, box.border_subtitle, parts = self.told()
         with box, TextScroll():
-            yield Static(_words())
+            yield Static(Content.assemble(*parts).rstrip())
+
+    def told(self) -> tuple[str, str, list[tuple[str, str]]]:
+        raise NotImplementedError
 
 
-def _words() -> Content:
-    parts: list[tuple[str, str]] = []
-    for task, keys in TASKS.items():
-        parts.append((f"{task}\n", "bold $text-accent"))
-        for key, what in keys:
-            parts += [(f"  {key:<9}", "bold"), (f"{what}\n", "")]
-    return Content.assemble(*parts).rstrip()
+class HelpScreen(Box):
+    """The list of keys."""
+
+    BINDINGS: ClassVar = [Binding("escape,q,question_mark,enter", "dismiss", "Back")]
+
+    def told(self) -> tuple[str, str, list[tuple[str, str]]]:
+        parts: list[tuple[str, str]] = []
+        for task, keys in TASKS.items():
+            parts.append((f"{task}\n", "bold $text-accent"))
+            for key, what in keys:
+                parts += [(f"  {key:<9}", "bold"), (f"{what}\n", "")]
+        return "keys, by what you want to do", "Esc: back", parts
 
 
-class UndoScreen(ModalScreen[bool]):
+class UndoScreen(Box):
     """Shows what would be undone, and what not and why; gives whether the person wants it."""
 
-    DEFAULT_CSS = """
-    UndoScreen {
-        align: center middle;
-        & > Vertical {
-            width: 90%; max-width: 110; height: auto; max-height: 90%; border: round $accent; padding: 0 1;
-            border-title-color: $text-warning; border-title-style: bold;
-            border-subtitle-color: $text-warning; border-subtitle-style: bold;
-        }
-        & TextScroll { height: auto; max-height: 100%; }
-    }
-    """
     BINDINGS: ClassVar = [
         Binding("y", "dismiss(True)", "Undo"),
         Binding("n,escape", "dismiss(False)", "Leave it as it is"),
@@ -115,25 +60,17 @@ class UndoScreen(ModalScreen[bool]):
         super().__init__()
         self._undoing = undoing
 
-    def compose(self) -> ComposeResult:
-        box, able = Vertical(), bool(self._undoing.able)
-        box.border_title = "Undo this?" if able else "Nothing can be undone"
-        box.border_subtitle = "y yes · n no · j k read on" if able else "n back · j k read on"
-        with box, TextScroll():
-            yield Static(self._words())
-
-    def _words(self) -> Content:
+    def told(self) -> tuple[str, str, list[tuple[str, str]]]:
         parts: list[tuple[str, str]] = []
         stays = [item for item in self._undoing.items if item.verdict != "undo"]
         for heading, items in (("will be undone", self._undoing.able), ("stays", stays)):
             parts += [(f"{heading}\n", "bold")] if items else []
             for item in items:
-                parts += [(f"  {_line(str(item.change))}\n", ""), (f"    {_line(item.words)}\n", "$text-muted")]
-        return Content.assemble(*parts).rstrip()
+                parts += [(f"  {on_one_line(str(item.change))}\n", "")]
+                parts += [(f"    {on_one_line(item.words)}\n", "$text-muted")]
+        if not self._undoing.able:
+            return "Nothing can be undone", "n back · j k read on", parts
+        return "Undo this?", "y yes · n no · j k read on", parts
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "dismiss" or parameters != (True,) or bool(self._undoing.able)
-
-
-def _line(text: str) -> str:
-    return harmless(" ".join(text.split()))

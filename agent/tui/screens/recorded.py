@@ -24,8 +24,8 @@ class RecordedScreen(StepsScreen):
     AUTO_FOCUS = "History"
     BINDINGS = [Binding("escape,q", "app.pop_screen", "Back")]
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(RunView())
+    def __init__(self, path: Path, view: RunView | None = None) -> None:
+        super().__init__(view or RunView())
         self._path = path
 
     def compose(self) -> ComposeResult:
@@ -35,6 +35,9 @@ class RecordedScreen(StepsScreen):
 
     @work
     async def on_mount(self) -> None:
+        await self.fill()
+
+    async def fill(self) -> None:
         self.view = view = await asyncio.to_thread(read_view, self._path)
         self.show_rows(0 if view.rows else -1)
         self.show_card()
@@ -45,31 +48,20 @@ class RecordedScreen(StepsScreen):
         return action != "undo" or self.can_undo
 
 
-class ReplayScreen(StepsScreen):
-    """Shows the decisions of a bundle, replayed."""
-
-    AUTO_FOCUS = "History"
-    BINDINGS = [Binding("escape,q", "app.pop_screen", "Back")]
+class ReplayScreen(RecordedScreen):
+    """Shows the decisions of a bundle, replayed: nothing ended, and nothing can be undone."""
 
     def __init__(self, bundle: Bundle) -> None:
-        super().__init__(RunView(instruction=bundle.run.instruction, stage="replaying ..."))
+        super().__init__(bundle.path, RunView(instruction=bundle.run.instruction, stage="replaying ..."))
         self._bundle = bundle
 
-    def compose(self) -> ComposeResult:
-        yield from self.compose_steps()
-        yield Footer(compact=True, show_command_palette=False)
-
-    @work
-    async def on_mount(self) -> None:
+    async def fill(self) -> None:
+        self.query_one(StatusLine).display = False
         self.show_rows(-1)
         try:
             self.view = view = await asyncio.to_thread(replayed_view, self._bundle)
+            told, colour = view.stage, "$text-success" if view.status == 0 else "$text-warning"
+            self.show_rows(0 if view.rows else -1)
         except MaiError as error:
-            self.query_one("#stage", Static).update(Content.styled(harmless(str(error)), "$text-error"))
-            return
-        self.show_rows(0 if view.rows else -1)
-        colour = "$text-success" if view.status == 0 else "$text-warning"
-        self.query_one("#stage", Static).update(Content.styled(harmless(view.stage), colour))
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 -- Textual's
-        return action != "undo"
+            told, colour = str(error), "$text-error"
+        self.query_one("#stage", Static).update(Content.styled(harmless(told), colour))

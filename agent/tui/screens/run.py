@@ -26,20 +26,22 @@ from agent.conductor import (
 )
 from agent.options import RunOptions
 from agent.run.control.steering import Hold
-from agent.safety.visible_text import lines_of
 from agent.tui import start_page
 from agent.tui.remembered import Memory
-from agent.tui.screens.answering import AnsweringScreen
+from agent.tui.screens.answering import AnsweringScreen, quoted_question
 from agent.tui.view import RunView
 from agent.tui.widgets.approval import GRACE, ApprovalPanel
 from agent.tui.widgets.prompt import Prompt
 from agent.tui.widgets.status import StatusLine
+from foundation.foreign_text import harmless
 
 if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
     from agent.tui.translate import Translator
 
 #: Two presses of Escape within so many seconds stop the run.
 _DOUBLE = 1.0
+#: What is said for a moment stays so many seconds.
+_SAID = 3.0
 #: The server is asked how busy it is every so many seconds.
 _LOAD = 3.0
 #: The screen of a streaming answer is drawn at most so often, in seconds: more nobody can read.
@@ -49,8 +51,6 @@ _BEAT = 0.2
 #: Seconds. After a key was pressed this shortly before a run's end, the first Enter starts no new run: the person may
 #: still mean the run that has ended.
 _AT_WORK = 10.0
-#: Of a question, so many characters are looked at for the three lines that tell it.
-_LONGEST_QUESTION = 1000
 
 
 class RunScreen(AnsweringScreen):
@@ -83,6 +83,7 @@ class RunScreen(AnsweringScreen):
         self._stale: int | None = None
         self._load = ""
         self._applied: tuple[object, ...] = ()
+        self._said, self._said_until = "", 0.0
         self._here = start_page.Here()
 
     def compose(self) -> ComposeResult:
@@ -124,7 +125,6 @@ class RunScreen(AnsweringScreen):
             self.prompt.open("instruct", examples[at % len(examples)])
 
     def action_sandbox(self) -> None:
-        """Work in a throw-away desktop from now on."""
         self._options = replace(self._options, sandbox=True)
         self.app.use_options(self._options)  # type: ignore[attr-defined]  # the application's own
         self.view.sandbox = True
@@ -213,9 +213,16 @@ class RunScreen(AnsweringScreen):
 
     # What is shown
 
+    def say(self, text: str, seconds: float = _SAID) -> None:
+        self._said, self._said_until = text, self._clock() + seconds
+        self.show_status()
+        self.set_timer(seconds, self.show_status)
+
     def show_status(self) -> None:
-        view = self.view
-        super().show_status()
+        view, running = self.view, self.view.active
+        elapsed = self._translator.elapsed if self._translator else 0.0
+        said = harmless(self._said) if self._clock() < self._said_until else ""
+        self.query_one(StatusLine).show(view, elapsed, self._load if running else "", self.held_by, said)
         self.show_card()
         stage = self.query_one("#stage", Static)
         told, hint = self.stage_words(), "  (space: go on)" if view.state == "paused" else ""
@@ -227,9 +234,11 @@ class RunScreen(AnsweringScreen):
             self.refresh_bindings()
 
     def stage_words(self) -> Content:
+        view = self.view
         if self._reply is None:
-            return super().stage_words()
-        return Content.styled(_asks(self.view.stage, self.size.width), "$text-warning")
+            told = "" if view.state in ("preparing", "ended") else harmless(view.stage)  # a row or the card tells that
+            return Content.styled(told, "$text-warning" if view.state in ("paused", "asking") else "$text-accent")
+        return Content.styled(quoted_question(self.view.stage, self.size.width), "$text-warning")
 
     def next_keys(self) -> list[str]:
         keys = [*super().next_keys(), *([] if self._here.has_desktop else ["F2 use a sandbox"]), "o recorded runs"]
@@ -239,11 +248,6 @@ class RunScreen(AnsweringScreen):
     def held_by(self) -> Hold:
         run, asks = self._conductor.run, self.view.state == "asking" and not self.asking.held
         return "" if run is None or not self.view.active or asks else run.steering.held_by
-
-    @property
-    def standing(self) -> tuple[float, str]:
-        elapsed = self._translator.elapsed if self._translator else 0.0
-        return elapsed, self._load if self.view.active else ""
 
     @work(exclusive=True, group="load")
     async def _ask_load(self) -> None:
@@ -332,7 +336,6 @@ class RunScreen(AnsweringScreen):
         self.show_status()
 
     def action_single(self) -> None:
-        """Continue to the next action, and ask before it."""
         run = self._conductor.run
         if run is not None and self.view.active:
             self._go_on(run.steering.step)
@@ -349,7 +352,6 @@ class RunScreen(AnsweringScreen):
         self.write("reply" if self._reply is not None else "tell" if self.view.active else "instruct")
 
     def action_escape(self) -> None:
-        """Stop on the second press within a second."""
         now = self._clock()
         if now - self._escaped < _DOUBLE:
             self._escaped = -_DOUBLE
@@ -388,13 +390,3 @@ class RunScreen(AnsweringScreen):
         if action == "undo":
             return self.can_undo
         return action != "runs" or asking is None  # a letter of a word must not hide the question
-
-
-def _asks(question: str, width: int) -> str:
-    """A question on at most three lines, quoted and as one paragraph: a model must not choose how it looks."""
-    words = f"asks you: “{' '.join(question[:_LONGEST_QUESTION].split())}”"
-    lines = [line.text for line in lines_of(words, max(20, width - 2))]
-    if len(lines) > 3 or len(question) > _LONGEST_QUESTION:
-        more = "… (all of it stands above)"
-        lines = [*lines[:2], lines_of(lines[2], max(4, width - 2 - len(more)))[0].text + more]
-    return "\n".join(lines)

@@ -13,12 +13,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Container
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
+from agent.tui.screens.steps import SizedScreen
 from agent.tui.widgets.preview import RunPreview
 from foundation.errors import MaiError
-from foundation.foreign_text import harmless
+from foundation.foreign_text import harmless, on_one_line
 
 if TYPE_CHECKING:
     from agent.record.read import Bundle
@@ -36,31 +36,9 @@ _WIDE = 110
 _FILTERS = ("all", "not done", "done")
 
 
-class RunsScreen(Screen[None]):
+class RunsScreen(SizedScreen):
     """A table of the runs in a folder; `again` takes the instruction of one that is to be run again."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-small"), (60, "-normal"), (110, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
-    CSS = """
-    RunsScreen {
-        #title { height: 1; background: $panel; text-style: bold; padding: 0 1; }
-        #search { border: none; height: 1; padding: 0 1; background: $boost; }
-        #body { height: 1fr; layout: vertical; }
-        DataTable { height: 1fr; scrollbar-size-horizontal: 0; }
-        RunPreview { height: 1fr; border-top: solid $panel; layout: horizontal; }
-        RunPreview > Picture { width: 2fr; height: 100%; }
-        RunPreview > VerticalScroll { width: 3fr; height: 100%; max-height: 100%; }
-        #told { height: auto; padding: 0 1; color: $text-muted; }
-        &.-wide {
-            #body { layout: horizontal; }
-            DataTable { width: 3fr; }
-            RunPreview { width: 2fr; height: 1fr; border: none; border-left: solid $panel; layout: vertical; }
-            RunPreview > Picture { width: 100%; height: 1fr; }
-            RunPreview > VerticalScroll { width: 100%; height: auto; max-height: 60%; }
-        }
-        &.-low RunPreview, &.-small RunPreview { display: none; }
-    }
-    """
     AUTO_FOCUS = "DataTable"
     BINDINGS = [
         Binding("enter", "open", "Open", priority=True),
@@ -133,7 +111,7 @@ class RunsScreen(Screen[None]):
                 "outcome": Content.styled(harmless(outcome.replace("_", " ")), _COLOURS.get(outcome, "$text-error")),
                 "steps": Content("" if run.steps is None else f"{run.steps:>4}"),
                 "seconds": Content("" if run.seconds is None else f"{run.seconds:>6.1f}"),
-                "instruction": Content(harmless(" ".join(run.instruction.split()))),
+                "instruction": Content(on_one_line(run.instruction)),
             }
             table.add_row(*(cells[name] for name in columns), key=str(bundle.path))
         if chosen is not None and table.row_count:
@@ -156,7 +134,6 @@ class RunsScreen(Screen[None]):
         table.action_cursor_down() if way == "down" else table.action_cursor_up()
 
     def action_filter(self) -> None:
-        """Show all runs, those not done, or those done."""
         self._filter = _FILTERS[(_FILTERS.index(self._filter) + 1) % len(_FILTERS)]
         self._fill()
 

@@ -22,11 +22,16 @@ from foundation.foreign_text import harmless
 _HIGH = 36
 
 
-class StepsScreen(Screen[None]):
-    """Shows a run under a title."""
+class SizedScreen(Screen[None]):
+    """A screen whose layout goes by the terminal's size."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-small"), (60, "-normal"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
+
+
+class StepsScreen(SizedScreen):
+    """Shows a run under a title."""
+
     BINDINGS: ClassVar = [
         Binding("z", "zoom", "Zoom", show=False),
         Binding("v", "page", "Thought, answer, details", show=False),
@@ -63,19 +68,10 @@ class StepsScreen(Screen[None]):
         """What stands there while there is no run at all."""
         return Content("")
 
-    def stage_words(self) -> Content:
-        """What the run waits for, or how it ended; its row tells how it starts."""
-        view = self.view
-        told = harmless(view.stage) if view.state != "preparing" else ""
-        if view.state != "ended":
-            return Content.styled(told, "$text-warning" if view.state in ("paused", "asking") else "$text-accent")
-        return Content("")  # its card tells that
-
     def show_card(self) -> None:
         self.query_one(EndCard).show(self.view, "  ".join(self.next_keys()))
 
     def next_keys(self) -> list[str]:
-        """The keys for what comes after a run, each with what it does."""
         return ["u undo"] if self.can_undo else []
 
     @property
@@ -85,7 +81,6 @@ class StepsScreen(Screen[None]):
 
     @work(exclusive=True, group="undo")
     async def action_undo(self) -> None:
-        """Show what an undo would do; do it if the person agrees."""
         from agent.record.read import read_bundle
         from agent.record.undo_run import RunUndo
         from agent.tui.screens.dialogs import UndoScreen

@@ -46,20 +46,6 @@ _CHANGED = "As you changed it"
 class ApprovalPanel(Vertical):
     """Shows what is to be approved, why it is asked, and the keys that answer."""
 
-    DEFAULT_CSS = """
-    ApprovalPanel {
-        display: none;
-        height: auto;
-        border: round $text-warning;
-        border-title-color: $text-warning;
-        padding: 0 1;
-        & > Static { height: auto; }
-        & > #asked { text-style: bold; }
-        & > #why { color: $text-warning; }
-        &.-waiting > #keys { color: $text-disabled; }
-    }
-    """
-
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._clock = clock
@@ -96,7 +82,6 @@ class ApprovalPanel(Vertical):
 
     @property
     def target(self) -> "Action[DesktopPoint] | None":
-        """The action that a yes would carry out."""
         return self._changed or (None if self.wanted is None else self.wanted.target)
 
     @property

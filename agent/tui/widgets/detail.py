@@ -12,7 +12,7 @@ from textual.widgets import Static
 from agent.core.actions import AskUser, to_json
 from agent.tui.pictures.picture import LEAST, Picture, pictures_wanted
 from agent.tui.view import Row
-from foundation.foreign_text import harmless
+from foundation.foreign_text import harmless, on_one_line
 
 _PAGES = ("thought", "answer", "details")
 #: The order of the stages in the details; what they mean is in docs/architecture.md.
@@ -28,21 +28,6 @@ _TIGHT = 2
 class Detail(Vertical):
     """Shows one row of the history."""
 
-    DEFAULT_CSS = """
-    Detail {
-        & > #pages { height: 1; background: $panel; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
-        & > Picture { height: 1fr; }
-        & > #scroll { height: 30%; min-height: 4; max-height: 10; padding: 0 1; }
-        &.-nothing > Picture { display: none; }
-        &.-nothing > #pages { display: none; }
-        &.-nothing > #scroll, &.-wordy > #scroll { height: 1fr; max-height: 100%; }
-        &.-tight > #scroll { height: 2; min-height: 2; }
-        &.-wordy > #scroll { height: 1fr; }
-        &.-wordy > Picture { display: none; }
-        &.-whole > #scroll { display: none; }
-        &.-whole > Picture { display: block; }
-    }
-    """
     page: reactive[int] = reactive(0)
     whole: reactive[bool] = reactive(False, init=False)
     idle: reactive[Content | None] = reactive(None, init=False)  # what stands there while there is no run at all
@@ -103,7 +88,7 @@ class Detail(Vertical):
 
     def _show_words(self) -> None:
         if self.whole and self._row is not None:
-            told = (harmless(" ".join(self._row.words.split())), "bold $foreground")
+            told = (on_one_line(self._row.words), "bold $foreground")
             self.query_one("#pages", Static).update(
                 Content.assemble(" ", told, ("  z back · j k other steps", "$text-muted"))
             )
@@ -122,21 +107,17 @@ def _thought(row: Row) -> Content:
     parts: list[tuple[str, str]] = [(f"{harmless(row.words)}\n", "bold")]
     if isinstance(row.target, AskUser):  # all of it, where the row has the beginning
         parts = [("it asks you\n", "bold"), (f"{harmless(row.target.question)}\n", "")]
-    if row.hit:
-        parts.append((f"on {harmless(row.hit)}\n", "$text-muted"))
-    if row.found:
-        parts.append((f"{harmless(row.found)}\n", "$text-muted"))
-    if row.proposed:
-        parts.append((f"the model proposed: {harmless(row.proposed)}\n", "$text-muted"))
-    if row.approval:
-        parts.append((f"{harmless(row.approval)}\n", "$text-warning"))
-    if row.outcome:
-        parts.append((f"{harmless(row.outcome)}\n", "$text-error" if row.mark == "failed" else "$text-accent"))
-    if row.thought:
-        parts.append((f"\n{harmless(row.thought.strip())}\n", ""))
-    if row.note:
-        parts.append((f"\ntold the model: {harmless(row.note)}", "$text-muted"))
-    return Content.assemble(*parts)
+    told = (
+        ("on ", row.hit, "$text-muted"),
+        ("", row.found, "$text-muted"),
+        ("the model proposed: ", row.proposed, "$text-muted"),
+        ("", row.approval, "$text-warning"),
+        ("", row.outcome, "$text-error" if row.mark == "failed" else "$text-accent"),
+        ("\n", row.thought.strip(), ""),
+        ("\ntold the model: ", row.note, "$text-muted"),
+    )
+    parts += [(f"{label}{harmless(text)}\n", style) for label, text, style in told if text]
+    return Content.assemble(*parts).rstrip()
 
 
 def _answers(row: Row) -> Content:

@@ -7,24 +7,13 @@ from textual.widgets import Static
 
 from agent.events.change_words import in_words
 from agent.tui.view import SIGNS, TONES, RunView
-from foundation.foreign_text import harmless
+from foundation.foreign_text import on_one_line
 
 _SIGNS = {"good": SIGNS["done"], "plain": SIGNS["dry"], "doubt": "?", "bad": SIGNS["failed"]}
 
 
 class EndCard(VerticalScroll, can_focus=False):
     """Shows how a run ended, once it has."""
-
-    DEFAULT_CSS = """
-    EndCard {
-        height: auto; max-height: 40%; padding: 0 1; border: round $panel; display: none; scrollbar-size-vertical: 1;
-        border-subtitle-color: $text-muted;
-        &.-good { border: round $success; }
-        &.-doubt { border: round $warning; }
-        &.-bad { border: round $error; }
-        &.-plain { border: round $primary; }
-    }
-    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +23,6 @@ class EndCard(VerticalScroll, can_focus=False):
         yield Static()
 
     def show(self, view: RunView, keys: str = "") -> None:
-        """Show the card of a run that has ended; `keys` says what a person can do next."""
         self.display = view.state == "ended"
         self.border_subtitle = keys
         if not self.display:
@@ -50,11 +38,11 @@ class EndCard(VerticalScroll, can_focus=False):
 def card_words(view: RunView, most: int | None = None) -> Content:
     """The card's text; of each list at most so many lines."""
     ending, tone = view.outcome_words, view.ending[1]
-    message = _line(in_words(view.stage, view.changes))
+    message = on_one_line(in_words(view.stage, view.changes))
     parts = [(f"{_SIGNS[tone]} {ending}", f"bold {TONES[tone]}"), (f"  {message}\n" if message else "\n", "")]
     changes = {str(change) for change in view.changes}
     evidence = [
-        line for line in view.evidence if line not in changes and _line(line).casefold() not in message.casefold()
+        line for line in view.evidence if line not in changes and on_one_line(line).casefold() not in message.casefold()
     ]
     lists = (
         ("undone  ", [(line, "") for line in view.undone], ""),
@@ -63,12 +51,8 @@ def card_words(view: RunView, most: int | None = None) -> Content:
     )
     for name, lines, colour in lists:
         for at, (words, exactly) in enumerate(lines[:most]):
-            parts += [(name if at == 0 else " " * len(name), "$text-muted"), (_line(words), colour)]
-            parts += [(f"  ({_line(exactly)})" if exactly else "", "$text-muted"), ("\n", "")]
+            parts += [(name if at == 0 else " " * len(name), "$text-muted"), (on_one_line(words), colour)]
+            parts += [(f"  ({on_one_line(exactly)})" if exactly else "", "$text-muted"), ("\n", "")]
         if most is not None and len(lines) > most:
             parts.append((f"{'':8}and {len(lines) - most} more\n", "$text-muted"))
     return Content.assemble(*parts).rstrip()
-
-
-def _line(text: str) -> str:
-    return harmless(" ".join(text.split()))

@@ -7,6 +7,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.color import Color
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -35,14 +36,6 @@ _LEAST_GIST = 8
 class History(ScrollView, can_focus=True):
     """The steps of a run. Follows the newest one while that is the chosen one."""
 
-    DEFAULT_CSS = """
-    History {
-        background: $surface;
-        overflow-x: hidden;
-        scrollbar-size-vertical: 1;
-        &:focus { background: $surface; }
-    }
-    """
     BINDINGS: ClassVar = motions(
         ("move(-1)", "Step up"),
         ("move(1)", "Step down"),
@@ -83,7 +76,6 @@ class History(ScrollView, can_focus=True):
         self.refresh_line(index)
 
     def beat(self, beat: int, elapsed: float) -> None:
-        """Show that the model still thinks, this many seconds after the run began."""
         self._beat, self._elapsed = beat, elapsed
         if self._rows and self._rows[-1].mark == "thinking":
             self.refresh_line(len(self._rows) - 1)
@@ -145,7 +137,6 @@ class History(ScrollView, can_focus=True):
             self.cursor = index
 
     def _longest(self) -> float:
-        """The seconds of the longest step in sight."""
         top = int(self.scroll_offset.y)
         rows = self._rows[top : top + self.size.height]
         return max((row.seconds or 0.0 for row in rows if row.number is not None), default=0.0)
@@ -182,7 +173,6 @@ def _gist(row: Row, room: int) -> str:
 
 
 def _fitted(words: str, room: int) -> str:
-    """Pad or cut words to this many cells."""
     words = printable(words.replace("\n", " "))
     if cell_len(words) > room > 0:
         return set_cell_size(words, room - 1) + "…"
@@ -191,8 +181,6 @@ def _fitted(words: str, room: int) -> str:
 
 def _on_cursor(variables: dict[str, str]) -> str | None:
     """A readable colour for words on the cursor; themes leave it open."""
-    from textual.color import Color
-
     ground = Color.parse(variables["block-cursor-background"])
     if ground.ansi is not None:  # the terminal's own colour, whatever that is
         return plain_colour(variables, "block-cursor-foreground")

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from rich.style import Style
 from textual.binding import Binding, BindingType
+from textual.color import Color, ColorParseError
 from textual.containers import VerticalScroll
 from textual.content import Content
 
@@ -71,8 +72,6 @@ class TextScroll(VerticalScroll):
 
 def pale(variables: dict[str, str]) -> Style:
     """A style for words of less weight: between the foreground and the ground, and still readable."""
-    from textual.color import Color, ColorParseError
-
     try:
         words, ground = Color.parse(variables["foreground"]), Color.parse(variables["surface"])
     except (KeyError, ColorParseError):
@@ -82,8 +81,6 @@ def pale(variables: dict[str, str]) -> Style:
 
 def plain_colour(variables: dict[str, str], name: str) -> str | None:
     """A theme's colour as Rich takes it; None if the theme says `auto`."""
-    from textual.color import Color, ColorParseError
-
     try:
         return Color.parse(variables.get(name, "")).rich_color.name
     except ColorParseError:

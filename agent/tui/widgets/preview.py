@@ -31,13 +31,6 @@ _MOST_LINES = 6
 class RunPreview(Container):
     """Shows one run in short."""
 
-    DEFAULT_CSS = """
-    RunPreview {
-        & > Picture { height: 1fr; min-height: 6; }
-        & > VerticalScroll { height: auto; max-height: 60%; padding: 0 1; }
-    }
-    """
-
     def compose(self) -> ComposeResult:
         yield Picture()
         with VerticalScroll(can_focus=False):

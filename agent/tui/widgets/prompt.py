@@ -25,16 +25,6 @@ _LABELS: dict[Purpose, tuple[str, str]] = {
 class Prompt(Horizontal):
     """An input line that knows what it is for. Up and down go through what was typed before."""
 
-    DEFAULT_CSS = """
-    Prompt {
-        height: 1;
-        background: $surface;
-        & > Static { width: auto; padding: 0 1; color: $text-accent; text-style: bold; background: $panel; }
-        & > Input { border: none; height: 1; padding: 0 1; background: $surface; }
-        & > Input:focus { background: $boost; }
-        & > Input > .input--placeholder, & > Input > .input--suggestion { color: $text-muted; }
-    }
-    """
     BINDINGS = [
         Binding("up", "recall(-1)", "Earlier", show=False),
         Binding("down", "recall(1)", "Later", show=False),

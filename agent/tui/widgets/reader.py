@@ -37,11 +37,6 @@ class _Row:
 class Reader(ScrollView, can_focus=True):
     """Shows sections one below the other."""
 
-    DEFAULT_CSS = """
-    Reader {
-        height: 1; overflow-x: hidden; scrollbar-size-vertical: 1; background: $boost; display: none;
-    }
-    """
     BINDINGS: ClassVar = motions(
         ("move(-1)", "Line up"),
         ("move(1)", "Line down"),
@@ -78,7 +73,6 @@ class Reader(ScrollView, can_focus=True):
         return len(rows)
 
     def place(self, height: int, width: int) -> None:
-        """Take this many lines, with a scroll bar if there are more."""
         self.display = height > 0
         self.styles.height = height
         self.can_focus = len(self._rows) > height
@@ -92,7 +86,6 @@ class Reader(ScrollView, can_focus=True):
 
     @property
     def share(self) -> float:
-        """The share of the text that was in sight, 0 to 1."""
         total = sum(map(len, self._seen.values()))
         return sum(seen.count(1) for seen in self._seen.values()) / total if total else 1.0
 
@@ -117,7 +110,6 @@ class Reader(ScrollView, can_focus=True):
             self.post_message(self.Read())
 
     def read_on(self) -> None:
-        """Scroll to the first unread part."""
         for index, row in enumerate(self._rows):
             if 0 in self._seen[row.section][row.line.start : row.line.end]:
                 self._go(index)
