@@ -114,15 +114,18 @@ def test_what_a_program_sets_along_with_a_setting_is_as_it_was_too(run: Run) -> 
     dump = "dconf dump /org/gnome/desktop/interface/"
     before = run.shell(dump)
     copies = ["xfce4-appearance-settings"]  # copies the theme there whenever it changes
-    with subprocess.Popen(copies, env=run.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+    program = subprocess.Popen(copies, env=run.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
         time.sleep(2)
         bundle = run.doing("xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita-dark; sleep 1")
         assert run.shell(dump) != before
 
-        assert all(result.done for result in RunUndo(bundle).carry_out())
+        assert [result.words for result in RunUndo(bundle).carry_out() if not result.done] == []
 
         time.sleep(1)
-        program.kill()
+    finally:
+        program.kill()  # it would go on copying in the tests that follow
+        program.wait()
     assert run.shell(dump) == before
 
 
