@@ -65,7 +65,7 @@ def in_foot(sway: PlainSway, tmp_path: Path, text: str) -> Path:
         f"cd {shlex.quote(str(ROOT))}; PYTHONPATH=. {sys.executable} {program} {told} 2> {tmp_path}/errors; sleep 9"
     )
     sway.start("env", "-u", "SWAYSOCK", "foot", "--title=our terminal", "sh", "-c", command)
-    wait_until(told.exists, f"it tells: {tmp_path}/errors", 30)
+    wait_until(lambda: told.exists() and told.stat().st_size, f"it tells: {tmp_path}/errors", 30)
     return told
 
 

@@ -264,8 +264,9 @@ def test_a_server_of_ours_that_is_named_by_its_address_is_asked_with_its_own_key
 
 
 def test_tune_names_the_one_slot_that_eight_clients_wait_for_also_after_they_are_gone(serving: Machine) -> None:
+    # Answers of this length take most of the time; with short ones, prompts would be named on a busy machine.
     done = serving.run(
-        "bench", "--size", "64x64", "--requests", "24", "--concurrency", "8", "--max-tokens", "32",
+        "bench", "--size", "64x64", "--requests", "24", "--concurrency", "8", "--max-tokens", "64",
         "--text-tokens", "100", "--cache", "cold",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
