@@ -9,8 +9,7 @@ from typing import Any
 from agent.core.changes import Change
 from agent.evidence.undo_plan import Item, NotKnownError, Standing, leaves_something, plan, relocated
 
-#: Within so many seconds, an open program has copied a setting to where others look for it (XFCE's Appearance copies
-#: the theme into dconf).
+#: Seconds that an open program takes to copy a setting to another store (XFCE's Appearance: the theme to dconf).
 _COPIED_WITHIN = 0.5
 
 

@@ -18,7 +18,7 @@ from textual.drivers.linux_driver import LinuxDriver
 #: Seconds after which nothing follows: what belongs together is written at once, and seldom comes 25 ms apart over a
 #: network. The variable that Textual and ncurses go by has the last word.
 ESCAPE_DELAY = constants.ESCAPE_DELAY if "ESCDELAY" in os.environ else 0.025
-#: Within so many seconds, a second Escape belongs to the first.
+#: Seconds within which a second Escape belongs to the first.
 _DOUBLE = 1.0
 _ESCAPE = "\x1b"
 #: Seconds between two looks whether the program ends.

@@ -54,7 +54,7 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, parse
 
 
 def first_object(text: str, *, closed: bool) -> tuple[dict[str, Any], str] | ParseFailure:
-    """Return the first JSON object in the text, and the text after it; why there is none ("no_action" for no brace).
+    """Return the first JSON object in the text, and the text after it; a failure ("no_action" without a brace) if none.
 
     `closed`: the text has its own closing tag, so a missing brace is a mistake and not a truncation.
     """

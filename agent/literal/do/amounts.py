@@ -290,7 +290,7 @@ def _slide(now: Now, goal: SetValue, wanted: float) -> _Mover:
 
 
 def _end_in_steps_of(control: Element, values: list[float], wanted: float, most: int) -> str | None:
-    """Return the key for the end from which few whole steps reach the number; None if there is none."""
+    """Return the key that moves the control to an end near the number: in fewer than `most` whole steps, or None."""
     steps = [abs(one - other) for one, other in itertools.pairwise(values) if one != other]
     for end, key in zip(control.limits or (), _ENDS, strict=False):
         count = abs(wanted - end) / min(steps) if steps else most

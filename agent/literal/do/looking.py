@@ -343,7 +343,7 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
 
 
 def covers(box: Region, x: float, y: float, around: int, above: int) -> bool:
-    """Return whether a point is in a box, or nearer to it than so many pixels."""
+    """Return whether a point is in a box widened by `around` pixels at the sides and below, and by `above` pixels."""
     return box.left - around <= x <= box.right + around and box.top - above <= y <= box.bottom + around
 
 

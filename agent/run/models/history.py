@@ -117,7 +117,7 @@ class History:
         return False
 
     def window(self, fixed_tokens: int, image_tokens: int, images: int = 1) -> tuple[tuple[PastStep, ...], int]:
-        """Return the steps that the next request shows, and the number of the older ones that it leaves out.
+        """Return the steps that the next request shows, and how many older steps it leaves out.
 
         Args:
             fixed_tokens: tokens without the past: system prompt, instruction, feedback.

@@ -16,12 +16,12 @@ from agent.tui.view import RunView
 from agent.tui.widgets.approval import ApprovalPanel
 from agent.tui.widgets.prompt import Prompt, Purpose
 
-#: An answer is a key by itself: so many seconds pass before and after it without another.
+#: Seconds without another key before and after a key that counts as an answer.
 _ALONE = 0.2
 #: Rows of the history that stay beside a question on terminals that are not low, and the share of the screen that a
 #: question may take, if that is more than enough for the reason and a page of text.
 _ROWS, _ENOUGH, _SHARE = 3, 14, 0.6
-#: Of a question, so many characters are looked at for the three lines that tell it.
+#: Characters of a question that are laid out for the three lines that show it.
 _LONGEST_QUESTION = 1000
 _ANSWERS: dict[str, dict[str, Any]] = {
     "yes": {"allowed": True},

@@ -38,13 +38,13 @@ from foundation.foreign_text import harmless
 if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
     from agent.tui.translate import Translator
 
-#: Two presses of Escape within so many seconds stop the run.
+#: Seconds within which two presses of Escape stop the run.
 _DOUBLE = 1.0
-#: What is said for a moment stays so many seconds.
+#: Seconds that a short message stays.
 _SAID = 3.0
-#: The server is asked how busy it is every so many seconds.
+#: Seconds between two questions to the server about its load.
 _LOAD = 3.0
-#: The screen of a streaming answer is drawn at most so often, in seconds: more nobody can read.
+#: Least seconds between two drawings of a streaming answer: nobody reads faster.
 _STREAM = 0.05
 #: The mark of a step moves so often while the model thinks, in seconds.
 _BEAT = 0.2

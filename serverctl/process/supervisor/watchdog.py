@@ -129,7 +129,7 @@ class Beat:
 
 
 class Watchdog:
-    """Watches a ready server: its API server by `/health`, its engine by heartbeats, of which `heartbeat` is the last.
+    """Watches a ready server: its API server by `/health`, its engine by heartbeats. `heartbeat` is the last one.
 
     Changing counters and CPU time show that the engine computes. Otherwise it is asked for one token.
 
