@@ -35,6 +35,7 @@ def test_a_miss_shows_its_point_and_its_target(browser: Any, tmp_path: Path) -> 
     def box(selector: str) -> tuple[float, float, float, float]:
         """Left, top, right and bottom as shares of the picture."""
         script = """
+            for (const one of document.getAnimations()) one.finish();  // a mark arrives larger than it is
             const box = (selector) => document.querySelector(selector).getBoundingClientRect();
             const [one, all] = [box(arguments[0]), box('#shot')];
             return [one.left, one.right].map((side) => (side - all.left) / all.width)
