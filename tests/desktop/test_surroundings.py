@@ -154,6 +154,20 @@ def test_an_application_is_judged_by_what_would_be_started(desk):
         assert policy.question(OpenApp(name), desk.around.of(OpenApp(name))) is None, name
 
 
+def test_a_text_in_pieces_is_judged_as_a_whole(desk):
+    policy = Policy.load("risky")
+    pieces = [
+        TypeText("sud"),
+        PressKeys(("q",)),
+        PressKeys(("backspace",)),
+        PressKeys(("x",)),
+        PressKeys(("backspace",)),
+        TypeText("o reboot"),
+    ]
+    asked = [desk.asks(policy, piece) for piece in pieces]
+    assert asked == [False, False, False, False, False, True]
+
+
 SHIFTED, CTRL = PressKeys(("shift", "backspace")), PressKeys(("ctrl", "backspace"))
 
 
