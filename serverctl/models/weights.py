@@ -10,7 +10,7 @@ from typing import Any
 
 from foundation.configs import load_config
 from serverctl.models.defects import Defect, Place, is_known, read_object
-from serverctl.models.safetensors import BrokenFileError, Tensor, read_tensors, strange_tensor
+from serverctl.models.safetensors import BrokenFileError, Tensor, check_beginning, read_tensors, strange_tensor
 from serverctl.models.shape import Shape
 
 INDEX = "model.safetensors.index.json"
@@ -37,8 +37,7 @@ def check_weights(place: Place, config: Mapping[str, Any], shape: Shape) -> Iter
         return
     names = sorted(set(index.values())) if index else _files(place.folder)
     if not names:
-        if not any([*place.folder.glob(pattern)] for pattern in load_config("files.toml")["other_weights"]):
-            yield place.missing("model.safetensors")
+        yield from _other_weights(place)
         return
     gone = [name for name in names if not (place.folder / name).is_file()]
     for name in gone[:_MOST_NAMED]:
@@ -89,6 +88,20 @@ def _files(folder: Path) -> Sequence[str]:
         if found := _NUMBERED.match(name):
             there |= {f"{found[1]}-{number:05}-of-{found[3]}.safetensors" for number in range(1, int(found[3]) + 1)}
     return sorted(there)
+
+
+def _other_weights(place: Place) -> Iterator[Defect]:
+    """Look at weights in other formats: whether they are empty, Git LFS pointers or web pages."""
+    patterns = load_config("files.toml")["other_weights"]
+    others = sorted(path for pattern in patterns for path in place.folder.glob(pattern))
+    for path in others:
+        try:
+            with path.open("rb") as file:
+                check_beginning(file.read(512), path.stat().st_size)
+        except (BrokenFileError, OSError) as error:
+            yield place.broken(path.name, error)
+    if not others:
+        yield place.missing("model.safetensors")
 
 
 def misfits(tensors: Mapping[str, Tensor], config: Mapping[str, Any], shape: Shape) -> Iterator[str]:

@@ -258,6 +258,17 @@ def test_a_start_is_refused_with_the_first_defect_and_the_number_of_others(folde
     assert "lists 1 more" in refused.value.remedy
 
 
+def test_a_pointer_in_place_of_weights_in_another_format_is_told(folder: Path) -> None:
+    for path in folder.glob("*.safetensors*"):
+        path.unlink()
+    weights = folder / "pytorch_model.bin"
+    weights.write_bytes(b"PK\x03\x04 weights")
+    assert check_files(Place(folder)) == []
+    weights.write_text(POINTER)
+    [found] = check_files(Place(folder))
+    assert "pytorch_model.bin" in str(found) and "Git LFS pointer" in str(found)
+
+
 @pytest.mark.parametrize(
     ("flags", "gone"),
     [
