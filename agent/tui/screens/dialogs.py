@@ -31,6 +31,7 @@ class Box(ModalScreen[bool]):
             yield Static(Content.assemble(*parts).rstrip())
 
     def told(self) -> tuple[str, str, list[tuple[str, str]]]:
+        """Return the title, the line below the box, and the text in parts with their styles."""
         raise NotImplementedError
 
 
