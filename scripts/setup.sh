@@ -76,7 +76,9 @@ need_environment() {
   say "installing the locked dependencies of $1 (once)"
   local log
   log=$(mktemp)
-  if ! "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input --require-hashes -r "$lock" \
+  # The lock names everything. With its dependencies looked up again, pip 23 takes a newer release of a package that is asked for
+  # with an extra, and then refuses it because the lock has no hash of it.
+  if ! "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input --require-hashes --no-deps -r "$lock" \
     >"$log" 2>&1 </dev/null; then
     tail -n 15 "$log" >&2
     rm -f "$log"
