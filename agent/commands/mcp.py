@@ -13,8 +13,9 @@ from foundation.errors import ExitStatus
 from foundation.printing import is_terminal, put, remark
 
 _EPILOG = """\
-A host starts it by itself once it is installed there. Approvals are asked through the host; a host that cannot ask its
-person gets a refusal. HTTP is on 127.0.0.1 only, with the token of MAI_AGENT_MCP_TOKEN or a new one that is printed.
+A host starts it by itself once it is installed there. Approvals are asked through the host, or on a page that opens in
+your browser if the host cannot ask. HTTP is on 127.0.0.1 only, with the token of MAI_AGENT_MCP_TOKEN or a new one that
+is printed.
 
 examples:
   mai-agent mcp install claude-code

@@ -1,35 +1,24 @@
 """`mai-agent save`, `record`, `do` and `recipes`: tasks kept as recipes, and done again without a model."""
 
 import argparse
-import asyncio
-import difflib
 from collections.abc import Sequence
-from contextlib import closing
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.commands.arguments import add_options, add_recorded_run, check_sandbox, open_own_desktop, recorded_run
 from agent.commands.run import add_run_options, execute, with_event
-from agent.console.terminal import terminal_ask
-from agent.events.run_events import Acted, Event, RunStarted
-from agent.literal.goals import Target
-from agent.options import RunOptions
-from agent.recipes.demonstration import demonstrate
-from agent.recipes.files import all_recipes, check_free, keep_recipe, load_recipe, path_of, recipes_folder
-from agent.recipes.recipe import Recipe
-from agent.recipes.saving import recipe_of
-from agent.record.bundle import Recorder
-from agent.record.read import Bundle, read_bundle
-from agent.record.redactor import Redactor
-from agent.safety.stop import StopSwitch, stop_signals
 from agent.settings import load_settings, runs_dir
-from agent.workplace import broken_off
 from foundation.command_line import Parser, plain_text
 from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.foreign_text import on_one_line
 from foundation.printing import put, put_json, put_text, remark
 from foundation.stray_output import stray_output_kept
+
+if TYPE_CHECKING:
+    from agent.events.run_events import Event
+    from agent.literal.goals import Target
+    from agent.recipes.recipe import Recipe
+    from agent.record.read import Bundle
 
 
 def save_main(argv: Sequence[str]) -> int:
@@ -55,18 +44,30 @@ def record_main(argv: Sequence[str]) -> int:
     parser.add_argument("--monitor", metavar="N", type=int, help="which monitor you work on")
     add_options(parser, "runs", titled=False)
     options = parser.parse_args(argv)
+    from agent.recipes.files import check_free
+    from agent.record.read import read_bundle
+
     check_free(options.name, replace=options.replace)
     return _keep(read_bundle(_record(options)), options)
 
 
 @stray_output_kept()
 def _record(options: argparse.Namespace) -> Path:
+    import asyncio
+    from contextlib import closing
+
+    from agent.events.run_events import Acted, RunStarted
+    from agent.recipes.demonstration import demonstrate
+    from agent.record.bundle import Recorder
+    from agent.safety.stop import StopSwitch, stop_signals
+    from agent.workplace import broken_off
+
     stop = StopSwitch()
     desktop = open_own_desktop(stop, options.monitor)
     instruction = options.instruction or options.name
     recorder = Recorder(runs_dir(options.runs, load_settings()), instruction)
 
-    def emit(event: Event) -> None:
+    def emit(event: "Event") -> None:
         recorder.handle(event)
         match event:
             case RunStarted():
@@ -91,7 +92,10 @@ def _add_recipe(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="the recipe as one JSON object")
 
 
-def _keep(bundle: Bundle, options: argparse.Namespace) -> int:
+def _keep(bundle: "Bundle", options: argparse.Namespace) -> int:
+    from agent.recipes.files import keep_recipe
+    from agent.recipes.saving import recipe_of
+
     recipe = recipe_of(bundle, pairs(options.param))
     path = keep_recipe(recipe, options.name, replace=options.replace)
     if options.json:
@@ -108,8 +112,6 @@ def do_main(argv: Sequence[str]) -> int:
 
 
 def _do(argv: Sequence[str]) -> int:
-    from agent.literal.client import literal_engine  # heavy, and only this command needs it
-
     parser = Parser(
         prog="mai-agent do",
         description="Do the steps of a recipe, without a model. If --endpoint names one, it is asked what a thing is "
@@ -123,6 +125,13 @@ def _do(argv: Sequence[str]) -> int:
     if wrong := [word for word in rest if word.startswith("-") or "=" not in word]:
         parser.unrecognized(wrong)
     check_sandbox(given)
+    from functools import partial
+
+    from agent.literal.client import literal_engine
+    from agent.options import RunOptions
+    from agent.recipes.files import load_recipe
+    from agent.record.redactor import Redactor
+
     recipe, values = load_recipe(given.name), pairs([*given.values, *rest])
     given.instruction, goal = recipe.with_values(values)
     options = RunOptions.of(given, load_settings())
@@ -135,8 +144,13 @@ def _do(argv: Sequence[str]) -> int:
     return status
 
 
-def _offer_repairs(name: str, recipe: Recipe, repairs: dict[int, Target], *, unasked: bool) -> None:
+def _offer_repairs(name: str, recipe: "Recipe", repairs: "dict[int, Target]", *, unasked: bool) -> None:
     """Write what a model found into the recipe's file, if the person wants that."""
+    import difflib
+
+    from agent.console.terminal import terminal_ask
+    from agent.recipes.files import keep_recipe
+
     repaired = recipe.repaired(repairs)
     if repaired == recipe:
         return
@@ -159,11 +173,13 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     if options.what is not None and options.name is None:
         raise UsageError(f"No recipe is named to {options.what}.", "`mai-agent recipes` lists them.")
+    from agent.recipes.files import load_recipe, path_of
+
     match options.what:
         case None:
             return _list(as_json=options.json)
         case "remove":
-            return _remove(options.name, as_json=options.json)
+            return _remove(path_of(options.name), options.name, as_json=options.json)
     recipe, path = load_recipe(options.name), path_of(options.name)
     if options.json:
         put_json({"name": options.name, "path": str(path), "recipe": _as_json(recipe)})
@@ -175,6 +191,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _list(*, as_json: bool) -> int:
+    from agent.recipes.files import all_recipes, recipes_folder
+
     found = list(all_recipes())
     for name, one in found:
         if isinstance(one, UsageError):
@@ -189,8 +207,7 @@ def _list(*, as_json: bool) -> int:
     return 0
 
 
-def _remove(name: str, *, as_json: bool) -> int:
-    path = path_of(name)
+def _remove(path: Path, name: str, *, as_json: bool) -> int:
     try:
         path.unlink()
     except FileNotFoundError:
@@ -212,9 +229,9 @@ def pairs(given: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def _asked(recipe: Recipe) -> str:
+def _asked(recipe: "Recipe") -> str:
     return "".join(f" {name}=…" for name in recipe.parameters)
 
 
-def _as_json(recipe: Recipe) -> dict[str, Any]:
+def _as_json(recipe: "Recipe") -> dict[str, Any]:
     return recipe.model_dump(by_alias=True, exclude_defaults=True)

@@ -1,30 +1,15 @@
 """`mai-agent eval`: a model measured on published samples or on tasks, in a folder that is resumed and judged again."""
 
 import argparse
-import asyncio
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from importlib import import_module
 from pathlib import Path
 
-from agent.api.decision import Asker
-from agent.commands.arguments import add_options, tell
-from agent.commands.models import eval_make, eval_tasks
-from agent.console.terminal import terminal_ask
-from agent.evals.folder import AnswersFile, judge_all, read_answers, read_run, read_verdicts
-from agent.evals.grounding import ask_all, part_of
-from agent.evals.imported import import_answers
-from agent.evals.samples import Benchmark, benchmark_names, read_benchmark
-from agent.evals.summary import lines, summary
-from agent.families.registry import detect_family
-from agent.literal.client import literal_engine
-from agent.model.asking import Patience
-from agent.model.engines import Engine, choose_engine
-from agent.options import RunOptions
-from agent.run.models.roles import open_model
-from agent.settings import load_settings
+from agent.commands.arguments import add_options, sandbox_size
+from agent.commands.fleet import add_fleet_options
+from agent.commands.models import eval_make
+from agent.evals.samples import benchmark_names
 from foundation.command_line import Parser, plain_text, positive
-from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from foundation.printing import remark
 from foundation.stray_output import stray_output_kept
 
 _EXAMPLES = """examples:
@@ -38,7 +23,9 @@ The same command resumes after Ctrl-C or a crash. See docs/evals.md."""
 def main(argv: Sequence[str]) -> int:
     """Ask and judge, or judge again."""
     if argv[:1] == ["one-task"]:  # what `eval tasks` starts for each task
-        return eval_tasks.one_task(argv[1:])
+        from agent.commands.models.eval_tasks import one_task
+
+        return one_task(argv[1:])
     parser = Parser(
         prog="mai-agent eval", description="Measure a model on published samples or on tasks.", epilog=_EXAMPLES
     )
@@ -46,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     asking = kinds.add_parser("grounding", help="ask for the point of each sample")
     importing = kinds.add_parser("import", help="take over answers that others published, and judge them")
     tasking = kinds.add_parser("tasks", help="do tasks on throw-away desktops, and judge the desktops' state")
-    eval_tasks.add_arguments(tasking)
+    _add_tasks(tasking)
     making = kinds.add_parser("make", help="make DeskBench: samples of throw-away desktops; nothing is downloaded")
     eval_make.add_arguments(making)
     rescoring = kinds.add_parser("rescore", help="judge kept answers again; nothing is asked")
@@ -63,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     importing.add_argument("--model", metavar="NAME", type=plain_text, required=True, help="the model that answered")
     importing.add_argument("--family", metavar="NAME", help="its family (default: found out from its name)")
     rescoring.add_argument("out", metavar="DIR", type=Path, help="the folder of answers or of runs of tasks")
-    eval_tasks.add_osworld(rescoring)
+    _add_osworld(rescoring)
     for each in (importing, rescoring):
         each.add_argument("--report", action="store_true", help="write report.html, with every miss (takes longer)")
     for each in (asking, importing, rescoring):
@@ -75,18 +62,39 @@ def main(argv: Sequence[str]) -> int:
     add_options(asking, "engine")
     asking.set_defaults(report=True)
     doing = {
-        asking: _grounding,
-        importing: _import,
-        tasking: eval_tasks.run,
-        making: eval_make.run,
-        rescoring: _rescore,
-    }
+        asking: "eval_grounding.ask", importing: "eval_grounding.take_over", rescoring: "eval_grounding.rescore",
+        tasking: "eval_tasks.run", making: "eval_make.run",
+    }  # fmt: skip
     for each, do in doing.items():
         each.set_defaults(do=do)
     given = parser.parse_args(argv)
+    module, function = given.do.split(".")
     with stray_output_kept():
-        done: int = given.do(given)
+        done: int = getattr(import_module(f"agent.commands.models.{module}"), function)(given)
         return done
+
+
+def _add_tasks(parser: argparse.ArgumentParser) -> None:
+    """Add which tasks are done, and how."""
+    parser.add_argument("files", nargs="*", metavar="FILE", type=Path, help="tasks in TOML (default: the shipped ones)")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="the folder of runs and verdicts (default: tasks-eval)")
+    parser.add_argument("--filter", metavar="REGEX", default="", help="only tasks whose class, id or sentence it finds")
+    parser.add_argument("--epochs", metavar="N", type=positive, default=1, help="do every task N times (default: 1)")
+    parser.add_argument("--undo", action="store_true", help="undo every run, and see whether anything is left of it")
+    parser.add_argument("--prove", action="store_true",
+                        help="no agent: do by hand what tasks expect, and see whether their judges see it")  # fmt: skip
+    _add_osworld(parser)
+    parser.add_argument("--list", action="store_true", help="print the tasks")
+    parser.add_argument("--sandbox-size", metavar="WxH", type=sandbox_size, help="of all desktops, whatever tasks say")
+    parser.add_argument("--sandbox-network", choices=("none", "host"), help="what programs in them reach")
+    add_fleet_options(parser)
+    for group in ("policy", "engine", "two models", "limits and history"):
+        add_options(parser, group, without=("approve",))
+
+
+def _add_osworld(parser: argparse.ArgumentParser) -> None:
+    """The argument for the tree of results."""
+    parser.add_argument("--osworld", metavar="DIR", type=Path, help="write the runs as OSWorld's tree of results, too")
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -94,74 +102,3 @@ def _shard(text: str) -> tuple[int, int]:
     if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise argparse.ArgumentTypeError(f"{text!r} is no shard such as 1/4")
     return int(number), int(count)
-
-
-def _grounding(given: argparse.Namespace) -> int:
-    benchmark = read_benchmark(given.benchmark, given.data)
-    if given.baseline is not None:
-        read_verdicts(given.baseline)  # its errors come before hours of asking
-    options = RunOptions.of(given, load_settings())
-    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
-    try:
-        if engine.name == "literal":
-            raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
-        failed = asyncio.run(_asked(given, options, engine, benchmark))
-    finally:
-        engine.close()
-    _put_score(given, benchmark)
-    return ExitStatus.NOT_DONE if failed else ExitStatus.DONE
-
-
-async def _asked(given: argparse.Namespace, options: RunOptions, engine: Engine, benchmark: Benchmark) -> int:
-    async with AsyncExitStack() as opened:
-        model = await open_model(engine, options.family, Patience.of(options.patience), opened)
-        if not model.family.grounds:
-            raise UsageError(
-                f"The family {model.family.facts.name} cannot be asked for a point.", "Choose another one."
-            )
-        asker = Asker(model, options)
-        run = {"benchmark": benchmark.name, "data": str(given.data.resolve()), **asker.named()}
-        samples = part_of(benchmark.samples, given.limit, given.shard)
-        with AnswersFile(given.out, run) as kept:
-            return await ask_all(asker, samples, kept, given.at_once, remark, zoom=given.zoom)
-
-
-def _import(given: argparse.Namespace) -> int:
-    family = given.family or detect_family(given.model)
-    if family is None:
-        raise UsageError(f"The model {given.model!r} is of no known family.", "Name one with --family.")
-    benchmark = read_benchmark(given.benchmark, given.data)
-    run = {"benchmark": benchmark.name, "data": str(given.data.resolve()), "model": given.model, "family": family}
-    import_answers(given.file, benchmark, {**run, "words": "imported"}, given.out)
-    _put_score(given, benchmark)
-    return ExitStatus.DONE
-
-
-def _rescore(given: argparse.Namespace) -> int:
-    run = read_run(given.out)
-    if run["benchmark"] == eval_tasks.BENCHMARK:
-        return eval_tasks.rescore(given)
-    if run["benchmark"] not in benchmark_names():
-        raise UsageError(f"{given.out} is of an unknown benchmark, {run['benchmark']}.", "Was eval.json changed?")
-    _put_score(given, read_benchmark(run["benchmark"], given.data or Path(str(run.get("data")))))
-    return ExitStatus.DONE
-
-
-def _put_score(given: argparse.Namespace, benchmark: Benchmark) -> None:
-    """Judge the answers in the folder, keep the verdicts, print the score, and write the report."""
-    baseline = None if given.baseline is None else read_verdicts(given.baseline)
-    answers = read_answers(given.out)
-    verdicts = judge_all(given.out, benchmark, answers)
-    if strangers := len(answers) - len(verdicts):
-        remark(f"{strangers} answers are to samples that the benchmark does not have; they are left out.")
-    told = summary(benchmark, read_run(given.out), verdicts, baseline)
-    if given.report:
-        from agent.evals.report import write_report
-
-        report = write_report(given.out, benchmark, told, verdicts, answers)
-        remark(f"The misses: {report}")
-    if given.inspect_log is not None:
-        from agent.evals.inspect_log import write_inspect_log
-
-        write_inspect_log(given.inspect_log, benchmark, told, verdicts, answers)
-    tell(given.json, told, *lines(told))

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from agent.commands.arguments import add_options, sandbox_size, tell
-from agent.commands.fleet import add_fleet_options, carry_out, limited, runner_of
+from agent.commands.arguments import tell
+from agent.commands.fleet import carry_out, limited, runner_of
 from agent.commands.run import read_arguments, with_event
 from agent.evals.tasks import report, work
 from agent.evals.tasks.looker import check_tools
@@ -23,7 +23,7 @@ from agent.fleet.tasks import Task, option_words
 from agent.options import RunOptions
 from agent.sandbox.sessions import load_session
 from agent.settings import load_settings
-from foundation.command_line import Parser, positive
+from foundation.command_line import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.files import read_json_object, write_file
 from foundation.printing import put, remark
@@ -31,29 +31,6 @@ from foundation.printing import put, remark
 #: Stands for `mai-agent eval one-task`; empty for this program's own.
 PROGRAM: tuple[str, ...] = ()
 BENCHMARK = "tasks"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `eval tasks`."""
-    parser.add_argument("files", nargs="*", metavar="FILE", type=Path, help="tasks in TOML (default: the shipped ones)")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="the folder of runs and verdicts (default: tasks-eval)")
-    parser.add_argument("--filter", metavar="REGEX", default="", help="only tasks whose class, id or sentence it finds")
-    parser.add_argument("--epochs", metavar="N", type=positive, default=1, help="do every task N times (default: 1)")
-    parser.add_argument("--undo", action="store_true", help="undo every run, and see whether anything is left of it")
-    parser.add_argument("--prove", action="store_true",
-                        help="no agent: do by hand what tasks expect, and see whether their judges see it")  # fmt: skip
-    add_osworld(parser)
-    parser.add_argument("--list", action="store_true", help="print the tasks")
-    parser.add_argument("--sandbox-size", metavar="WxH", type=sandbox_size, help="of all desktops, whatever tasks say")
-    parser.add_argument("--sandbox-network", choices=("none", "host"), help="what programs in them reach")
-    add_fleet_options(parser)
-    for group in ("policy", "engine", "two models", "limits and history"):
-        add_options(parser, group, without=("approve",))
-
-
-def add_osworld(parser: argparse.ArgumentParser) -> None:
-    """The argument for the tree of results."""
-    parser.add_argument("--osworld", metavar="DIR", type=Path, help="write the runs as OSWorld's tree of results, too")
 
 
 def run(given: argparse.Namespace) -> int:

@@ -1,0 +1,99 @@
+"""`mai-agent eval grounding`, `import` and `rescore`: points asked of a model, and judged."""
+
+import argparse
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from agent.api.decision import Asker
+from agent.commands.arguments import tell
+from agent.commands.models import eval_tasks
+from agent.console.terminal import terminal_ask
+from agent.evals.folder import AnswersFile, judge_all, read_answers, read_run, read_verdicts
+from agent.evals.grounding import ask_all, part_of
+from agent.evals.imported import import_answers
+from agent.evals.samples import Benchmark, benchmark_names, read_benchmark
+from agent.evals.summary import lines, summary
+from agent.families.registry import detect_family
+from agent.literal.client import literal_engine
+from agent.model.asking import Patience
+from agent.model.engines import Engine, choose_engine
+from agent.options import RunOptions
+from agent.run.models.roles import open_model
+from agent.settings import load_settings
+from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.printing import remark
+
+
+def ask(given: argparse.Namespace) -> int:
+    """Ask for the samples that have no answer yet, and judge."""
+    benchmark = read_benchmark(given.benchmark, given.data)
+    if given.baseline is not None:
+        read_verdicts(given.baseline)  # its errors come before hours of asking
+    options = RunOptions.of(given, load_settings())
+    engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
+    try:
+        if engine.name == "literal":
+            raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
+        failed = asyncio.run(_asked(given, options, engine, benchmark))
+    finally:
+        engine.close()
+    _put_score(given, benchmark)
+    return ExitStatus.NOT_DONE if failed else ExitStatus.DONE
+
+
+async def _asked(given: argparse.Namespace, options: RunOptions, engine: Engine, benchmark: Benchmark) -> int:
+    async with AsyncExitStack() as opened:
+        model = await open_model(engine, options.family, Patience.of(options.patience), opened)
+        if not model.family.grounds:
+            raise UsageError(
+                f"The family {model.family.facts.name} cannot be asked for a point.", "Choose another one."
+            )
+        asker = Asker(model, options)
+        run = {"benchmark": benchmark.name, "data": str(given.data.resolve()), **asker.named()}
+        samples = part_of(benchmark.samples, given.limit, given.shard)
+        with AnswersFile(given.out, run) as kept:
+            return await ask_all(asker, samples, kept, given.at_once, remark, zoom=given.zoom)
+
+
+def take_over(given: argparse.Namespace) -> int:
+    """Take over published answers, and judge them."""
+    family = given.family or detect_family(given.model)
+    if family is None:
+        raise UsageError(f"The model {given.model!r} is of no known family.", "Name one with --family.")
+    benchmark = read_benchmark(given.benchmark, given.data)
+    run = {"benchmark": benchmark.name, "data": str(given.data.resolve()), "model": given.model, "family": family}
+    import_answers(given.file, benchmark, {**run, "words": "imported"}, given.out)
+    _put_score(given, benchmark)
+    return ExitStatus.DONE
+
+
+def rescore(given: argparse.Namespace) -> int:
+    """Judge the answers or the runs in a folder again."""
+    run = read_run(given.out)
+    if run["benchmark"] == eval_tasks.BENCHMARK:
+        return eval_tasks.rescore(given)
+    if run["benchmark"] not in benchmark_names():
+        raise UsageError(f"{given.out} is of an unknown benchmark, {run['benchmark']}.", "Was eval.json changed?")
+    _put_score(given, read_benchmark(run["benchmark"], given.data or Path(str(run.get("data")))))
+    return ExitStatus.DONE
+
+
+def _put_score(given: argparse.Namespace, benchmark: Benchmark) -> None:
+    """Judge the answers in the folder, keep the verdicts, print the score, and write the report."""
+    baseline = None if given.baseline is None else read_verdicts(given.baseline)
+    answers = read_answers(given.out)
+    verdicts = judge_all(given.out, benchmark, answers)
+    if strangers := len(answers) - len(verdicts):
+        remark(f"{strangers} answers are to samples that the benchmark does not have; they are left out.")
+    told = summary(benchmark, read_run(given.out), verdicts, baseline)
+    if given.report:
+        from agent.evals.report import write_report
+
+        report = write_report(given.out, benchmark, told, verdicts, answers)
+        remark(f"The misses: {report}")
+    if given.inspect_log is not None:
+        from agent.evals.inspect_log import write_inspect_log
+
+        write_inspect_log(given.inspect_log, benchmark, told, verdicts, answers)
+    tell(given.json, told, *lines(told))
