@@ -1,6 +1,7 @@
 """What every test gets: an environment without the developer's own settings, keys and proxies; and who runs which."""
 
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Generator, Iterator
@@ -23,6 +24,11 @@ CACHE = ROOT / ".cache-test"
 INSTALLING = os.environ.get("MAI_TEST_VLLM_IS_INSTALLED_WHEN_GONE")
 #: What tells a program its desktop; starting a sandbox changes it in this process. As it was at the start.
 DESKTOP = {name: os.environ.get(name) for name in ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "SWAYSOCK")}
+
+# Under `nohup` or in the background these are ignored, and so they would be in every program that a test starts.
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 # What CI tries is the same every time; on a person's machine every run tries something new.
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)

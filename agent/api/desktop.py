@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from agent.api.results import Look, NotDoneError, NotSeenError, Result, Step
+from agent.conductor import Run
 from agent.core.actions import Button
 from agent.core.changes import Change
 from agent.core.keys import UnknownKeyError
@@ -19,6 +20,7 @@ from agent.literal.client import literal_engine
 from agent.literal.goals import Choose, Click, Close, Goal, Open, Press, SetValue, Target, Toggle, Type
 from agent.options import RunOptions
 from agent.recipes.files import load_recipe
+from agent.record.bundle import Recorder
 from agent.record.redactor import Redactor
 from agent.run.control.worker import Worker
 from agent.run.loop.context import Person
@@ -58,6 +60,8 @@ class AsyncDesktop:
         self._options, self._person, self._on_event = options, person, on_event
         self._workplace = Workplace(options, tell, None)
         self._stop = StopSwitch()
+        self.run: Run | None = None  # taken up last
+        self.recorder: Recorder | None = None  # of that run
         self._looking = Worker("eye")
         self._eye: Eye | None = None
         self._turn = asyncio.Lock()
@@ -86,9 +90,9 @@ class AsyncDesktop:
         self._looking.end(lambda: None)
         await asyncio.to_thread(self._workplace.__exit__)
 
-    def stop(self) -> None:
+    def stop(self, reason: str = "the program asked for it") -> None:
         """Stop the run under way at once, from any thread. Its result has the outcome "stopped"."""
-        self._stop.stop("the program asked for it")
+        self._stop.stop(reason)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -187,8 +191,9 @@ class AsyncDesktop:
         async with self._turn:
             await self._ended()
             self._stop = stop = StopSwitch()
+            self.run, self.recorder = Run(instruction, stop), None
             with stop_signals(stop):
-                self._running = asyncio.ensure_future(self._carry_out(instruction, goals, secrets, stop))
+                self._running = asyncio.ensure_future(self._carry_out(self.run, goals, secrets))
                 try:
                     result = await asyncio.shield(self._running)
                 except asyncio.CancelledError:
@@ -203,12 +208,12 @@ class AsyncDesktop:
         if self._running is not None:
             await asyncio.wait([self._running])
 
-    async def _carry_out(
-        self, instruction: str, goals: Sequence[Goal] | None, secrets: Sequence[str], stop: StopSwitch
-    ) -> Result:
+    async def _carry_out(self, run: Run, goals: Sequence[Goal] | None, secrets: Sequence[str]) -> Result:
+        stop = run.stop
         mask = Redactor(secrets=secrets).text
         engine = None if goals is None else literal_engine(self._options.engine, mask, goals)
-        job = await asyncio.to_thread(self._workplace.job, instruction, stop, engine, secrets)
+        job = await asyncio.to_thread(self._workplace.job, run.instruction, stop, engine, secrets)
+        self.recorder = job.recorder
         self.bundles.append(job.recorder.path)
         thought = ""
         steps: list[Step] = []
@@ -226,9 +231,9 @@ class AsyncDesktop:
             self._on_event(event)
 
         try:
-            ended = await job.carry_out(self._person(stop), stop, show)
+            ended = await job.carry_out(self._person(stop), stop, show, run.steering)
             return Result(
-                instruction, ended.outcome, ended.message, tuple(steps), changes, ended.evidence, ended.verified,
+                run.instruction, ended.outcome, ended.message, tuple(steps), changes, ended.evidence, ended.verified,
                 ended.seconds, job.recorder.path,
             )  # fmt: skip
         finally:

@@ -1,5 +1,8 @@
-"""The person behind a host. The calling model cannot answer for them: the host asks."""
+"""The person behind a host. The calling model cannot answer for them: the host asks, or a page in their browser."""
 
+from collections.abc import Callable
+
+from agent.conductor import PersonThere
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint
 from agent.mcp.calls import Call
@@ -8,20 +11,22 @@ from agent.safety.policy import Approval, Question
 from agent.safety.question_text import asked
 
 _NOBODY = (
-    "This needs a person's approval, and the host cannot ask one (it offers no elicitation). Do this part by hand, or "
-    "run the task with `mai-agent` in a terminal."
+    "This needs a person's approval. The host cannot ask one (it offers no elicitation), and there is no screen for a "
+    "browser. Do this part by hand, or run the task with `mai-agent` in a terminal."
 )
 
 
 class HostPerson:
-    """A `Person` who is asked through the host of one call."""
+    """A `Person` who is asked through the host of one call, or, if it cannot ask, through what `page` returns."""
 
-    def __init__(self, call: Call) -> None:
-        self._call = call
+    def __init__(self, call: Call, page: Callable[[], PersonThere | None] = lambda: None) -> None:
+        self._call, self._page = call, page
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
         """Ask whether the action may be carried out; refuse it if nobody can be asked."""
         if not self._call.can_ask:
+            if (person := self._page()) is not None:
+                return await person.approve(action, question)
             return Approval(allowed=False, by="mai-agent", note=f"{unplaced(action)}: {question.reason}. {_NOBODY}")
         told = asked(action, question)
         what = " ".join(filter(None, (told.what, told.where)))
@@ -33,9 +38,13 @@ class HostPerson:
 
     async def ask(self, question: str) -> str | None:
         """Return the person's reply; None if nobody can be asked, or they decline."""
+        if not self._call.can_ask and (person := self._page()) is not None:
+            return await person.ask(question)
         reply = (await self._call.ask(question, "string", reply="Your reply")).get("reply")
         return reply if isinstance(reply, str) else None
 
     async def permit(self, question: str) -> bool:
         """Ask a yes/no question; anything but a yes is a no."""
+        if not self._call.can_ask and (person := self._page()) is not None:
+            return await person.permit(question)
         return (await self._call.ask(question, "boolean", allow="Allow this")).get("allow") is True

@@ -21,9 +21,11 @@ import agent
 from agent.api.desktop import AsyncDesktop
 from agent.api.options import run_options
 from agent.api.results import Look, NotDoneError, Result
+from agent.conductor import RunBegan, RunClosed
 from agent.events.run_events import Acted, Decided, Event
 from agent.mcp.approvals import HostPerson
 from agent.mcp.calls import Call, Calls
+from agent.mcp.page import QuestionPage
 from agent.recipes.files import all_recipes, recipe_names
 from agent.recipes.recipe import Recipe
 from agent.record.read import find_bundle, list_bundles
@@ -52,11 +54,13 @@ class DesktopTools:
         self._calls = Calls()
         self._call: Call | None = None  # the one that acts
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._page = QuestionPage(self._tell)
 
     async def close(self) -> None:
         """Stop what runs, and end a sandbox."""
         if self._desktop is not None:
             await self._desktop.close()
+        self._page.close()
 
     async def do(self, instruction: str, context: "Context[Any, Any]") -> Any:
         """Do a task on the desktop: a sentence such as "open settings and enable dark mode".
@@ -112,10 +116,13 @@ class DesktopTools:
     async def _carry_out(self, context: "Context[Any, Any]", act: Callable[[AsyncDesktop], Awaitable[Result]]) -> Any:
         async def work(call: Call) -> dict[str, Any]:
             async with self._turn(call) as desktop:
+                self._page.post(RunBegan("", 0))
                 try:
                     return _told(await act(desktop))
                 except NotDoneError as error:
                     return _told(error.result)
+                finally:
+                    self._page.post(RunClosed())
 
         return await self._calls.run(context, work)
 
@@ -123,7 +130,7 @@ class DesktopTools:
         """Ask the person at the desktop a question, and return the reply."""
 
         async def work(call: Call) -> str:
-            reply = await HostPerson(call).ask(question)
+            reply = await self._asked(call).ask(question)
             return "Nobody replied." if reply is None else reply
 
         return await self._calls.run(context, work)
@@ -137,7 +144,7 @@ class DesktopTools:
                 if not undoing.able:
                     return ["Nothing can be put back."]
                 listed = "\n".join(f"{item.change}: {item.words}" for item in undoing.able)
-                if not await HostPerson(call).permit(f"Undo this?\n{listed}"):
+                if not await self._asked(call).permit(f"Undo this?\n{listed}"):
                     return ["Nobody agreed; nothing was undone."]
                 results = await asyncio.to_thread(undoing.carry_out)
                 return [f"{one.item.change.what}: {'' if one.done else 'not undone: '}{one.words}" for one in results]
@@ -173,7 +180,7 @@ class DesktopTools:
             try:
                 if self._desktop is None:
                     desktop = AsyncDesktop(self._options, self._person, self._tell, self._progress)
-                    self._desktop = await desktop.__aenter__()
+                    self._desktop = self._page.desktop = await desktop.__aenter__()
                 yield self._desktop
             except MaiError as error:
                 raise ToolError(str(error)) from error
@@ -182,12 +189,16 @@ class DesktopTools:
 
     def _person(self, _: StopSwitch) -> HostPerson:
         assert self._call is not None
-        return HostPerson(self._call)
+        return self._asked(self._call)
+
+    def _asked(self, call: Call) -> HostPerson:
+        return HostPerson(call, self._page.person)
 
     def _tell(self, text: str) -> None:
         self._report(0, text)
 
     def _progress(self, event: Event) -> None:
+        self._page.post(event)
         match event:
             case Decided(step=step, thought=words) if words:
                 self._report(step, words)

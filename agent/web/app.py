@@ -151,14 +151,18 @@ class _Routes:
 
     async def _versions(self) -> AsyncIterator[str]:
         version = self._live.version
-        yield f"data: {version}\n\n"
-        while not self._live.over:
-            try:
-                version = await asyncio.wait_for(self._live.changed(version), _SIGN_OF_LIFE)
-            except TimeoutError:
-                yield ": still there\n\n"
-            else:
-                yield f"data: {version}\n\n"
+        self._live.watchers += 1
+        try:
+            yield f"data: {version}\n\n"
+            while not self._live.over:
+                try:
+                    version = await asyncio.wait_for(self._live.changed(version), _SIGN_OF_LIFE)
+                except TimeoutError:
+                    yield ": still there\n\n"
+                else:
+                    yield f"data: {version}\n\n"
+        finally:
+            self._live.watchers -= 1
 
     async def screen(self, request: Request) -> Response:
         file = self._live.screen(request.path_params["name"])

@@ -1,11 +1,11 @@
-"""The live page beside the terminal application: both show the same run, and the first answer to a question counts."""
+"""The live page beside the terminal application or the MCP server: it shows the same runs, and its answers count."""
 
 import asyncio
 import threading
 from collections.abc import Callable, Iterable
 
-from agent.conductor import Conductor, Report
-from agent.web.live import Live
+from agent.conductor import Report
+from agent.web.live import Live, Runs
 from agent.web.start import Serving
 
 #: Seconds for the server to begin, and to end.
@@ -16,21 +16,26 @@ class PageBeside:
     """Serves the page from a thread of its own, from now until `close`. Raises OSError if no port is free.
 
     Args:
-        conductor: of the runs.
-        start: starts a run that the person asks for on the page; called on the page's thread.
+        runs: what it shows and steers.
+        start: starts a run that the person asks for on the page; called on the page's thread. None: it cannot.
         shown: reports that lead to what the application shows now.
     """
 
-    def __init__(self, conductor: Conductor, start: Callable[[str], object], shown: Iterable[Report]) -> None:
+    def __init__(self, runs: Runs, start: Callable[[str], object] | None, shown: Iterable[Report]) -> None:
         self._loop = asyncio.new_event_loop()
         self._live = Live(self._loop)
-        self._live.conductor, self._live.start = conductor, start
+        self._live.runs, self._live.start = runs, start
         self._serving = Serving(self._live)
         self.link = self._serving.link
         self._thread = threading.Thread(target=self._work, name="page", daemon=True)
         self._thread.start()
         for report in shown:
             self.post(report)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether a browser shows it now."""
+        return self._live.watchers > 0
 
     def post(self, report: Report) -> None:
         """Take a report, on any thread."""

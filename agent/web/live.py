@@ -4,15 +4,15 @@ import asyncio
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent.conductor import (
     ApprovalWanted,
-    Conductor,
     Progress,
     QuestionOver,
     ReplyWanted,
     Report,
+    Run,
     RunBegan,
     RunClosed,
     RunFailed,
@@ -27,18 +27,40 @@ from agent.safety.policy import Approval
 from agent.safety.question_text import asked
 from foundation.foreign_text import harmless
 
+if TYPE_CHECKING:
+    from agent.record.bundle import Recorder
+
 Json = dict[str, Any]
+
+
+class Runs(Protocol):
+    """What the page shows and steers."""
+
+    @property
+    def run(self) -> Run | None:
+        """The run that was taken up last; None before the first."""
+        ...
+
+    @property
+    def recorder(self) -> "Recorder | None":
+        """Its record; None while it is made ready."""
+        ...
+
+    def stop(self, reason: str) -> None:
+        """Stop it at once."""
+        ...
 
 
 class Live:
     """The state of the page. Reports come from the run's thread; everything else happens in the server's loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.conductor: Conductor  # set once, before the first run, as is what starts a run
-        self.start: Callable[[str], object]
+        self.runs: Runs  # set once, before the first run
+        self.start: Callable[[str], object] | None = None  # starts a run; None where the page cannot
         self.version = 0
         self.question: Json | None = None
         self.over = False  # whether the sitting has ended
+        self.watchers = 0  # browsers that show it now
         self._answer: Callable[[Any], None] | None = None
         self._loop = loop
         self._changed = asyncio.Event()
@@ -49,7 +71,7 @@ class Live:
 
     def post(self, report: Report) -> None:
         """Take a report, on the run's thread."""
-        recorder = self.conductor.recorder
+        recorder = self.runs.recorder
         pending = None if recorder is None else recorder.under_way
         bundle = None if recorder is None else recorder.path
         self._loop.call_soon_threadsafe(self._take, report, bundle, pending)
@@ -117,16 +139,16 @@ class Live:
 
     def control(self, what: str, text: str) -> bool:
         """Steer the run: pause, resume, step, stop, tell; or start the next one. Return whether that was possible."""
-        run = self.conductor.run
+        run = self.runs.run
         if what == "start":
-            if self._running or not text.strip():
+            if self.start is None or self._running or not text.strip():
                 return False
             self._running = True
             self.start(text.strip())
         elif run is None or not self._running:
             return False
         elif what == "stop":
-            self.conductor.stop("you stopped it")
+            self.runs.stop("you stopped it")
         elif what == "tell":
             run.steering.tell(text)
         elif what in ("pause", "resume", "step"):
@@ -146,7 +168,7 @@ class Live:
 
     def data(self) -> Json:
         """What the page shows now: the run, its steps and pictures as in a report, and the part that is live."""
-        run = self.conductor.run
+        run = self.runs.run
         live = {
             "running": self._running,
             "state": self._state(),
@@ -181,7 +203,7 @@ class Live:
         return {"run": whole, "steps": steps, "pictures": pictures, "live": live}
 
     def _state(self) -> str:
-        run = self.conductor.run
+        run = self.runs.run
         if self.question is not None:
             return "IT ASKS YOU"
         if not self._running or run is None:

@@ -28,7 +28,7 @@ async def _serve(options: RunOptions) -> int:
     loop, stop = asyncio.get_running_loop(), StopSwitch()
     live = Live(loop)
     conductor = Conductor(lambda tell, ask: Workplace(options, tell, ask), live.post)
-    live.conductor, live.start = conductor, conductor.start
+    live.runs, live.start = conductor, conductor.start
     serving = Serving(live)
     remark(f"the run's page: {serving.link}")
     remark("It opens once, and the browser that opened it decides. Ctrl-C here stops everything.")

@@ -36,9 +36,11 @@ def environ() -> dict[str, str]:
 
 
 @asynccontextmanager
-async def a_client(runs: Path, *options: str, mode: str = "auto", **callbacks: Any) -> AsyncIterator[Client]:
+async def a_client(
+    runs: Path, *options: str, mode: str = "auto", more: dict[str, str] | None = None, **callbacks: Any
+) -> AsyncIterator[Client]:
     words = ["-m", "agent", "mcp", "--sandbox", "--engine", "literal", "--runs", str(runs), *options]
-    server = StdioServerParameters(command=sys.executable, args=words, env=environ())
+    server = StdioServerParameters(command=sys.executable, args=words, env=environ() | (more or {}))
     async with Client(stdio_client(server), mode=mode, **callbacks) as client:
         yield client
 
@@ -129,6 +131,49 @@ def test_the_person_decides_and_never_the_calling_model(tmp_path: Path, mode: st
     assert asyncio.run(main(**answering(asked, allow=True)))["done"]
     if mode == "auto":
         assert not asyncio.run(main())["done"]  # nobody can be asked
+
+
+#: In place of a browser: opens the page, keeps what the page shows, and gives the answer of its second argument.
+BROWSER = """
+import json, sys, time
+import httpx2 as httpx
+link, answer, kept = sys.argv[-1], sys.argv[1], sys.argv[2]
+with httpx.Client(follow_redirects=True) as browser:
+    page = browser.get(link)
+    while (seen := browser.get(page.url.join("/data")).json())["live"]["question"] is None:
+        time.sleep(0.05)
+    open(kept, "w").write(json.dumps({"link": link, "live": seen["live"], "steps": len(seen["steps"])}))
+    said = {"question": seen["live"]["question"]["id"], "answer": answer, "text": ""}
+    origin = str(page.url).rstrip("/")
+    browser.post(page.url.join("/decide"), json=said, headers={"Origin": origin}).raise_for_status()
+"""
+
+
+@pytest.mark.parametrize("answer", ["allow", "refuse"])
+def test_where_the_host_cannot_ask_a_page_opens_in_the_persons_browser(tmp_path: Path, answer: str) -> None:
+    kept, program = tmp_path / "kept.json", tmp_path / "browser"
+    program.with_suffix(".py").write_text(BROWSER)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {program}.py {answer} {kept} "$@"\n')
+    program.chmod(0o755)
+    messages: list[str] = []
+
+    async def progress(_: float, __: float | None, message: str | None) -> None:
+        messages.append(message or "")
+
+    async def main() -> dict[str, Any]:
+        more = {"BROWSER": str(program), "DISPLAY": ":no-such"}
+        async with a_client(tmp_path / "runs", "--approve", "risky", more=more) as client:
+            await client.call_tool("act", {"action": "open", "text": "mousepad"})
+            press = {"action": "press", "text": "ctrl+q"}
+            return told(await client.call_tool("act", press, progress_callback=progress))
+
+    done = asyncio.run(main())
+    assert done["done"] is (answer == "allow")
+    shown = json.loads(kept.read_text())
+    assert "ctrl+q" in shown["live"]["question"]["what"]
+    assert (shown["live"]["state"], shown["live"]["running"], shown["steps"]) == ("IT ASKS YOU", True, 1)
+    assert any("in your browser" in message for message in messages)
+    assert shown["link"].partition("key=")[2] not in json.dumps([done, messages]), "the model could answer itself"
 
 
 def test_a_call_that_the_host_cancels_stops_at_once(tmp_path: Path) -> None:

@@ -69,8 +69,8 @@ async def test_the_terminal_goes_back_below_the_windows_that_it_was_below(sandbo
     identifiers = []
     for program, app in (("xterm", "XTerm"), ("galculator", "Galculator"), ("mousepad", "Mousepad")):
         subprocess.Popen([program], env=sandbox.environ, start_new_session=True)
-        wait_for(lambda app=app: (now := windows.active()) is not None and now.app == app)
-        identifiers.append(windows.active().id)
+        shown = wait_for(lambda app=app: (now := windows.active()) is not None and now.app == app and now)
+        identifiers.append(shown.id)
     approval = await FocusKeeper(AtTheirOwnTerminal(windows, identifiers[0]), open_windows).approve(
         PressKeys(("alt", "f4")), Question("risky", "")
     )

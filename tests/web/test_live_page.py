@@ -41,7 +41,7 @@ class Page:
     def __init__(self) -> None:
         self.live, self.door = Live(asyncio.new_event_loop()), Door()
         self.runs: Any = Runs()
-        self.live.conductor, self.live.start = self.runs, self.runs.start
+        self.live.runs, self.live.start = self.runs, self.runs.start
         self.app = make_app(self.live, self.door)
         self.person, self.watcher, self.stranger = (TestClient(self.app, base_url=BASE) for _ in range(3))
         assert self.person.get("/open", params={"key": self.door.once}).url == f"{BASE}/"

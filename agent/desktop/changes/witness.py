@@ -16,6 +16,7 @@ from agent.desktop.changes.home import Home
 from agent.desktop.changes.kde import KdeStore
 from agent.desktop.changes.settings import bounded
 from agent.desktop.changes.xfconf import XfconfStore
+from agent.desktop.guard.our_page import shows_our_page
 from agent.desktop.linux import bus, places
 from agent.desktop.protocol.windows import OpenWindows, Window, WindowId
 from foundation.errors import EnvironmentLacksError
@@ -213,7 +214,9 @@ class WindowChanges:
             if windows is None:
                 return None
             with closing(windows):
-                there = list(windows.windows())
+                known_before = self._before or {}
+                # A browser that opened with our page is not the run's doing.
+                there = [one for one in windows.windows() if one.id in known_before or not shows_our_page(one.title)]
                 # A minimised window is not ordinary but still exists; tooltips and menus never count.
                 self._shown.update(window.id for window in there if windows.is_ordinary(window.id))
                 known = None if self._before is None else self._shown | self._before.keys()

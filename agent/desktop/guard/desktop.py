@@ -18,8 +18,10 @@ from agent.desktop.protocol.windows import Connection, OpenWindows
 from agent.safety.policy import Approval, Approver, Question
 from agent.screen.capture import Screen
 
-#: Seconds that window managers need to hand over the focus.
-_HANDOVER = 0.3
+#: Seconds that window managers need to hand over the focus, and how often it is asked for: a program that starts at
+#: the same moment may take it again.
+_HANDOVER, _ASKED = 0.3, 5
+_LOST = "The window that had the focus is gone, or does not come to the front: look again."
 
 
 class GuardedDesktop:
@@ -95,7 +97,7 @@ class FocusKeeper:
         self._open_windows = open_windows
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
-        """Ask, then refocus the window; if the window is gone, deny the action."""
+        """Ask, then refocus the window; if it does not get the focus, deny the action."""
         windows = self._open_windows()
         if windows is None:
             return await self._approver.approve(action, question)
@@ -107,7 +109,10 @@ class FocusKeeper:
                 return approval
             if now is not None:
                 put_back_above(windows, order, now.id)
-            if windows.activate(before.id):
+            for _ in range(_ASKED):
+                if not windows.activate(before.id):
+                    break
                 await asyncio.sleep(_HANDOVER)
-                return approval
-            return Approval(allowed=False, by="mai-agent", note="The window that had the focus is gone: look again.")
+                if (now := windows.active()) is not None and now.id == before.id:
+                    return approval
+            return Approval(allowed=False, by="mai-agent", note=_LOST)

@@ -171,7 +171,9 @@ class MaskedElements:
         own = self._reach.ours(windows)
         covered, places = windows.visible(own), [windows.region(one) for one in own]
         elements = tuple(one for one in told.elements if not any(part.contains(one.box.middle) for part in covered))
-        return replace(told, elements=elements, windows=tuple(one for one in told.windows if one.box not in places))
+        # A browser that draws its own frame has another box here.
+        kept = (one for one in told.windows if one.box not in places and not shows_our_page(one.title))
+        return replace(told, elements=elements, windows=tuple(kept))
 
     def at(self, point: DesktopPoint) -> Element | None:
         windows = self._own_among()

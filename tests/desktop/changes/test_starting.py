@@ -9,6 +9,7 @@ import pytest
 from agent.core.changes import Change
 from agent.desktop.changes import witness as witnesses
 from agent.desktop.changes.witness import LinuxWitness, WindowChanges
+from agent.desktop.guard.our_page import serve_page
 from agent.desktop.linux import bus
 from agent.desktop.protocol.windows import Window, Windows
 from foundation.errors import EnvironmentLacksError
@@ -119,20 +120,34 @@ def test_windows_of_a_compositor_that_went_away_are_not_known_and_that_is_all_th
     assert shown.remark.startswith("Windows are not known here")
 
 
+class Shown:
+    """Windows by their ids; those in `ordinary` are."""
+
+    def __init__(self, there: dict[int, tuple[str, str]], ordinary: set[int]) -> None:
+        self.there, self.ordinary = there, ordinary
+
+    def windows(self) -> list[Window]:
+        return [Window(number, title, app, 1) for number, (app, title) in self.there.items()]
+
+    def is_ordinary(self, number: int) -> bool:
+        return number in self.ordinary
+
+    def close(self) -> None: ...
+
+
+def test_a_browser_that_opened_with_our_page_is_no_change_of_the_run() -> None:
+    there = {1: ("Thunar", "home")}
+    changes = WindowChanges(lambda: cast("Windows", Shown(there, {1, 2, 3})))
+    changes.begin()
+    there[2] = ("Chromium", f"IT ASKS YOU · {serve_page()} - Chromium")
+    assert changes.changes() == []
+    there[3] = ("Chromium", "News - Chromium")
+    assert [one.after for one in changes.changes()] == ["News - Chromium"] * 2
+
+
 def test_a_new_window_counts_though_it_is_minimised_now_and_of_a_panel_only_its_other_windows() -> None:
-    class Shown:
-        """Windows by their ids; those in `ordinary` are."""
-
-        def windows(self) -> list[Window]:
-            return [Window(number, title, app, 1) for number, (app, title) in there.items()]
-
-        def is_ordinary(self, number: int) -> bool:
-            return number in ordinary
-
-        def close(self) -> None: ...
-
     there, ordinary = {1: ("Xfce4-panel", "xfce4-panel"), 2: ("Thunar", "home")}, {2}
-    changes = WindowChanges(lambda: cast("Windows", Shown()))
+    changes = WindowChanges(lambda: cast("Windows", Shown(there, ordinary)))
     changes.begin()
     there |= {3: ("Xfce4-panel", "Panel 1"), 4: ("Xfce4-panel", "xfce4-panel"), 5: ("Thunar", "Desktop")}
     ordinary |= {3, 5}
