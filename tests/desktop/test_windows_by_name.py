@@ -94,6 +94,7 @@ def question(
     return Policy.load("risky").question(action, Situation(words="Dark", untold=abilities.untold, **told))
 
 
+@pytest.mark.slow
 def test_what_a_desktop_never_tells_is_asked_about_and_what_it_tells_is_not() -> None:
     full, names, none = Abilities(), Abilities(windows=False, names=True), Abilities(windows=False)
     editor = Place("Mousepad", "notes")

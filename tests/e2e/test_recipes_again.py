@@ -77,6 +77,7 @@ def test_a_note_is_typed_again_with_another_text_and_a_changed_application_stops
         assert not kept.exists()
 
 
+@pytest.mark.slow
 def test_a_button_that_is_gone_ends_it_with_the_steps_number(tmp_path):
     source = NOTES.read_text()
     steps = [{"type": {"text": "Bread", "into": {"name": "Title", "role": "text", "in": "Notes"}}},
@@ -150,6 +151,7 @@ def test_a_demonstration_becomes_a_recipe_that_is_done_again(tmp_path):
         assert [note["title"] for note in json.loads(kept.read_text())] == ["Milk"]
 
 
+@pytest.mark.slow
 def test_a_password_of_a_demonstration_is_kept_nowhere(tmp_path):
     with sandbox(tmp_path) as desk:
         desk.sandbox.start("/usr/bin/zenity", "--password", "--title", "Sign in")

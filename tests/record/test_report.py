@@ -308,6 +308,7 @@ def test_pictures_keep_their_size_and_colours_where_there_is_room(tmp_path: Path
     assert picture(stored["thumb"]).width <= 192
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_fifty_screens_of_noise_stay_under_fifteen_megabytes_and_it_is_said(tmp_path: Path) -> None:
     steps = [a_step(number) for number in range(1, 51)]

@@ -327,6 +327,7 @@ def test_a_change_of_a_server_that_does_not_run_starts_it(machine: Machine) -> N
     assert machine.flags()["--max-num-seqs"] == "3"
 
 
+@pytest.mark.slow
 def test_down_ends_a_change_that_waits_for_a_long_request(machine: Machine) -> None:
     machine.up()
     state, key = machine.state(), Folder("default").key()

@@ -35,6 +35,7 @@ def test_an_idle_engine_ends_and_its_server_says_so(machine: Machine) -> None:
     machine.assert_nothing_left(10)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("looked_at_often")
 def test_any_client_wakes_it_and_has_its_answer(machine: Machine) -> None:
     first = json.loads(machine.run("up", *machine.small, "--idle", "1s", "--json").stdout)
@@ -48,6 +49,7 @@ def test_any_client_wakes_it_and_has_its_answer(machine: Machine) -> None:
         assert (answer.status_code, len(machine.starts)) == (200, start + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("looked_at_often")
 @pytest.mark.parametrize("by", ["up --again", "the agent"])
 def test_what_slept_comes_back_as_it_was(machine: Machine, by: str) -> None:
