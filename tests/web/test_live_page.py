@@ -38,13 +38,13 @@ class Runs:
 
 
 class Page:
-    def __init__(self) -> None:
+    def __init__(self, base: str = BASE) -> None:
         self.live, self.door = Live(asyncio.new_event_loop()), Door()
         self.runs: Any = Runs()
         self.live.runs, self.live.start = self.runs, self.runs.start
         self.app = make_app(self.live, self.door)
-        self.person, self.watcher, self.stranger = (TestClient(self.app, base_url=BASE) for _ in range(3))
-        assert self.person.get("/open", params={"key": self.door.once}).url == f"{BASE}/"
+        self.person, self.watcher, self.stranger = (TestClient(self.app, base_url=base) for _ in range(3))
+        assert self.person.get("/open", params={"key": self.door.once}).url == f"{base}/"
         assert self.watcher.get("/open", params={"key": self.door.watch}).status_code == 200
         self.take(RunBegan("a task", 5))
 
@@ -89,6 +89,16 @@ def test_its_title_tells_that_the_browsers_window_is_ours(page: Page) -> None:
     assert title.startswith("IT ASKS YOU · ")
     assert shows_our_page(f"{title} - Some Browser")
     assert f"<title>{title}</title>" in page.person.get("/").text
+
+
+def test_at_the_other_end_of_a_tunnel_the_page_has_another_port_and_decides() -> None:
+    page = Page("http://localhost:8765")
+    answers = page.ask()
+    body = {"question": page.question()["id"], "answer": "allow", "text": ""}
+    assert page.person.post("/decide", json=body, headers=POST).status_code == 403, "of this machine's own port"
+    origin = {"Origin": "http://localhost:8765"}
+    assert page.person.post("/decide", json=body, headers=origin).status_code == 200
+    assert [answer.allowed for answer in answers] == [True]
 
 
 def test_a_watcher_cannot_decide_or_steer(page: Page) -> None:
