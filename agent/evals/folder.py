@@ -1,12 +1,7 @@
-"""The folder of an evaluation: `eval.json`, `answers.jsonl` and `verdicts.jsonl`.
-
-An answer is one line, appended and flushed. A process that is killed at any byte leaves at most a broken last line,
-which the next process drops.
-"""
+"""The folder of an evaluation: `eval.json`, `answers.jsonl` and `verdicts.jsonl`."""
 
 import json
 from collections.abc import Mapping
-from io import FileIO
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,71 +9,60 @@ from agent.evals.judging import Verdict, judge
 from agent.evals.samples import Benchmark
 from foundation.errors import UsageError
 from foundation.files import cannot_write, read_json_object, write_file
+from foundation.json_lines import JsonLines, read_lines
 
 #: What must be the same in a folder; the rest of a request is in its hash.
 _SAME = ("benchmark", "model", "family", "words")
+_WHAT = "an answer to a sample"
 
 
 def read_answers(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the answers by sample; a later answer to a sample replaces an earlier one. Raises UsageError."""
     answers: dict[str, dict[str, Any]] = {}
     try:
-        lines = (folder / "answers.jsonl").read_bytes().splitlines(keepends=True)
+        read_lines(folder / "answers.jsonl", _WHAT, lambda answer: answers.update({answer["id"]: answer}))
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise UsageError(f"{folder} cannot be read ({error.strerror}).", "Name the folder of an evaluation.") from error
-    for number, line in enumerate(lines, 1):
-        if not line.endswith(b"\n"):
-            break
-        try:
-            answer = json.loads(line)
-            answers[answer["id"]] = answer
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise UsageError(
-                f"Line {number} of {folder / 'answers.jsonl'} is no answer.", "Remove the line: it is asked again."
-            ) from error
     return answers
 
 
 class AnswersFile:
-    """The answers of one run of a model over a benchmark; a context manager, which locks the file."""
+    """The answers of one run of a model over a benchmark; a context manager, which locks the file.
+
+    Raises:
+        UsageError: the folder holds answers of another run.
+        MaiError: see `JsonLines`.
+    """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
         self._folder = folder
         self._run = dict(run)
-        self._file: FileIO | None = None
         self.answers: dict[str, dict[str, Any]] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+        self._lines = JsonLines(folder / "answers.jsonl", _WHAT, self._take, "evaluation")
+        try:
+            self._check_run()
+        except BaseException:
+            self._lines.__exit__()
+            raise
 
     def __enter__(self) -> Self:
-        """Open the folder, and drop a broken last line. Raises MaiError: it is another run's, or cannot be written."""
-        path = self._folder / "answers.jsonl"
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._file = FileIO(path, "a+")
-            _lock(self._file, path)
-            self._check_run()
-            self.answers = read_answers(self._folder)
-            content = path.read_bytes()
-            self._file.truncate(content.rfind(b"\n") + 1)
-        except OSError as error:
-            self.__exit__()
-            raise cannot_write(path, error) from error
-        except BaseException:
-            self.__exit__()
-            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()  # and so unlock it
+        self._lines.__exit__()
+
+    def _take(self, answer: dict[str, Any]) -> None:
+        self.answers[answer["id"]] = answer
 
     def append(self, answer: Mapping[str, Any]) -> None:
-        """Write an answer. Raises OSError."""
-        assert self._file is not None, "use it in a with block"
-        line = memoryview((json.dumps(answer, ensure_ascii=True) + "\n").encode())
-        while line:
-            line = line[self._file.write(line) or 0 :]
+        """Write an answer. Raises EnvironmentLacksError."""
+        self._lines.append(answer)
         self.answers[answer["id"]] = dict(answer)
 
     def _check_run(self) -> None:
@@ -118,16 +102,3 @@ def read_verdicts(folder: Path) -> dict[str, bool]:
         raise UsageError(
             f"{folder} holds no verdicts to compare with ({error}).", f"`mai-agent eval rescore {folder}` makes them."
         ) from error
-
-
-def _lock(file: FileIO, path: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise UsageError(f"Another evaluation is writing to {path}.", "Wait for it, or name another --out.") from error
-    except OSError:  # a network file system without locks
-        return

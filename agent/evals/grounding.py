@@ -18,7 +18,6 @@ from agent.model.refusals import ErrorKind, ModelError
 from agent.run.locate.resolve_point import crop_around
 from agent.screen.capture import Frame
 from foundation.errors import EnvironmentLacksError, UsageError
-from foundation.files import cannot_write
 
 #: Errors of one request; after any other error the next request would fail, too.
 _OF_ONE: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless", "broken"})
@@ -90,10 +89,7 @@ async def _ask(
         line = told | await _answer(asker, sample, frame)
     if zoom:
         line = line | {ZOOM: await _closer(asker, sample, frame, line)}
-    try:
-        kept.append(line)
-    except OSError as error:
-        raise cannot_write(Path("answers.jsonl"), error) from error
+    kept.append(line)
 
 
 async def _closer(asker: Asker, sample: Sample, frame: Frame, line: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -9,7 +9,6 @@ from agent.evals.folder import AnswersFile
 from agent.evals.samples import Benchmark
 from agent.families.registry import get_family
 from foundation.errors import UsageError
-from foundation.files import cannot_write
 
 
 def import_answers(file: Path, benchmark: Benchmark, run: Mapping[str, Any], out: Path) -> int:
@@ -35,8 +34,6 @@ def import_answers(file: Path, benchmark: Benchmark, run: Mapping[str, Any], out
         raise UsageError(f"{file} has no {error}, or the benchmark has no such sample.") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{file} cannot be used: {error}.", "Is it a file of answers?") from error
-    except OSError as error:
-        raise cannot_write(out, error) from error
 
 
 def _rows(text: str) -> list[Any]:

@@ -1,8 +1,5 @@
 """The output folder of a fleet: `results.jsonl`, which is written line by line and read again to go on."""
 
-import fcntl
-import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -12,7 +9,8 @@ from typing import Any, Self
 
 from agent.fleet.tasks import Task
 from foundation.errors import ExitStatus, UsageError
-from foundation.files import cannot_write, write_file
+from foundation.files import cannot_write
+from foundation.json_lines import JsonLines
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +36,7 @@ class Result:
 
 
 class Results:
-    """The results in an output folder; a context manager that locks the folder.
-
-    Raises:
-        UsageError: another fleet uses the folder, or `results.jsonl` holds something else.
-    """
+    """The results in an output folder; a context manager that locks them. Raises MaiError: see `JsonLines`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -50,43 +44,19 @@ class Results:
         self.of: dict[str, Result] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise cannot_write(folder, error) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(self._lock)
-            raise UsageError(f"Another fleet works in {folder}.", "Wait for it, or name another --out.") from error
-        try:
-            self._read()
-            self._file = self.path.open("ab", buffering=0)
-        except BaseException:
-            os.close(self._lock)
-            raise
+        self._lines = JsonLines(self.path, "a result of a fleet", self._take, "fleet")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
-        os.close(self._lock)
+        self._lines.__exit__()
 
-    def _read(self) -> None:
-        """Read the earlier results, and remove a last line that was cut off."""
-        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
-        for number, raw in enumerate(lines, 1):
-            try:
-                result = Result(**json.loads(raw))
-            except (ValueError, TypeError) as error:
-                if number == len(lines) and not raw.endswith(b"\n"):
-                    break
-                raise UsageError(
-                    f"{self.path}, line {number} is no result of a fleet.", "Name another --out, or remove the line."
-                ) from error
-            self.of[result.id] = result
-        if b"".join(lines) != (written := b"".join(map(_line, self.of.values()))):
-            write_file(self.path, written)
+    def _take(self, document: dict[str, Any]) -> None:
+        result = Result(**document)
+        self.of[result.id] = result
 
     def still_to_do(self, tasks: Iterable[Task], again: Callable[[Result], bool] = lambda _: False) -> list[Task]:
         """Return the tasks without a result. Results for which `again` is true are forgotten first.
@@ -103,19 +73,12 @@ class Results:
         if forgotten := [task.id for task in tasks if task.id in self.of and again(self.of[task.id])]:
             for name in forgotten:
                 del self.of[name]
-            self._file.close()
-            write_file(self.path, b"".join(map(_line, self.of.values())))
-            self._file = self.path.open("ab", buffering=0)
+            self._lines.drop(lambda document: document["id"] in forgotten)
         return [task for task in tasks if task.id not in self.of]
 
     def write(self, result: Result) -> None:
         """Append a result. Raises EnvironmentLacksError (a full disk)."""
-        data = _line(result)
-        try:
-            while data:
-                data = data[self._file.write(data) :]
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
+        self._lines.append(asdict(result))
         self.of[result.id] = result
 
     def summary(self, tasks: Sequence[Task]) -> dict[str, Any]:
@@ -130,7 +93,3 @@ class Results:
             "left": len(tasks) - len(results),
             "seconds_a_step": round(median(paces), 2) if paces else None,
         }
-
-
-def _line(result: Result) -> bytes:
-    return json.dumps(asdict(result)).encode() + b"\n"

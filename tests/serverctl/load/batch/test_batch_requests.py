@@ -1,7 +1,6 @@
 """What a batch sends, and what it writes of what comes."""
 
 import io
-import json
 import subprocess
 import sys
 from base64 import b64decode
@@ -11,8 +10,6 @@ from typing import Any
 
 import pytest
 from batches import ROOT, answers, ask_for, ok_ids, picture, run, write
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from PIL import Image
 from stubs.token_server import MODEL, Refuse, Say, TokenServer, Traits, images, texts
 
@@ -20,7 +17,7 @@ from foundation.errors import ExitStatus, MaiError, UsageError
 from serverctl.commands.load import batch as command
 from serverctl.commands.load.batch import main
 from serverctl.load.batch import prepare
-from serverctl.load.batch.answers import Answer, AnswersFile
+from serverctl.load.batch.answers import AnswersFile
 from serverctl.load.batch.lines import index_requests
 
 
@@ -150,13 +147,6 @@ def test_answers_come_in_the_order_in_which_they_are_done(tmp_path: Path, out: P
     assert [line["id"] for line in answers(out)] == ["r1", "r2", "r0"]
 
 
-def test_half_a_character_in_an_answer_is_written_all_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    with AnswersFile(path) as file:
-        file.write(Answer("1", text="\ud83d"))
-    assert answers(path)[0]["text"] == "\ud83d"
-
-
 def test_what_has_an_answer_is_not_asked_again(requests: Path, out: Path) -> None:
     with TokenServer() as server:
         assert run(server, requests) == ExitStatus.DONE
@@ -186,26 +176,6 @@ def test_failures_are_tried_again_and_leave_one_line_for_each_request(requests: 
     assert len(answers(out)) == 5
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.integers(0, 400), st.booleans())
-def test_a_file_cut_off_anywhere_keeps_every_whole_line(tmp_path: Path, missing: int, zeros: bool) -> None:
-    path = tmp_path / "a.jsonl"
-    path.unlink(missing_ok=True)
-    with AnswersFile(path) as file:
-        for number in range(4):
-            file.write(Answer(f"r{number}", text=f'"quoted" and\nbroken {number}', usage={"prompt_tokens": 1}))
-    whole = path.read_bytes()
-    kept = whole[: max(0, len(whole) - missing)]
-    path.write_bytes(kept + (b"\0" * 7 if zeros and missing and not kept.endswith(b"\n") else b""))
-    complete = {json.loads(line)["id"] for line in kept.split(b"\n")[:-1]}
-    with AnswersFile(path) as file:
-        assert complete <= file.answered
-        assert len(file.answered - complete) <= 1  # the last line, if only its end is missing
-        file.write(Answer("next", text="x"))
-        expected = file.answered
-    assert {line["id"] for line in answers(path)} == expected
-
-
 @pytest.mark.parametrize("content", ["hello\nworld\n", "just text", '{"a": 1}\n', '{"id": 5, "ok": true}\n', "[1]"])
 def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path, content: str) -> None:
     path = tmp_path / "precious.txt"
@@ -220,18 +190,6 @@ def test_answers_never_go_over_the_requests(requests: Path) -> None:
     with pytest.raises(UsageError, match="--out"):
         main([str(requests), "--out", str(requests), "--endpoint", "127.0.0.1:9"])
     assert requests.read_text() == before
-
-
-def test_two_batches_never_write_to_the_same_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    with AnswersFile(path) as first:
-        with pytest.raises(UsageError, match="Another batch"):
-            AnswersFile(path)
-        first.write(Answer("1", kind="refused", message="no"))
-        first.forget_failures(["1"])  # replaces the file: it is still held
-        with pytest.raises(UsageError, match="Another batch"):
-            AnswersFile(path)
-    AnswersFile(path)
 
 
 def test_a_full_disk_ends_the_batch_with_one_sentence(requests: Path) -> None:
