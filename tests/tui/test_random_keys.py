@@ -47,7 +47,7 @@ class Happenings:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, 2033])
 async def test_keys_at_random_start_stop_and_approve_only_what_is_named(bench: Bench, seed: int) -> None:
     chance = random.Random(seed)
     async with bench.app(None).run_test(size=(100, 30)) as pilot:

@@ -79,7 +79,7 @@ class RunScreen(AnsweringScreen):
         self._reply: ReplyWanted | None = None
         self._reply_since = 0.0
         self._purpose_since = -_AT_WORK  # when the line got another purpose under the person's hands
-        self._escaped = -_DOUBLE
+        self._escaped = (-_DOUBLE, 0)  # when, and after how many keys
         self._stale: int | None = None
         self._load = ""
         self._applied: tuple[object, ...] = ()
@@ -353,11 +353,12 @@ class RunScreen(AnsweringScreen):
 
     def action_escape(self) -> None:
         now = self._clock()
-        if now - self._escaped < _DOUBLE:
-            self._escaped = -_DOUBLE
+        since, keys = self._escaped
+        if now - since < _DOUBLE and self._keys <= keys + 1:  # no other key between them
+            self._escaped = (-_DOUBLE, 0)
             self.stop("Esc Esc")
             return
-        self._escaped = now
+        self._escaped = (now, self._keys)
         if self.view.active:
             self.say("Press Esc once more to stop.", _DOUBLE)
 
