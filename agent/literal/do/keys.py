@@ -1,17 +1,23 @@
 """Presses keys, scrolls and waits."""
 
+from functools import partial
+
 from agent.literal.do.looking import area_named, at_once, look, moved, safe_spot
-from agent.literal.do.now import Done, Now, Pursuit, Step, Stuck, Verdict, press, until
+from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Stuck, Verdict, press, until
 from agent.literal.do.proof import key_may_close, leads, led_to, misnamed, vanished
+from agent.literal.do.type_text import left_of_it
 from agent.literal.goals import Press, Scroll, Target, Wait
 
-_MOST_SCROLLS = 40
+_MOST_SCROLLS, _MOST_UNDOS = 40, 30
 _NOTHING = ", and nothing shows what came of it"
 
 
 def press_keys(now: Now, goal: Press) -> Pursuit:
     """Press a key combination."""
     keys = "+".join(goal.keys)
+    last = next((move for move in reversed(now.earlier) if move.action != "wait"), None)
+    if keys == "ctrl+z" and last is not None and last.action == "type" and left_of_it(now, last):
+        return (yield from _take_back(now, last))
     attempt = yield press(f"Press {keys}.", keys, main=True)
 
     def effect() -> Verdict | None:
@@ -26,6 +32,18 @@ def press_keys(now: Now, goal: Press) -> Pursuit:
     verdict = yield from until(effect, f"{keys} shows no effect yet: wait and look again.", times)
     told = "" if verdict else led_to(now, attempt)
     return verdict or Done(f"I pressed {keys}{f': {told}' if told else _NOTHING}", verified=bool(told))
+
+
+def _take_back(now: Now, typed: Move) -> Pursuit:
+    """Undo until the fields hold what they held before the text was typed: editors undo it word by word."""
+    for _ in range(_MOST_UNDOS):
+        attempt = yield press("Press ctrl+z.", "ctrl+z", main=True)
+        yield from until(partial(now.effects_of, attempt), "ctrl+z shows no effect yet: wait.", 1, 0.5)
+        if not (held := left_of_it(now, typed)):
+            return Done("I pressed ctrl+z until the text was as it was before")
+        if not now.effects_of(attempt):
+            break
+    return Stuck(f"I pressed ctrl+z, and the text still holds “{held[:60]}”.")
 
 
 def scroll(now: Now, goal: Scroll) -> Pursuit:

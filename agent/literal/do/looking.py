@@ -267,9 +267,11 @@ class Search:
 
 
 def _where(now: Now) -> str:
-    """Return the front window's name for a message; "" without one."""
+    """Return for a message where the search ended."""
     front = now.scene.front
-    return f" in the window “{front.title or front.app}”" if front is not None else ""
+    if front is None:
+        return ": no window is open, and I do not know in which it is. Say where: “... in the window ...”"
+    return f" in the window “{front.title or front.app}”"
 
 
 def _alike(now: Now, target: Target) -> str:

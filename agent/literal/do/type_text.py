@@ -104,6 +104,15 @@ def _holds_more(now: Now, text: str) -> Element | None:
     return None
 
 
+def left_of_it(now: Now, typed: Move) -> str:
+    """Return what a field in front holds that did not hold it before a text was typed; "" if all are as they were."""
+    for element in now.scene.shown(FIELDS - {"terminal", "password text"}, without=""):
+        was = _same_in(typed.scene, element)
+        if (element.value or "") != ((was.value or "") if was is not None else ""):
+            return element.value or "nothing"
+    return ""
+
+
 def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | None]:
     """Return the field of that name. A search field may have no name."""
     for target in targets:

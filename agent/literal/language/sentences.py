@@ -60,10 +60,25 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
     text = re.sub(r"\s+[–—]+\s+|\s*(?:\.{3}|…)\s+", ", ", re.sub(r"[\s.,]*[;\n]\s*", ". ", text.strip()))
     text = re.sub(r" (?:which|that)(?: is|['’]s| are| lies?) (?=(?:in|on|inside|under|from) )", " ", text)
     text = _without_gerunds(_without_reasons(" ".join(text.split())))
-    parts = [without_courtesy(piece) for piece in _pieces(text)]
+    pieces = list(_pieces(text))
+    parts = [without_courtesy(piece) for piece in pieces]
+    for piece, part in zip(pieces, parts, strict=True):
+        _check_ending(piece.strip(" ,;.!?"), part)
     if any(len(part) > _MOST_PART for part in parts):
         raise NotUnderstoodError("A part of the instruction is too long: put long texts in quotation marks.")
     return [part for part in parts if part], quoted
+
+
+#: What is polite for certain, and where what is typed ends.
+_SURELY = re.compile(r"(?:.*,| please| for me)+", re.IGNORECASE)
+_GOES_INTO = re.compile(r" (?:in|into|to|on) ", re.IGNORECASE)
+
+
+def _check_ending(piece: str, part: str) -> None:
+    """Raise NotUnderstoodError where the last words may be polite or belong to the text: "type see you again"."""
+    ending = piece.rpartition(part)[2] if part and _TYPING.match(part) and "\x00" not in part else ""
+    if ending and not _SURELY.match(ending) and not _GOES_INTO.search(part):
+        raise NotUnderstoodError(f"I do not know whether to type “{ending.strip()}”: put the text in quotation marks.")
 
 
 _SUBJECT = r"(?:i|i['’](?:m|d|ve|ll)|it|it['’]s|that['’]s|that|they|my \w+|the \w+|there|we|you never know)"

@@ -214,7 +214,7 @@ def _to_holder(now: Now, name: str) -> Steps[Stuck | None]:
     if attempt.failure is not None and (path := (yield from of_several(now, name, attempt.failure))) is not None:
         attempt = yield open_step(path.rpartition("/")[0] or "~", folder=True)
     if attempt.failure is not None:
-        return Stuck(f"I found nothing called “{name}”: {attempt.failure}.")
+        return Stuck(f"I found nothing called “{name}”: {attempt.failure.replace(f'./{name}/..', name)}.")
     if (yield from until(lambda: _file_manager(now), "The folder is not to be seen yet: wait.", _MOST_WAITS, 1)):
         return None
     return Stuck(f"I opened the folder of “{name}”, but it did not come to the front.")

@@ -176,6 +176,8 @@ def _switch_to(part: Part, match: Groups) -> list[Goal]:
         return [Choose(part.shown(found["value"]), Target(part.shown(found["control"])))]
     if target.role or target.name.casefold().endswith(" view"):
         return [Click(target)]
+    if match["verb"].casefold() == "use" and name.casefold() in lexicon.applications():
+        return [Open(name, "application")]
     if match["verb"].casefold().startswith("switch"):
         return [ArrangeWindow("focus", re.sub(rf" (?:{_APPLICATION})$", "", target.name, flags=re.IGNORECASE))]
     return [Click(target, or_open=True)]
