@@ -132,7 +132,9 @@ def duration(text: str) -> float:
 
 
 positive = _number(int, "a whole number", lambda value: value >= 1, "must be at least 1, not {}")
-positive_seconds = _number(float, "a number of seconds", lambda value: 0 < value < 1e7, "must be above 0, not {}")
+positive_seconds = _number(
+    float, "a number of seconds", lambda value: 0 < value < 1e7, "must be above 0 and below 10000000, not {}"
+)
 port_number = _number(
     int, "a number", lambda value: 1 <= value <= 65_535, "a port is a number from 1 to 65535, so {} is no port"
 )

@@ -61,10 +61,8 @@ def async_sandbox(
     **options: Any,
 ) -> AsyncDesktop:
     """Return a throw-away desktop, for `async with`; it starts then, in 1 to 3 s. Other arguments: `async_desktop`."""
-    return async_desktop(
-        sandbox=True, sandbox_size=size, sandbox_session=session, sandbox_locale=locale, sandbox_network=network,
-        **options,
-    )  # fmt: skip
+    kind = {"sandbox_size": size, "sandbox_session": session, "sandbox_locale": locale, "sandbox_network": network}
+    return async_desktop(**{"sandbox": True, **kind, **options})
 
 
 def desktop(**options: Any) -> Desktop:

@@ -144,11 +144,13 @@ class AsyncDesktop:
     async def click(
         self, name: str, role: str = "", window: str = "", *, button: Button = "left", count: int = 1
     ) -> Result:
-        """Click an element by its name. Raises NotDoneError, for example if it is not on the screen."""
+        """Click an element by its name. Raises NotDoneError, for example if it is not on the screen; UsageError."""
+        _check_named("What to click", name)
         return await self._act(f"click {name!r}", Click(Target(name, role, inside=window), button, count))
 
     async def type(self, text: str, into: str = "", *, replace: bool = False) -> Result:
-        """Type text where the keyboard focus is, or into a named field. Raises NotDoneError."""
+        """Type text where the keyboard focus is, or into a named field. Raises NotDoneError, UsageError."""
+        _check_named("What to type", text)
         where = f" into {into!r}" if into else ""
         return await self._act(f"type {text!r}{where}", Type(text, Target(into) if into else None, replace))
 
@@ -161,7 +163,8 @@ class AsyncDesktop:
         return await self._act(f"press {chord}", Press(keys))
 
     async def open(self, name: str) -> Result:
-        """Start an application, or open a file of the home. Raises NotDoneError."""
+        """Start an application, or open a file of the home. Raises NotDoneError, UsageError."""
+        _check_named("What to open", name)
         return await self._act(f"open {name!r}", Open(name))
 
     async def close_window(self, title: str = "") -> Result:
@@ -251,3 +254,8 @@ class AsyncDesktop:
         languages, _ = reading_languages(os.environ if desk.environ is None else desk.environ)
         desktop = desk.open_desktop(self._stop, options.monitor, desk.environ)
         return Eye(desktop, languages, ours=not options.sandbox)
+
+
+def _check_named(what: str, text: str) -> None:
+    if not text:
+        raise UsageError(f"{what} is empty.")

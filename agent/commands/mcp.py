@@ -3,13 +3,14 @@
 import asyncio
 import os
 import secrets
+import socket
 from collections.abc import Sequence
 from typing import Any
 
 from agent.commands.arguments import add_options, check_sandbox
 from agent.settings import OPTIONS
-from foundation.command_line import Parser, positive
-from foundation.errors import ExitStatus
+from foundation.command_line import Parser, port_number
+from foundation.errors import EnvironmentLacksError, ExitStatus
 from foundation.printing import is_terminal, put, remark
 
 _EPILOG = """\
@@ -34,18 +35,7 @@ def main(argv: Sequence[str]) -> int:
 
         put(*skill_text().splitlines())
         return ExitStatus.DONE
-    parser = Parser(
-        prog="mai-agent mcp",
-        usage="mai-agent mcp [options]\n       mai-agent mcp install|uninstall HOST [-- options]\n"
-        "       mai-agent mcp skill",
-        description="Serve this desktop, or a throw-away one, to coding agents by the Model Context Protocol.",
-        epilog=_EPILOG,
-    )
-    parser.add_argument("--http", metavar="PORT", type=positive, help="on this port in place of standard input")
-    add_options(parser, "policy")
-    for group in ("desktop", "runs", "engine", "sandbox", "limits and history"):
-        add_options(parser, group)
-    given = parser.parse_args(argv)
+    given = _serving().parse_args(argv)
     check_sandbox(given)
     names = {option.name for option in OPTIONS}
     options: dict[str, Any] = {
@@ -60,11 +50,32 @@ def main(argv: Sequence[str]) -> int:
             remark("This speaks MCP on standard input and output; a host starts it. See mai-agent mcp --help.")
         asyncio.run(server.run_stdio_async())
         return ExitStatus.DONE
+    try:
+        listening = socket.create_server(("127.0.0.1", given.http))
+    except OSError as error:
+        raise EnvironmentLacksError(
+            f"Port {given.http} cannot be used ({error.strerror}).", "Name another one."
+        ) from error
     token = os.environ.get("MAI_AGENT_MCP_TOKEN") or secrets.token_urlsafe(24)
     remark(f"MCP on http://127.0.0.1:{given.http}/mcp, with the header  Authorization: Bearer {token}")
     with stray_output_kept():
-        asyncio.run(serve_http(server, given.http, token))
+        asyncio.run(serve_http(server, listening, token))
     return ExitStatus.DONE
+
+
+def _serving() -> Parser:
+    parser = Parser(
+        prog="mai-agent mcp",
+        usage="mai-agent mcp [options]\n       mai-agent mcp install|uninstall HOST [-- options]\n"
+        "       mai-agent mcp skill",
+        description="Serve this desktop, or a throw-away one, to coding agents by the Model Context Protocol.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("--http", metavar="PORT", type=port_number, help="on this port in place of standard input")
+    add_options(parser, "policy")
+    for group in ("desktop", "runs", "engine", "sandbox", "limits and history"):
+        add_options(parser, group)
+    return parser
 
 
 def _change(what: str, argv: Sequence[str]) -> int:
@@ -83,6 +94,7 @@ def _change(what: str, argv: Sequence[str]) -> int:
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--file", metavar="FILE", help="its settings, where they are elsewhere")
     given = parser.parse_args(own[: own.index("--")] if "--" in own else own)
+    check_sandbox(_serving().parse_args(rest))  # a wrong option would be found by the host only
     change = installed(given.host, given.file, rest) if what == "install" else uninstalled(given.host, given.file)
     put(*change.diff())
     if not change.differs:

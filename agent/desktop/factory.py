@@ -20,7 +20,7 @@ from foundation.errors import EnvironmentLacksError
 if TYPE_CHECKING:
     from agent.desktop.portal.session import Session
 
-_SANDBOX = "Run with --sandbox to use a throw-away desktop"
+_SANDBOX = "Use a throw-away desktop (a run with --sandbox)"
 _LOOK = (
     "Look at your screen: the desktop asks there whether mai-agent may see and use it. Choose a monitor, "
     'switch on "Allow Remote Interaction" where there is such a switch, and press Share.'

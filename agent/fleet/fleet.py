@@ -1,7 +1,7 @@
 """Hands tasks to slots in the order of the file: a free slot takes the next task."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from agent.fleet.results import Result, Results
@@ -39,7 +39,7 @@ class Fleet:
         self._pause = pause
         self._failed_in_a_row = 0
 
-    async def run(self, tasks: Iterable[Task]) -> None:
+    async def run(self, tasks: Sequence[Task]) -> None:
         """Carry out all tasks.
 
         Raises EnvironmentLacksError: the environment failed many tasks in a row, or a result cannot be written.
@@ -47,7 +47,7 @@ class Fleet:
         waiting = iter(tasks)
         try:
             async with asyncio.TaskGroup() as slots:
-                for _ in range(self._parallel):
+                for _ in range(min(self._parallel, len(tasks))):
                     slots.create_task(self._slot(waiting))
         except ExceptionGroup as group:
             raise group.exceptions[0] from group

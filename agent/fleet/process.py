@@ -56,7 +56,7 @@ class Runner:
         self._folder = folder.resolve()
         self._runs = f"--runs={self._folder / 'runs'}"
         self._common = common
-        self._program = program or (sys.executable, "-m", "agent", *command)
+        self._program = program or (sys.executable, "-P", "-m", "agent", *command)
 
     async def __call__(self, task: Task, tries: int, seen: Seen) -> Result:
         """Carry a task out and call `seen` with each event. If cancelled, stop the process and its sandbox."""

@@ -59,7 +59,8 @@ class Change:
                 self.path.unlink(missing_ok=True)
             else:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(self.path.resolve(), self.after.encode())
+                mode = 0o600 if self.before is None else self.path.stat().st_mode & 0o777
+                write_atomically(self.path.resolve(), self.after.encode(), mode)
             if not self.inserted:
                 self.memory.unlink(missing_ok=True)
         except OSError as error:
@@ -75,24 +76,24 @@ def installed(host: str, file: str | None, options: Sequence[str]) -> Change:
     """Return the change that writes the entry into a host's settings. Raises UsageError."""
     data = load_config("mcp/hosts.toml")[host]
     path, memory = _path(data["path"], file), _memory(host)
-    if memory.is_file():  # an earlier entry, perhaps with other options
-        before = _read(path)
-        without = uninstalled(host, file).after
-    else:
-        before = without = _read(path)
-    command, args = sys.executable, ["-m", "agent", "mcp", *options]
+    before = without = _read(path)
+    if (known := _remembered(memory)) is not None:
+        if Path(known["path"]) == path:  # an earlier entry, perhaps with other options
+            without = uninstalled(host, file).after
+        elif _holds(known):
+            raise UsageError(f"{known['path']} has an entry already.", f"Take it out: mai-agent mcp uninstall {host}.")
+    # -P: a host starts it in a project's folder, whose own modules must not stand for ours.
+    command, args = sys.executable, ["-P", "-m", "agent", "mcp", *options]
     filled = {"{command}": command, "{args}": args, "{argv}": [command, *args]}
     entry = {key: filled.get(value, value) if isinstance(value, str) else value for key, value in data["entry"].items()}
     kind = data["format"]
     try:
-        settings = _READ[kind](without or "") or {}
-        for key in data["keys"]:
-            settings = settings.get(key) or {}
-        if NAME in settings:
+        if NAME in _section(_READ[kind](without or ""), data["keys"]):
             raise UsageError(f"{path} has an entry {NAME} already.", "Remove it there first.")
         inserted = _INSERT[kind](without or "", data["keys"], NAME, entry)
-        _READ[kind](inserted)
-    except (SettingsError, AttributeError, TypeError, ValueError, yaml.YAMLError) as error:
+        if _section(_READ[kind](inserted), data["keys"]).get(NAME) != entry:
+            raise SettingsError("an entry would not count there")
+    except (SettingsError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{path} cannot be read as {kind} ({error}).", "Mend it, or add the entry by hand.") from error
     return Change(path, before, inserted, memory, _added(without or "", inserted), without is None)
 
@@ -100,11 +101,9 @@ def installed(host: str, file: str | None, options: Sequence[str]) -> Change:
 def uninstalled(host: str, file: str | None) -> Change:
     """Return the change that takes the entry out. Raises UsageError if it was changed meanwhile, or is not ours."""
     memory = _memory(host)
-    try:
-        known = json.loads(memory.read_text())
-    except (OSError, ValueError):
+    if (known := _remembered(memory)) is None:
         path = _path(load_config("mcp/hosts.toml")[host]["path"], file)
-        raise UsageError(f"mai-agent was not installed in {host}.", f"Look into {path}.") from None
+        raise UsageError(f"mai-agent was not installed in {host}.", f"Look into {path}.")
     path = Path(known["path"])
     before = _read(path)
     if before is None or known["inserted"] not in before:
@@ -117,6 +116,35 @@ def uninstalled(host: str, file: str | None) -> Change:
     return Change(path, before, after, memory)
 
 
+def _remembered(memory: Path) -> dict[str, Any] | None:
+    """Return what was inserted earlier, and where; None if nothing was."""
+    try:
+        known: dict[str, Any] = json.loads(memory.read_text())
+    except (OSError, ValueError):
+        return None
+    return known
+
+
+def _holds(known: dict[str, Any]) -> bool:
+    """Return whether the file of an earlier entry still has it."""
+    try:
+        return known["inserted"] in (_read(Path(known["path"])) or "")
+    except UsageError:  # it cannot be read any more
+        return False
+
+
+def _section(settings: Any, keys: Sequence[str]) -> dict[str, Any]:
+    """Return the members at some keys; none if a key is missing. Raises SettingsError: something else stands there."""
+    found: Any = settings
+    for key in ("", *keys):
+        found = found.get(key) if key else found
+        found = {} if found is None else found
+        if not isinstance(found, dict):
+            raise SettingsError(f"{key or 'the whole'} is no table of names")
+    members: dict[str, Any] = found
+    return members
+
+
 def _added(before: str, after: str) -> str:
     """Return the text by which `after` is longer: insertions are in one place."""
     pairs = enumerate(zip(before, after, strict=False))
@@ -126,7 +154,7 @@ def _added(before: str, after: str) -> str:
 
 def _path(told: str, file: str | None) -> Path:
     if file is not None:
-        return Path(file).expanduser()
+        return Path(file).expanduser().absolute()
     config = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
     return Path(told.replace("{config}", config)).expanduser()
 

@@ -24,7 +24,7 @@ def open_browser(link: str, environ: Mapping[str, str]) -> bool:
         webbrowser.get()
         # A process of its own: standard output is the host's, and a browser may write to it.
         subprocess.Popen(
-            [sys.executable, "-m", "webbrowser", "-n", link], env=environ, start_new_session=True,
+            [sys.executable, "-P", "-m", "webbrowser", "-n", link], env=environ, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except (webbrowser.Error, OSError):

@@ -7,6 +7,7 @@ import asyncio
 import io
 import json
 import secrets
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -109,8 +110,9 @@ class DesktopTools:
 
         click, double_click, right_click: the target. type: `text`, into the target if one is named. set: the target, a
         switch ("on", "off"), number field or choice, to `text`. press: the chord in `text`, such as "ctrl+s". open: the
-        application or file in `text`. close_window: the front window, or the one titled `text`.
+        application or file in `text`. close_window: the front window, or the one titled `window`.
         """
+        _check_act(action, {"target": target, "role": role, "window": window, "text": text})
         return await self._carry_out(context, lambda desktop: _act(desktop, action, target, role, window, text))
 
     async def _carry_out(self, context: "Context[Any, Any]", act: Callable[[AsyncDesktop], Awaitable[Result]]) -> Any:
@@ -219,6 +221,24 @@ def _own(name: str) -> str:
     return name
 
 
+#: What each action needs, and what else it takes.
+_TAKES: dict[str, tuple[set[str], set[str]]] = {
+    "type": ({"text"}, {"target"}), "set": ({"target", "text"}, set()), "press": ({"text"}, set()),
+    "open": ({"text"}, set()), "close_window": (set(), {"window"}),
+}  # fmt: skip
+_CLICK = ({"target"}, {"role", "window"})
+
+
+def _check_act(action: str, values: Mapping[str, str]) -> None:
+    """Raise ToolError where a value is missing, or one is given that the action would not heed."""
+    needs, takes = _TAKES.get(action, _CLICK)
+    given = {name for name, value in values.items() if value}
+    if missing := needs - given:
+        raise ToolError(f"{action} needs {' and '.join(sorted(missing))}.")
+    if unused := given - needs - takes:
+        raise ToolError(f"{action} takes no {' and no '.join(sorted(unused))}.")
+
+
 async def _act(desktop: AsyncDesktop, action: str, target: str, role: str, window: str, text: str) -> Result:
     match action:
         case "type":
@@ -231,7 +251,7 @@ async def _act(desktop: AsyncDesktop, action: str, target: str, role: str, windo
         case "open":
             return await desktop.open(text)
         case "close_window":
-            return await desktop.close_window(text)
+            return await desktop.close_window(window)
     button: Literal["left", "right"] = "right" if action == "right_click" else "left"
     return await desktop.click(target, role, window, button=button, count=2 if action == "double_click" else 1)
 
@@ -301,12 +321,12 @@ class TokenGate:
         await self._application(scope, receive, send)
 
 
-async def serve_http(server: MCPServer[Any], port: int, token: str) -> None:
-    """Serve on loopback until a signal ends it. Only requests with the token, and from this host, are answered."""
+async def serve_http(server: MCPServer[Any], listening: socket.socket, token: str) -> None:
+    """Serve until a signal ends it. Only requests with the token, and from this host, are answered."""
     import uvicorn
 
+    port = listening.getsockname()[1]
     names = [f"127.0.0.1:{port}", f"localhost:{port}"]
     security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
     application = TokenGate(server.streamable_http_app(transport_security=security), token)
-    config = uvicorn.Config(application, host="127.0.0.1", port=port, log_level="error")
-    await uvicorn.Server(config).serve()
+    await uvicorn.Server(uvicorn.Config(application, log_level="error")).serve(sockets=[listening])

@@ -192,7 +192,7 @@ class Recipe(_Model):
             known = ", ".join(self.parameters) or "none"
             raise UsageError(f"The recipe has no parameter {unknown[0]!r}.", f"Its parameters: {known}.")
         values = {name: given.get(name, one.default) for name, one in self.parameters.items()}
-        if missing := [name for name in values if name not in given and not values[name]]:
+        if missing := [name for name in values if not values[name]]:
             raise UsageError(f"The recipe needs a value for {missing[0]!r}.", f"Add it: {missing[0]}=VALUE")
         data = self.model_dump(by_alias=True, exclude_unset=True, exclude={"parameters"})
         try:

@@ -34,6 +34,8 @@ Json: TypeAlias = dict[str, Any]
 #: Bytes kept for run.json from the start; its end (outcome, message, totals) fits in them.
 _RESERVED = 8192
 _NO_ROOM = "The disk had no room for what changed."
+_UNTOUCHED = "The run ended before it touched anything."
+_BROKEN_OFF = "The run broke off, so it is not known what it changed."
 #: Kinds of actions that only say something.
 _SAID = ("finish", "answer", "absent", "remember", "ask_user")
 #: The longest message and the longest warning kept in run.json.
@@ -70,6 +72,7 @@ class Recorder:
         self._before: list[Json] = []  # what the person did before the next step
         self._seen: events.Observed | None = None
         self._recorded = 0
+        self._touched = False  # whether any action was carried out
         self._known_first: int | None = None  # how many secrets were known when the first line was written
         self._run_bytes = _RESERVED + len(json_text(instruction).encode())
         with _disk_errors(self.path):
@@ -187,6 +190,7 @@ class Recorder:
             name: told[name] for name in ("executed", "dry_run", "detail", "error", "aim", "elements", "described")
         }
         action["fate"] = _fate_of(event, action["fate"])
+        self._touched |= event.executed and not event.dry_run
         if (action["approval"] or {}).get("instead") is None:
             _place_at_pointer(action["target"], told["target"])
         seen = self._seen
@@ -257,8 +261,8 @@ class Recorder:
         with suppress(OSError):
             self._flush_step()
             self._mask_earlier()
-        if self._run["receipt"] is None and event.steps == 0:
-            self._run["receipt"] = _no_receipt("The run ended before it touched anything.")
+        if self._run["receipt"] is None and (self._touched or event.steps == 0):
+            self._run["receipt"] = _no_receipt(_BROKEN_OFF if self._touched else _UNTOUCHED)
         try:
             self._finish(event, fields_of(event))
         except OSError:

@@ -55,12 +55,12 @@ class Filling:
     @property
     def _pip(self) -> list[str]:
         python = str(python_of(self._folder))
-        return [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+        return [python, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
 
     def run(self) -> None:
         """Create and fill the environment. Raises EnvironmentLacksError with pip's error, StoppedError on Ctrl-C."""
         self._report(Progress("making an environment"))
-        if self._run([self._interpreter, "-m", "venv", str(self._folder)]) != 0:
+        if self._run([self._interpreter, "-I", "-m", "venv", str(self._folder)]) != 0:
             raise EnvironmentLacksError(
                 f"{self._interpreter} cannot make a virtual environment.",
                 f"Install its venv module (Debian: python3-venv). The log is {self._log}.",

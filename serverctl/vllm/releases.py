@@ -113,7 +113,7 @@ class Releases:
 
     def _pip(self, *arguments: str) -> str:
         """Run pip, with one retry: downloads of large files fail now and then."""
-        command = [str(self._python), "-m", "pip", *arguments, "-q", "--disable-pip-version-check", "--no-input"]
+        command = [str(self._python), "-I", "-m", "pip", *arguments, "-q", "--disable-pip-version-check", "--no-input"]
         for last in (False, True):
             done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
             if done.returncode == 0:

@@ -1,5 +1,6 @@
 """`mai-agent mcp install` writes an entry into hosts' settings; `uninstall` leaves them as they were, to the byte."""
 
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -145,3 +146,47 @@ def test_the_change_is_shown_and_asked_about(
         "goose",
         "zed",
     } <= set(host_names())
+
+
+@pytest.mark.parametrize("text", ['{"mcpServers": []}', '{"mcpServers": null}', '{"mcpServers": "x"}', "[]", "5"])
+def test_settings_in_which_an_entry_would_not_count_are_left_alone(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_text(text)
+    with pytest.raises(UsageError, match="cannot be read as json"):
+        installed("cursor", str(file), [])
+
+
+def test_a_second_file_of_a_host_waits_until_the_first_is_as_before(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    installed("cursor", str(first), []).write()
+    second.write_text("{}")
+    with pytest.raises(UsageError, match="mcp uninstall cursor"):
+        installed("cursor", str(second), [])
+    first.write_text("{}")  # the entry is gone: the person removed it
+    second.chmod(0o640)
+    installed("cursor", str(second), []).write()
+    assert second.stat().st_mode & 0o777 == 0o640
+    uninstalled("cursor", None).write()
+    assert second.read_text() == "{}"
+    assert second.stat().st_mode & 0o777 == 0o640
+
+
+def test_the_modules_of_a_project_do_not_stand_for_ours(tmp_path: Path) -> None:
+    project = tmp_path / "agent"
+    project.mkdir()
+    (project / "__init__.py").write_text("print('PROJECT CODE RAN')")
+    (project / "__main__.py").write_text("")
+    installed("cursor", str(tmp_path / "settings"), []).write()
+    entry = read_json((tmp_path / "settings").read_text())["mcpServers"]["mai-agent"]
+    done = subprocess.run(
+        [entry["command"], *entry["args"], "--help"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert "Model Context Protocol" in done.stdout
+    assert "PROJECT" not in done.stdout
+
+
+def test_a_wrong_option_is_not_written(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    with pytest.raises(UsageError, match="--bogus"):
+        mcp.main(["install", "cursor", "--file", str(file), "--yes", "--", "--bogus"])
+    assert not file.exists()

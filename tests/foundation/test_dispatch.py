@@ -88,8 +88,8 @@ def test_an_error_is_json_where_json_was_asked_for(run: Run, capsys: pytest.Capt
     [
         (["--count", "0"], "Argument --count: must be at least 1, not 0."),
         (["--count", "x"], "Argument --count: not a whole number: 'x'."),
-        (["--seconds", "0"], "Argument --seconds: must be above 0, not 0."),
-        (["--seconds", "nan"], "Argument --seconds: must be above 0, not nan."),
+        (["--seconds", "0"], "Argument --seconds: must be above 0 and below 10000000, not 0."),
+        (["--seconds", "nan"], "Argument --seconds: must be above 0 and below 10000000, not nan."),
         (["--port", "70000"], "70000 is no port."),
         (["--port", "http"], "Argument --port: not a number: 'http'."),
         (["--what"], "Unrecognized arguments: --what."),

@@ -112,6 +112,16 @@ def test_a_run_that_could_not_begin_says_that_it_touched_nothing(tmp_path: Path)
     assert receipt.remarks == ["The run ended before it touched anything."]
 
 
+def test_a_run_that_broke_off_after_an_action_does_not_say_that_it_touched_nothing(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, "enable dark mode")
+    for event in events_of(DARK)[:-2]:
+        recorder.handle(event)
+    recorder.abandon(RunFinished("failed", ExitStatus.ENVIRONMENT, "The disk is full.", 0, 0.0, finished().usage))
+    receipt = read_bundle(recorder.path).run.receipt
+    assert receipt is not None
+    assert receipt.remarks == ["The run broke off, so it is not known what it changed."]
+
+
 def test_plain_lines_end_with_what_changed_and_what_shows_it() -> None:
     out = printed(PlainPrinter, events_of(DARK, end=UNVERIFIED)[-2:])
     assert out.splitlines() == [
