@@ -140,7 +140,7 @@ def card_budget(
         graphs = 0
     element = kv_element_bytes(settings)
     token = model.shape.text.kv_bytes_per_token(parallel, element) // stages
-    block, states = _blocks(model.shape.text, parallel, element, CUDA_BLOCK)
+    block, states = _blocks(model.shape.text, parallel, element, settings.block_size or CUDA_BLOCK)
     if settings.spec_method == "mtp":
         token += model.head_token_bytes(parallel, element)
         weights += 0 if known.weights else model.head_bytes // parallel
@@ -160,7 +160,7 @@ def cpu_budget(model: Model, settings: Settings, free: int, table: ProcessorTabl
     if settings.spec_method == "mtp":
         token += model.head_token_bytes(1, element)
         weights += model.head_bytes * (element // 2)
-    block, states = _blocks(model.shape.text, 1, element, CPU_BLOCK)
+    block, states = _blocks(model.shape.text, 1, element, settings.block_size or CPU_BLOCK)
     requested = weights + kv + table.overhead_bytes
     return Budget(free, requested, weights, 0, table.overhead_bytes, 0, kv, token, block, states)
 

@@ -26,6 +26,7 @@ class Knob:
     most: float | None = None
     choices: tuple[str, ...] = ()
     flag: str = ""
+    step: int = 1  # an integer must be a multiple of it
 
 
 def _knob(*values: Any, **more: Any) -> Any:
@@ -51,6 +52,8 @@ class Settings:
     gpu_memory_utilization: float | None = _knob("float", "share of the card's memory", 0.05, 0.99)
     kv_cache_memory_bytes: int | None = _knob("int", "KV cache in bytes, instead of a share", 1 << 20)
     kv_cache_dtype: str | None = _knob("text", "number format of the KV cache: auto, fp8")
+    #: FlashAttention's and Triton's kernels take multiples of 16 only.
+    block_size: int | None = _knob("int", "tokens in a block of the KV cache", 16, 65_536, step=16)
     enforce_eager: bool | None = _knob("switch", "no compilation and no CUDA graphs")
     max_cudagraph_capture_size: int | None = _knob("int", "largest batch with a CUDA graph", 1)
     performance_mode: str | None = _knob(
@@ -104,7 +107,7 @@ def check_value(name: str, value: Any, origin: str) -> Any:
         return "none"
     result = _convert(knob.kind, value)
     least, most = (result if bound is None else bound for bound in (knob.least, knob.most))
-    if result is None or not least <= result <= most:
+    if result is None or not least <= result <= most or (knob.kind == "int" and result % knob.step):
         raise UsageError(f"{origin}: {name} cannot be {value!r}.", f"It takes {_takes(knob)}: {knob.about}.")
     if knob.choices and result not in knob.choices:
         raise UsageError(f"{origin}: {name} cannot be {value!r}.", f"Choose one of: {', '.join(knob.choices)}.")
@@ -140,6 +143,7 @@ def _convert(kind: KnobKind, value: Any) -> Any:
 
 def _takes(knob: Knob) -> str:
     what = {"int": "a whole number", "float": "a number", "text": "a name", "switch": "true or false"}[knob.kind]
+    what = what if knob.step == 1 else f"a multiple of {knob.step}"
     if knob.least is not None and knob.most is not None:
         return f"{what} from {knob.least:.10g} to {knob.most:.10g}"
     return f"{what} from {knob.least:.10g}" if knob.least is not None else what

@@ -40,11 +40,11 @@ _BY_FLAG |= {".".join((flag, *path)): name for flag, paths in _IN_JSON.items() f
 def absorbed(goal: Goal) -> Goal:
     """Return the goal with user flags turned into settings where possible.
 
-    Otherwise the plan would use other numbers than the server. Values that cannot be parsed are passed on unchanged.
+    Otherwise the plan would use other numbers than the server. Raises UsageError for a value that the setting rejects.
     """
     kept: list[str] = []
     values: dict[str, Any] = {}
-    words = list(goal.extra)
+    words = [_dashed(word) for word in goal.extra]
     position = 0
     while position < len(words):
         taken, found, left = _setting(words[position:])
@@ -55,6 +55,11 @@ def absorbed(goal: Goal) -> Goal:
     if own.get("quantization") == "none":  # no flag at all: vLLM takes the weights as they are
         own["quantization"] = None
     return replace(goal, extra=tuple(kept), overrides=own)
+
+
+def _dashed(word: str) -> str:
+    """Return a flag with dashes for underscores in its name, as vLLM's parser reads it; other words as they are."""
+    return re.sub(r"^--[^.=]*", lambda found: found[0].replace("_", "-"), word)
 
 
 def _setting(words: Sequence[str]) -> tuple[int, Mapping[str, Any], Sequence[str]]:
@@ -68,6 +73,8 @@ def _setting(words: Sequence[str]) -> tuple[int, Mapping[str, Any], Sequence[str
     if not sign:
         value = words[1] if len(words) > 1 else ""
     count = 1 if sign else 2
+    if not value or (value.startswith("-") and not _is_number(value)):  # no value, or the next flag
+        return 1, {}, words[:1]
     found, left = _from_json(flag, value) if name is None else (_checked(name, value), {})
     if not found:
         return 1, {}, words[:1]
@@ -75,10 +82,9 @@ def _setting(words: Sequence[str]) -> tuple[int, Mapping[str, Any], Sequence[str
 
 
 def _checked(name: str, value: Any) -> Mapping[str, Any]:
-    try:
-        return {name: check_value(name, value, "your own flag")}
-    except UsageError:
-        return {}
+    """Return the setting; nothing for a value that only vLLM reads: its default (none), or an object."""
+    default = value is None or (name != "quantization" and str(value).casefold() == "none")
+    return {} if default or isinstance(value, dict) else {name: check_value(name, value, "your own flag")}
 
 
 def json_object(text: str) -> dict[str, Any] | None:
