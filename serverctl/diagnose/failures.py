@@ -7,6 +7,8 @@ from enum import Enum
 from typing import Any
 
 from foundation.configs import load_config
+from serverctl.plan.group import share_of
+from serverctl.vllm.capabilities import flag_now
 
 #: What went wrong; `configs/vllm/failures.toml` has the words for each.
 Kind = Enum(
@@ -14,8 +16,9 @@ Kind = Enum(
     "FREE_MEM NO_KV KV_SHORT AUTOFIT_ZERO LOAD_OOM PROFILE_OOM GRAPH_OOM RUNTIME_OOM HPU_OOM HPU_GRAPH_OOM "
     "HPU_COMPILE HPU_WARMUP HPU_SCALES HOST_OOM PROFILE_RACE BF16 QUANT_CC QUANT_UNKNOWN QUANT_ONLINE "
     "QUANT_PREPARED TRITON_SMEM PORT INNER_PORT LOOPBACK FLAG FLAG_VALUE MAX_LEN REASONING_PARSER ATTENTION "
-    "VALUE MODEL OFFLINE GATED TOKEN NETWORK CORRUPT ARCH REMOTE_CODE HF_VERSION TENSOR_PARALLEL TOO_FEW_GPUS "
-    "NO_DEVICE DRIVER CARD CUDA NCCL DISK SHM PERMISSION FILES IMPORT COMPILER NO_ANSWER MISREADS STALLED HUNG "
+    "FLAG_JSON VALUE MODEL OFFLINE GATED TOKEN NETWORK CORRUPT ARCH REMOTE_CODE HF_VERSION TENSOR_PARALLEL "
+    "TOO_FEW_GPUS NO_DEVICE DRIVER CARD CUDA NCCL DISK SHM PERMISSION FILES IMPORT NO_MODULE COMPILER NO_ANSWER "
+    "MISREADS STALLED HUNG "
     "ENGINE_DIED CRASHED KILLED EXITED NONE",
 )
 
@@ -28,10 +31,21 @@ def group_of(kind: Kind) -> str:
 def words_for(kind: Kind, numbers: Mapping[str, Any]) -> "Words":
     """A failure's words, with the numbers of its evidence if all that the words need are known."""
     plain, entry = WORDS[kind], _DATA["kinds"][kind.name].get("with_numbers", {})
+    known = {**numbers, **_derived(numbers)}
     try:
-        return replace(plain, **{name: text.format_map(numbers) for name, text in entry.items()})
+        return replace(plain, **{name: text.format_map(known) for name, text in entry.items()})
     except (KeyError, ValueError):
         return plain
+
+
+def _derived(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what follows from the numbers: the share of the card that is free, what earlier flags are called now."""
+    found: dict[str, Any] = {}
+    if numbers.get("total_gib") and (share := share_of(numbers.get("free_gib", 0), numbers["total_gib"])) >= 0.05:
+        found["share"] = share
+    if now := [f"{flag}: {text}" for flag in numbers.get("flags", ()) if (text := flag_now(flag)) is not None]:
+        found["now"] = " ".join(now)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +104,7 @@ def numbers(kind: Kind, text: str) -> dict[str, Any]:
     if kind is Kind.FLAG:
         words = text.split("unrecognized arguments:", 1)[-1].split()
         # argparse lists a flag's value, too.
-        return {"flags": [word for word in words if re.match(r"--?[A-Za-z]", word)] or words}
+        return {"flags": [word.partition("=")[0] for word in words if re.match(r"--?[A-Za-z]", word)] or words}
     matches = (match for pattern in _NUMBERS.get(kind.name, ()) if (match := pattern.search(text)))
     found = {name: _read(name, said) for match in matches for name, said in match.groupdict().items()}
     # vLLM rounds to hundredths of a GiB, so a small KV cache reads 0.0.

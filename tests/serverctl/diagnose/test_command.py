@@ -44,6 +44,32 @@ def test_the_explanation_for_a_person_says_why_and_what_to_do(capsys: pytest.Cap
     assert "32640" in text
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("Free memory on device cuda:0 (10.20/14.56 GiB) on startup is less than desired GPU memory utilization "
+         "(0.9, 13.11 GiB).", "gpu_memory_utilization=0.67."),
+        ("Free memory on device cuda:0 (9.10/22.03 GiB) on startup is less than desired GPU memory utilization "
+         "(0.9, 19.83 GiB).", "gpu_memory_utilization=0.39."),
+        ("Free memory on device cuda:0 (0.40/22.03 GiB) on startup is less than desired GPU memory utilization "
+         "(0.9, 19.83 GiB).", "below free / total"),
+        ("vllm: error: unrecognized arguments: --disable-cuda-graph", "--enforce-eager"),
+        ("vllm: error: unrecognized arguments: --speculative-model tiny --swap-space=4", "--kv-offloading-size"),
+        ("vllm: error: unrecognized arguments: --no-such-flag", "Leave it out"),
+        ("vllm serve: error: argument --limit-mm-per-prompt: Value image=4,video=0 cannot be converted to <function "
+         "loads at 0x7f>.", "--limit-mm-per-prompt '{\"NAME\":VALUE}'"),
+        ("python3: No module named vllm.benchmarks.benchmark", "vllm bench serve"),
+        ("python3: No module named vllm", "install --again"),
+    ],
+)  # fmt: skip
+def test_the_remedy_is_of_the_evidence(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, line: str, said: str
+) -> None:
+    log = tmp_path / "vllm.log"
+    log.write_text(f"{line}\n", encoding="utf-8")
+    assert said in diagnosis(capsys, log)["remedy"]
+
+
 def test_standard_input_is_read(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     raw = (LOGS / "port-in-use.log").read_bytes() + b"\xff\xfe not utf-8\r\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8"))
