@@ -30,13 +30,15 @@ class Method:
     experts: bool = False
     family: int = 0
     since: str = ""
+    loads_until: str = ""
     until: str = ""
     asked: bool = False
     deprecated: bool = False
 
     def quantises_while_loading(self, vllm: str) -> bool:
         """Return whether this method makes 16-bit weights smaller in a version of vLLM."""
-        return self.loads and (not self.since or release(vllm) >= release(self.since))
+        before, after = self.since or "0.0", self.loads_until or "10000.0"
+        return self.loads and release(before) <= release(vllm) <= release(after)
 
     def in_version(self, vllm: str) -> bool:
         """Return whether a version of vLLM still has the method."""

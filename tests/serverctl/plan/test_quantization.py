@@ -76,6 +76,7 @@ def test_none_means_16_bits_and_no_flag(wish: str) -> None:
         (None, None, "awq", "h100", "prepared for it, and MAI-UI-8B's weights have 16 bits"),
         (None, None, "compressed-tensors", "h100", "prepared for it"),
         (None, None, "modelopt_fp4", "b200", "prepared for it"),
+        (None, None, "fp8", "b200", "prepared for it"),
         (None, None, "online", "h100", "says nothing without --quantization-config"),
         (None, None, "squeezellm", "h100", "has no quantisation 'squeezellm'"),
         (None, None, "bitsandbytes", "h100", "has no quantisation 'bitsandbytes'"),
@@ -115,6 +116,13 @@ def test_a_deprecated_method_is_planned_where_the_person_allows_it() -> None:
     assert made.settings.quantization == "fbgemm_fp8"
     older = planned(checkpoint("fbgemm_fp8", 8), "h100", "fbgemm_fp8", vllm="0.32.0")
     assert older.settings.quantization == "fbgemm_fp8", "0.33 is the first that refuses it"
+
+
+def test_fp8_alone_quantises_while_loading_before_0_28_only() -> None:
+    assert planned(find_model(DENSE), "h100", "fp8", vllm="0.27.0").precision == "fp8"
+    with pytest.raises(UsageError, match="prepared for it") as refusal:
+        planned(find_model(DENSE), "l4", "fp8", vllm="0.28.0")
+    assert "quantization=fp8_per_channel" in refusal.value.remedy
 
 
 @pytest.mark.parametrize(("wish", "bytes_of_weight"), [("mxfp8", 1.0), ("mxfp4", 0.53125), ("fp8_per_block", 1.0)])
