@@ -3,6 +3,7 @@
 The inputs are the shipped tables, this machine's measurements and the models.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -16,6 +17,7 @@ from serverctl.models.model import Model
 from serverctl.plan.colocation import Part, plan_together
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.kinds.gaudi import PLUGIN_ENV
 from serverctl.plan.memory import ProcessorTable, Seeds
 from serverctl.plan.quantization import QuantTable
 from serverctl.plan.speed import SpeedTable
@@ -61,7 +63,9 @@ def load_tables(models: tuple[Model, ...]) -> Tables:
     seeds, processor = Seeds(**memory["seeds"]), ProcessorTable(**memory["cpu"])
     presets, share, measured = load_presets(), memory["utilization"], read_measurements()
     texts = load_config("plan.toml")
-    return Tables(presets, seeds, share, processor, load_limits(), measured, models, methods, **texts)
+    environ = {name: value for name, value in os.environ.items() if name in PLUGIN_ENV}
+    limits = load_limits()
+    return Tables(presets, seeds, share, processor, limits, measured, models, methods, **texts, environ=environ)
 
 
 def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:

@@ -5,7 +5,15 @@ from collections.abc import Collection, Iterator
 from serverctl.hardware.facts import GIB, Gpu
 from serverctl.hardware.supported import WAYS_OUT, CannotPlanError
 from serverctl.models.model import SPOKEN, Model
-from serverctl.plan.draft import ANSWER_TOKENS, LEAST_TEXT_TOKENS, TEXT_TOKENS, WITH_DRAFT_MODEL, Candidate, too_long
+from serverctl.plan.draft import (
+    ANSWER_TOKENS,
+    LATENCY_TP_PARAMETERS,
+    LEAST_TEXT_TOKENS,
+    TEXT_TOKENS,
+    WITH_DRAFT_MODEL,
+    Candidate,
+    too_long,
+)
 from serverctl.plan.goal import Goal
 from serverctl.plan.group import Group
 from serverctl.plan.settings import Settings, names_flag
@@ -83,7 +91,8 @@ def warnings_for(found: Candidate, group: Group, others: Collection[str] | None,
         yield say["too_much"].format(share=share, free=free)
     if found.budget.offloaded:
         yield say["offloaded"].format(gib=found.budget.offloaded / GIB)
-    yield from _slots(found, task)
+    yield from cache_warnings(found, task) or _slots(found, task)
+    yield from parallel_warnings(found, task)
     usual, most = model.answer_tokens
     room = found.context - (settings.images or 0) * tokens - (TEXT_TOKENS - ANSWER_TOKENS)
     if model.thinks and room < max(usual, ANSWER_TOKENS):
@@ -92,7 +101,26 @@ def warnings_for(found: Candidate, group: Group, others: Collection[str] | None,
     if text < 3 * LEAST_TEXT_TOKENS:
         yield say["little_text"].format(context=found.context, text=text)
     yield from speculation_warnings(model, settings, task)
-    yield from _own_values(model, sm, task)
+    yield from _own_values(sm, task)
+
+
+def cache_warnings(found: Candidate, task: Task) -> list[str]:
+    """Return the warning that the KV cache to predict for is too small for one request, if it is."""
+    budget, context = found.budget, found.context
+    if task.goal.kv_bytes is None or budget.concurrency(context) >= 1:
+        return []
+    fits = max(0, budget.kv_tokens - budget.states * budget.block)
+    return [task.tables.warnings["kv_short"].format(context=context, fits=fits)]
+
+
+def parallel_warnings(found: Candidate, task: Task) -> Iterator[str]:
+    """Yield the warnings about the user's own ways to use several cards."""
+    own, say, model = task.goal.overrides, task.tables.warnings, found.model
+    if (engines := found.settings.data_parallel_size or 1) > 1:
+        yield say["engines"].format(engines=engines)
+    cards = own.get("tensor_parallel_size") or 1
+    if cards > 1 and model.shape.parameters < LATENCY_TP_PARAMETERS:
+        yield say["small_tensor_parallel"].format(model=model.name, cards=cards)
 
 
 def _slots(found: Candidate, task: Task) -> Iterator[str]:
@@ -106,7 +134,8 @@ def _slots(found: Candidate, task: Task) -> Iterator[str]:
         each = f"{held} of {usual:,} tokens" if usual < context else "no more"
         whole = budget.concurrency(context)
         yield say["many_slots"].format(slots=slots, whole=whole, context=context, each=each, held=held)
-    if graphs is not None and graphs < slots and not settings.enforce_eager:
+    asked = found.reasons.get("max_cudagraph_capture_size")
+    if graphs is not None and graphs < slots and not settings.enforce_eager and asked and not asked.automatic:
         yield say["few_graphs"].format(graphs=graphs, slots=slots)
 
 
@@ -126,11 +155,9 @@ def speculation_warnings(model: Model, settings: Settings, task: Task) -> Iterat
         yield say["draft"].format(draft=settings.spec_model)
 
 
-def _own_values(model: Model, sm: int | None, task: Task) -> Iterator[str]:
+def _own_values(sm: int | None, task: Task) -> Iterator[str]:
     """Yield a warning for each user setting that the card or current vLLM does not support. The settings are kept."""
     own, say = task.goal.overrides, task.tables.warnings
-    if own.get("quantization") == "fp8" and model.own_precision == "16-bit":
-        yield say["fp8_alone"]
     if sm is None or sm >= 80:
         return
     card = f"this card (compute capability {sm // 10}.{sm % 10})"
@@ -149,13 +176,19 @@ def notes_for(
     model, sm, settings, say = found.model, group.first.sm, found.settings, task.tables.notes
     yield say["dimensions"].format(origin=model.origin)
     if sm is not None and task.goal.overrides.get("attention_backend") is None:
-        yield say["attention"].format(attention=_expected_attention(sm))
+        yield say["attention"].format(attention=_expected_attention(sm, model, settings))
     yield from about_servers(group, replicas, task)
     if found.layout.tensor_parallel > 1 and not found.layout.group.all_nvlink(task.hardware):
         yield say["pcie"]
     if other is not None:
         yield _compared(found, other, task)
-    elif found.precision == "16-bit" and model.weight_bytes("16-bit") > 12 * GIB and sm is not None and sm >= 89:
+    elif (
+        found.precision == "16-bit"
+        and settings.dtype != "float32"
+        and model.weight_bytes("16-bit") > 12 * GIB
+        and sm is not None
+        and sm >= 89
+    ):
         yield say["eight_bits"]
     if sm is not None and sm >= 120:
         yield say["compiles"]
@@ -199,8 +232,16 @@ def about_servers(group: Group, replicas: tuple[tuple[Gpu, ...], ...], task: Tas
         yield say["several"].format(count=len(replicas))
 
 
-def _expected_attention(sm: int) -> str:
-    """Return the attention backend that vLLM 0.33 picks by compute capability (platforms/cuda.py)."""
+def _expected_attention(sm: int, model: Model, settings: Settings) -> str:
+    """Return the attention backend that vLLM 0.33 picks (platforms/cuda.py).
+
+    FlashAttention and FlashInfer compute in 16 bits only. Of fp8 KV caches, FlashAttention serves those of compute
+    capability 9.0 and 10.0; those in int8 are Triton's.
+    """
+    cache = settings.kv_cache_dtype or ""
     if sm < 80:
-        return "TRITON_ATTN (and TORCH_SDPA for the vision tower)"
-    return "FLASHINFER" if 100 <= sm < 120 else "FLASH_ATTN"
+        return "TRITON_ATTN" + " (and TORCH_SDPA for the vision tower)" * (model.shape.vision is not None)
+    if settings.dtype == "float32" or cache.startswith("int8"):
+        return "TRITON_ATTN"
+    flash = 90 <= sm < 100 or (not 100 <= sm < 120 and not cache.startswith("fp8"))
+    return "FLASH_ATTN" if flash else "FLASHINFER"

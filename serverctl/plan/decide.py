@@ -10,7 +10,7 @@ from serverctl.hardware.facts import Hardware
 from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.models.model import Model, Precision
 from serverctl.plan.advice import does_not_fit, notes_for, warnings_for
-from serverctl.plan.draft import Candidate, Layout, answer_rooms
+from serverctl.plan.draft import LATENCY_TP_PARAMETERS, Candidate, Layout, answer_rooms
 from serverctl.plan.env import environment, takes_names
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.group import Group, groups
@@ -22,8 +22,6 @@ from serverctl.plan.tables import Tables, Task
 from serverctl.plan.user_flags import absorbed
 
 _T = TypeVar("_T")
-#: Tensor parallelism outweighs its communication cost only over NVLink, and from this number of parameters up.
-_LATENCY_TP_PARAMETERS = 6e9
 #: Compute capability from which published 8-bit checkpoints (block-wise fp8) are used: half the download. Older cards
 #: quantise while loading.
 _BLOCK_FP8_SM = 80
@@ -129,6 +127,7 @@ def _plan_on(group: Group, kinds: list[Group], model: Model, task: Task) -> Plan
         smaller = (other for other in task.tables.models if other.shape.parameters < model.shape.parameters)
         name = next((other.name for other in smaller if _search(other, group, task)), "")
         raise does_not_fit(model, group, _smallest(model, group, task), task.goal, name)
+    found = found.predicted(task)
     replicas = group.replicas(found.layout.group, task.preset)
     env = environment(found.settings, task.preset, replicas[0], task.vllm)
     others = {gpu.name for kind in kinds for gpu in kind.cards} - {group.first.name} if len(kinds) > 1 else None
@@ -212,7 +211,7 @@ def _best(ways: list[Candidate], group: Group, task: Task) -> Candidate:
     whole = [way for way in ways if way.roomy and way.precision == "16-bit"]
     if preset.tensor_parallel_over_nvlink and group.all_nvlink(task.hardware):
         # Over NVLink more cards only make it faster. Require the full context: too few cards would shorten it.
-        large = (way for way in whole if way.model.shape.parameters > _LATENCY_TP_PARAMETERS)
+        large = (way for way in whole if way.model.shape.parameters > LATENCY_TP_PARAMETERS)
         whole = [way for way in large if way.whole][:1] or whole
     if whole:
         return whole[0]
@@ -273,7 +272,7 @@ def _layouts(model: Model, group: Group, task: Task) -> Iterator[Layout]:
     alone = preset.single_card or group.first.mig
     sizes = (1,) if alone else group.tensor_parallel_sizes(model, count)
     pairs = (pair for pair in combinations(cards, 2) if task.hardware.link(pair[0].index, pair[1].index) == "nvlink")
-    large = model.shape.parameters > _LATENCY_TP_PARAMETERS
+    large = model.shape.parameters > LATENCY_TP_PARAMETERS
     if preset.tensor_parallel_over_nvlink and 2 in sizes and large and count == 1 and (pair := next(pairs, None)):
         yield Layout(Group(pair), 2, 1, "two cards joined by NVLink halve the time per token of a model of this size")
     for size in sizes:

@@ -1,7 +1,7 @@
 """Collects the settings of one candidate plan, and makes the decisions that all kinds of hardware share."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from foundation.errors import UsageError
@@ -30,6 +30,8 @@ _LEAST_SLOTS_OF_VLLM = 256
 #: With a shorter context than this, smaller weights are preferred over 16 bits. The value is not higher even where 8
 #: bits are faster: their cost in grounding accuracy is not measured.
 _GOOD_CONTEXT = 16_384
+#: Tensor parallelism outweighs its communication cost only over NVLink, and from this number of parameters up.
+LATENCY_TP_PARAMETERS = 6e9
 #: Methods of speculative decoding that need a draft model.
 WITH_DRAFT_MODEL = ("draft_model", "eagle", "eagle3")
 
@@ -87,8 +89,10 @@ class Draft:
         name = "max_cudagraph_capture_size"
         slots, size = self.values.get("max_num_seqs"), self.values.get(name)
         if slots and size and slots > size and self.reasons[name].source == "configs/presets":
-            text = f"CUDA graphs for all {slots} slots: a larger batch than the largest graph decodes without one"
-            self.put(name, _graph_size(slots), text, "vllm/config/compilation.py")
+            size = _graph_size(slots)
+            held = f"all {slots}" if size >= slots else f"{size} of the {slots}"
+            text = f"CUDA graphs for {held} slots: a larger batch than the largest graph decodes without one"
+            self.put(name, size, text, "configs/presets")
 
     def has(self, name: str) -> bool:
         """Return whether a setting already has a value, or the preset leaves it to vLLM."""
@@ -199,6 +203,14 @@ class Candidate:
     def whole(self) -> bool:
         """True if the context reaches the longest useful one on these cards."""
         return self.fits and self.context >= self.cap
+
+    def predicted(self, task: Task) -> "Candidate":
+        """Return the candidate with the KV cache that the goal predicts for, if it names one."""
+        if task.goal.kv_bytes is None:
+            return self
+        budget = replace(self.budget, kv=task.goal.kv_bytes)
+        most = max(1, min(self.model.shape.text.max_positions, budget.kv_tokens))
+        return replace(self, budget=budget, context=most if self.settings.max_model_len == "auto" else self.context)
 
     def plan(
         self,

@@ -24,6 +24,7 @@ class Goal:
     adjustments: Mapping[str, Any] = field(default_factory=dict)
     adjusted_because: Mapping[str, str] = field(default_factory=dict)  # the reasons, by setting
     force: bool = False  # allow plans that are not recommended (a large model on the CPU)
+    kv_bytes: int | None = None  # predict for this KV cache of a card instead of the estimated one
 
     def adjusted(self, values: Mapping[str, Any], because: Mapping[str, str]) -> "Goal":
         """Return a copy with more adjustments. New ones replace earlier ones of the same settings."""
@@ -61,8 +62,17 @@ class Plan:
     @property
     def weights(self) -> str:
         """The precision of the weights in words."""
-        wide = self.settings.dtype == "float32" and self.precision == "16-bit"
-        return "32-bit" if wide else SPOKEN[self.precision]
+        return SPOKEN[self.precision] if self.computed == self.precision else self.computed
+
+    @property
+    def computed(self) -> str:
+        """The precision of the weights on the card: 16-bit weights become 32-bit ones with the dtype float32."""
+        return "32-bit" if self.settings.dtype == "float32" and self.precision == "16-bit" else self.precision
+
+    @property
+    def engines(self) -> int:
+        """The engines behind each server's port. Each has a KV cache of its own."""
+        return self.settings.data_parallel_size or 1
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

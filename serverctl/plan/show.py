@@ -63,7 +63,7 @@ def to_json(plan: Plan, command: Command, hardware: Hardware, vllm: str, vllm_or
         "source": plan.model.source,
         "family": plan.model.family,
         "parameters": plan.model.shape.parameters,
-        "precision": plan.precision,
+        "precision": plan.computed,
         "preset": plan.preset,
         "vendor": plan.vendor,
         "vllm": {"version": vllm, "capabilities": vllm_origin},
@@ -87,6 +87,7 @@ def to_json(plan: Plan, command: Command, hardware: Hardware, vllm: str, vllm_or
             "kv_bytes_per_token": budget.token,
             "kv_tokens": budget.printed_tokens(plan.context),
             "block_size": budget.block,
+            "engines": plan.engines,
             "max_model_len": plan.context,
             "max_concurrency": round(plan.max_concurrency, 2),
         },
@@ -108,7 +109,7 @@ def summary_json(plan: Plan, command: Command) -> dict[str, Any]:
     """Return the summary of a plan for a server's state file."""
     return {
         "preset": plan.preset,
-        "precision": plan.precision,
+        "precision": plan.computed,
         "settings": plan.settings.given(),
         "cards": [gpu.name for gpu in plan.gpus],
         "expected_kv_tokens": plan.budget.printed_tokens(plan.context),
@@ -148,9 +149,11 @@ def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardw
     legend.append(f"of {plan.budget.total / GIB:.1f} GiB")
     legend.append(", as measured here" if plan.budget.measured else ", estimated", style="dim")
     console.print(legend)
+    each = "" if plan.engines == 1 else f" in each of {plan.engines} engines"
+    images = "" if plan.model.shape.vision is None else f"; {plan.settings.images or 'no'} screenshots a request"
     console.print(
-        f"  KV cache of {plan.budget.printed_tokens(plan.context):,} tokens: {plan.max_concurrency:.2f} requests of "
-        f"{plan.context:,} tokens at a time; {plan.settings.images or 'no'} screenshots a request"
+        f"  KV cache of {plan.budget.printed_tokens(plan.context):,} tokens{each}: {plan.max_concurrency:.2f} requests "
+        f"of {plan.context:,} tokens at a time{images}"
     )
     for text in plan.warnings:
         console.print(f"[yellow]![/yellow] {escape(text)}")

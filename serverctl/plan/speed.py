@@ -104,12 +104,12 @@ def speed_of(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> Speed:
     request = kept * image + table.text_tokens + written
     sequences = settings.max_num_seqs or left_to_vllm(settings, plan.budget.total)[0]
     held = max(1, min(sequences, plan.budget.held(request)))
-    speed = Speed(request, held * len(plan.replicas), answer_tokens=written)
+    speed = Speed(request, held * len(plan.replicas) * plan.engines, answer_tokens=written)
     if not plan.gpus or plan.gpus[0].bandwidth_gb_s is None or settings.spec_method is not None:
         return speed
     launch = _launch(plan, table)
     alone, together = (_seconds_a_token(plan, launch, request, requests) for requests in (1, held))
-    servers = len(plan.replicas)
+    servers = len(plan.replicas) * plan.engines
     speed = replace(speed, one=alone.per(1), all_of_them=together.per(held).times(servers))
     if (prompt := _prompt_seconds(plan, table, image)) is None:
         return speed
@@ -177,7 +177,7 @@ def _prefill_seconds(plan: Plan, table: SpeedTable, tokens: float, image_tokens:
     operations = 2 * (text.block_parameters - idle) * tokens
     if vision is not None:
         operations += 2 * vision.parameters * image_tokens * vision.merge**2
-    fastest = operations / (rate * 1e12 * len(plan.gpus))
+    fastest = operations / (rate * 1e12 * (len(plan.gpus) // plan.engines))  # one engine computes a request
     return Range(fastest, fastest / table.least_share_of_compute)
 
 

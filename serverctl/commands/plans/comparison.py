@@ -222,11 +222,11 @@ def row_json(row: Row) -> dict[str, Any]:
     if plan is None or speed is None:
         return document
     return document | {
-        "precision": plan.precision,
+        "precision": plan.computed,
         "servers": len(plan.replicas),
         "cards_a_server": len(plan.gpus),
         "limits": limits_json(plan),
-        "kv_tokens": plan.budget.printed_tokens(plan.context) * len(plan.replicas),
+        "kv_tokens": plan.budget.printed_tokens(plan.context) * len(plan.replicas) * plan.engines,
         "speed": asdict(speed),
         "price_per_hour": row.price_of_all,
         "cost_per_1000_steps": {

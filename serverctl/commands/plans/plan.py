@@ -71,6 +71,12 @@ def main(arguments: list[str]) -> int:
     if options.compare is not None:
         return _compare(options, flags + options.flags)
     first = resolve_options(options, flags + options.flags, hardware_of(options))
+    if options.kv_gib is not None:
+        if not 0 < options.kv_gib < 100_000:
+            raise UsageError(
+                f"--kv-gib cannot be {options.kv_gib}.", "It is the GiB of KV cache that vLLM's log names."
+            )
+        first = replace(first, goal=replace(first.goal, kv_bytes=int(options.kv_gib * GIB)))
     requests = first.beside(options.beside)
     if options.json and len(requests) > 1:
         put_json([_document(request, request.plan(), options) for request in requests], indent=1)
@@ -107,12 +113,6 @@ def _of_prompts(plan: Plan, screen: tuple[int, int]) -> Iterator[str]:
 
 def _show(request: Resolved, options: argparse.Namespace) -> None:
     plan = request.plan()
-    if options.kv_gib is not None:
-        if not 0 < options.kv_gib < 100_000:
-            raise UsageError(
-                f"--kv-gib cannot be {options.kv_gib}.", "It is the GiB of KV cache that vLLM's log names."
-            )
-        plan = with_kv(plan, options.kv_gib)
     if options.json:
         put_json(_document(request, plan, options), indent=1)
         return
@@ -152,11 +152,3 @@ def _compare(options: argparse.Namespace, flags: list[str]) -> int:
         # Without a terminal nobody's width counts, and nothing is cut.
         print_rows(GatedConsole(highlight=False, width=None if is_terminal("output") else _WIDE), rows)
     return ExitStatus.DONE if any(row.plan for row in rows) else ExitStatus.ENVIRONMENT
-
-
-def with_kv(plan: Plan, kv_gib: float) -> Plan:
-    """The plan as it would be with exactly this much KV cache: for comparing with what a server printed."""
-    budget = replace(plan.budget, kv=int(kv_gib * GIB))
-    wished = plan.settings.max_model_len
-    context = min(plan.model.shape.text.max_positions, budget.kv_tokens) if wished == "auto" else plan.context
-    return replace(plan, budget=budget, context=context or int(wished or 1))

@@ -3,7 +3,7 @@
 from serverctl.hardware.facts import GIB, size_in_words
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import Model
-from serverctl.plan.advice import speculation_warnings
+from serverctl.plan.advice import cache_warnings, speculation_warnings
 from serverctl.plan.draft import (
     ANSWER_TOKENS,
     CONTEXT_STEPS,
@@ -62,7 +62,10 @@ def plan_cpu(model: Model, task: Task) -> Plan:
     if tokens < model.image_tokens(*goal.screen):
         warnings.append(say["shrunk_on_processor"].format(edge=settings.longest_edge))
     layout, precision = Layout(Group(())), model.own_precision
-    found = Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed=0)
+    found = Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed=0).predicted(
+        task
+    )
+    warnings += cache_warnings(found, task)
     env = environment(found.settings, task.preset, (), task.vllm)
     return found.plan(task, ((),), env, warnings, [task.tables.notes["dimensions"].format(origin=model.origin)])
 

@@ -7,10 +7,11 @@ real screen size; the plugin's default buckets are far below 1080p (extension/bu
 from collections.abc import Mapping
 from dataclasses import replace
 
+from foundation.errors import UsageError
 from serverctl.hardware.facts import GIB
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import Model
-from serverctl.plan.advice import about_servers
+from serverctl.plan.advice import about_servers, cache_warnings, parallel_warnings
 from serverctl.plan.draft import (
     ANSWER_TOKENS,
     CONTEXT_STEPS,
@@ -30,14 +31,14 @@ from serverctl.plan.tables import Task
 
 _SOURCE = "vllm-gaudi 0.30: docs/serving.md"
 #: Vision models that the plugin's documentation lists as validated, by Gaudi generation.
-_VALIDATED = {"Gaudi 3": ("qwen2_5_vl", "qwen3_vl"), "Gaudi 2": ("qwen2_5_vl",)}
+_VALIDATED = {"Gaudi 3": ("qwen2_5_vl", "qwen3_vl")}
 #: Variables that the plugin reads and that are missing from vLLM's own list.
 PLUGIN_ENV = frozenset({
     "VLLM_MULTIMODAL_RESOLUTIONS", "VLLM_MULTIMODAL_BUCKETS", "VLLM_GRAPH_RESERVED_MEM", "VLLM_SKIP_WARMUP",
     "VLLM_FP32_SOFTMAX_VISION",
 })  # fmt: skip
-#: The plugin uses this share of the memory that is free after profiling, and reserves this part of it for graphs.
-_UTILIZATION, _GRAPHS = 0.9, 0.1
+#: The plugin uses this share of the memory that is free after profiling, and reserves a part of it for graphs.
+_UTILIZATION, _GRAPHS = 0.9, ("VLLM_GRAPH_RESERVED_MEM", "0.1")
 
 
 def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKENS) -> Plan:
@@ -72,10 +73,12 @@ def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKE
             "Ask for a shorter context, a smaller model or more cards.",
         )
     check_screenshots(count, tokens, context, "Ask for fewer images or a longer context.")
-    found = Candidate(model, model.own_precision, layout, settings, draft.reasons, budget, context, needed=0)
+    found = Candidate(model, model.own_precision, layout, settings, draft.reasons, budget, context, needed=0).predicted(
+        task
+    )
     replicas = group.replicas(layout.group, task.preset)
     generation, kind = group.first.name[:7], model.shape.vision.kind if model.shape.vision else ""
-    warnings = [task.tables.warnings["gaudi"]]
+    warnings = [task.tables.warnings["gaudi"], *cache_warnings(found, task), *parallel_warnings(found, task)]
     if kind not in _VALIDATED.get(generation, ()):
         warnings.append(task.tables.warnings["not_validated"].format(model=model.name, generation=generation))
     say = task.tables.notes
@@ -117,8 +120,21 @@ def _budget(model: Model, settings: Settings, group: Group, task: Task) -> Budge
         return budget
     taken = budget.weights + budget.activations
     share = int((total - taken) * (settings.gpu_memory_utilization or _UTILIZATION))
-    graphs = int((total - taken) * (settings.gpu_memory_utilization or _UTILIZATION) * _GRAPHS)
+    graphs = int(share * _reserved_for_graphs(task))
     return replace(budget, requested=taken + share, context=0, graphs=graphs, kv=share - graphs)
+
+
+def _reserved_for_graphs(task: Task) -> float:
+    """Return the part of the plugin's share that it keeps for graphs. Raises UsageError for an impossible one."""
+    name, usual = _GRAPHS
+    text = task.tables.environ.get(name, usual)
+    try:
+        part = float(text)
+    except ValueError:
+        part = -1
+    if not 0 <= part < 1:
+        raise UsageError(f"{name} cannot be {text!r}.", "It is a share from 0 to below 1: 0.1 is the plugin's own.")
+    return part
 
 
 def _environment(used: Group, images: int, model: Model, task: Task) -> Mapping[str, tuple[str, Reason]]:
@@ -127,7 +143,9 @@ def _environment(used: Group, images: int, model: Model, task: Task) -> Mapping[
     cards = ",".join(str(gpu.index) for gpu in used.cards)
     hybrid = Reason("the plugin asks for it with hybrids of Gated DeltaNet: better graphs", _SOURCE)
     names = ("ENABLE_EXPERIMENTAL_FLAGS", "ENABLE_SKIP_REMOVAL_OF_GRAPH_INPUT_IDENTITY_NODES")
+    yours = Reason("from your environment", "you", automatic=False)
     return {
+        **({name: (task.tables.environ[name], yours) for name in _GRAPHS[:1] if name in task.tables.environ}),
         **(dict.fromkeys(names, ("true", hybrid)) if model.shape.text.linear else {}),
         "VLLM_MULTIMODAL_RESOLUTIONS": (f"{width}x{height}x1-{images}", graphs),
         "HABANA_VISIBLE_MODULES": (cards, Reason("pins the server to its cards", _SOURCE)),

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from planning import GIB, PRESETS, plan
+from planning import CPU, GIB, PRESETS, plan
 
 from serverctl.plan.speed import speed_of
 from serverctl.planning import speed_table
@@ -88,6 +88,18 @@ class TestSlots:
         assert any("8.49 requests of the whole context (40,960 tokens)" in text for text in made.warnings)
 
     @pytest.mark.parametrize(
+        ("gib", "said"),
+        [(37.15, "8.49 requests of the whole context (40,960 tokens), 15 of"), (3.0, "It holds 28,080 tokens")],
+    )
+    def test_all_numbers_are_of_the_cache_to_predict_for(self, gib: float, said: str) -> None:
+        own = {"max_num_seqs": 32, "max_model_len": 40_960}
+        made = plan("l40s", "Qwen3-VL-2B-Thinking", overrides=own, kv_bytes=int(gib * GIB))
+        assert any(said in text for text in made.warnings)
+        assert made.settings.kv_cache_memory_bytes is None
+        assert plan("cpu", "MAI-UI-2B", vllm=CPU, kv_bytes=1 << 20).warnings[-1].startswith("A context of 16,384")
+        assert any("vLLM will not start" in text for text in plan("gaudi-3", kv_bytes=1 << 20).warnings)
+
+    @pytest.mark.parametrize(
         ("preset", "slots", "graphs"),
         [("latency", None, 8), ("latency", 8, 8), ("latency", 9, 16), ("latency", 96, 96), ("latency", 300, 304),
          ("latency", 2000, 512), ("memory-constrained", None, 4), ("memory-constrained", 12, 16),
@@ -95,7 +107,9 @@ class TestSlots:
     )  # fmt: skip
     def test_cuda_graphs_follow_the_slots(self, preset: str, slots: int | None, graphs: int | None) -> None:
         own = {} if slots is None else {"max_num_seqs": slots}
-        assert plan("h100", "MAI-UI-2B", preset, overrides=own).settings.max_cudagraph_capture_size == graphs
+        made = plan("h100", "MAI-UI-2B", preset, overrides=own)
+        assert made.settings.max_cudagraph_capture_size == graphs
+        assert not any("CUDA graphs end" in text for text in made.warnings)
 
     def test_a_persons_own_graphs_are_kept_and_told(self) -> None:
         own = {"max_num_seqs": 96, "max_cudagraph_capture_size": 8}

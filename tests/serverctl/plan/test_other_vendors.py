@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from planning import CPU, GIB, card, env, flags, machine, plan
 
+from foundation.errors import UsageError
 from serverctl.cli import main
 from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import Cpu, Driver, Hardware
@@ -75,12 +76,27 @@ class TestGaudi:
 
     @pytest.mark.parametrize(
         ("name", "model", "listed"),
-        [("gaudi-3", "MAI-UI-8B", True), ("gaudi-2", "MAI-UI-8B", False), ("gaudi-2", "Qwen2.5-VL-7B-Instruct", True)],
+        [("gaudi-3", "MAI-UI-8B", True), ("gaudi-2", "MAI-UI-8B", False), ("gaudi-2", "Qwen2.5-VL-7B-Instruct", False)],
     )
     def test_what_the_plugins_makers_did_not_list_is_said(self, name: str, model: str, listed: bool) -> None:
         warnings = plan(name, model).warnings
         assert any("were not run" in text for text in warnings)
         assert any("list no" in text for text in warnings) is not listed
+
+    def test_the_users_share_for_graphs_is_followed_and_passed_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        usual = plan("gaudi-3").budget
+        monkeypatch.setenv("VLLM_GRAPH_RESERVED_MEM", "0.4")
+        made = plan("gaudi-3")
+        assert made.budget.kv == pytest.approx(usual.kv * 0.6 / 0.9, rel=1e-6)
+        assert env(made)["VLLM_GRAPH_RESERVED_MEM"] == "0.4"
+        for wrong in ("1", "-0.1", "nan", "much"):
+            monkeypatch.setenv("VLLM_GRAPH_RESERVED_MEM", wrong)
+            with pytest.raises(UsageError, match="VLLM_GRAPH_RESERVED_MEM cannot be"):
+                plan("gaudi-3")
+
+    def test_slots_bring_no_cuda_graphs(self) -> None:
+        made = plan("gaudi-2", "Qwen2.5-VL-3B-Instruct", extra=("--max-num-seqs", "128"))
+        assert made.settings.max_cudagraph_capture_size is None
 
     def test_thoughts_have_room_and_hybrids_their_flags(self) -> None:
         made = plan("gaudi-3", "Qwen3-VL-8B-Thinking")

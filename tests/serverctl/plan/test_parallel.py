@@ -53,6 +53,23 @@ def test_32b_shares_its_heads_over_the_cards_it_needs(name: str, cards: int, pre
         assert found["--mm-encoder-tp-mode"] == "data"
 
 
+@pytest.mark.parametrize("name", ["h100*4", "l4*4", "gaudi-3*4"])
+def test_a_small_model_on_several_cards_is_warned_of(name: str) -> None:
+    def warned(model: str, size: int) -> bool:
+        made = plan(name, model, "balanced", overrides={"tensor_parallel_size": size})
+        return any("not faster on" in text for text in made.warnings)
+
+    assert [warned("MAI-UI-2B", 4), warned("MAI-UI-2B", 1), warned("MAI-UI-8B", 4)] == [True, False, False]
+
+
+def test_engines_behind_one_port_are_counted_and_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "--gpu", "A6000", "--gpus", "4", "--model", "MAI-UI-2B", "--", "--data-parallel-size", "4"]
+    assert main(words) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "tokens in each of 4 engines: " in text
+    assert "4 engines behind one port" in text
+
+
 def test_three_cards_that_divide_no_heads_share_the_layers() -> None:
     made = plan("rtx-4090*3", "MAI-UI-32B", "balanced")
     assert (made.settings.tensor_parallel_size, made.settings.pipeline_parallel_size) in ((2, None), (None, 3))

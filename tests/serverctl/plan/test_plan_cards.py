@@ -142,6 +142,21 @@ class TestDetailsOfTheTable:
         assert any(told in note for note in plan(name, "MAI-UI-2B").notes)
 
 
+@pytest.mark.parametrize(
+    ("name", "own", "kernels"),
+    [
+        ("l40s", {"kv_cache_dtype": "fp8"}, "FLASHINFER"),
+        ("a100-80", {"kv_cache_dtype": "fp8_e4m3"}, "FLASHINFER"),
+        ("rtx-5090", {"kv_cache_dtype": "fp8"}, "FLASHINFER"),
+        ("h100", {"kv_cache_dtype": "fp8"}, "FLASH_ATTN"),
+        ("a100-80", {"dtype": "float32"}, "TRITON_ATTN"),
+        ("h100", {"kv_cache_dtype": "int8_per_token_head"}, "TRITON_ATTN"),
+    ],
+)
+def test_the_kernels_follow_the_formats(name: str, own: dict[str, Any], kernels: str) -> None:
+    assert f"vLLM will choose {kernels} for attention by itself." in plan(name, overrides=own).notes
+
+
 @pytest.mark.parametrize("name", ["v100", "p100", "gtx-1080-ti"])
 def test_cards_that_the_wheel_was_not_built_for_are_refused(name: str) -> None:
     with pytest.raises(CannotPlanError, match=r"compute capability is [67]\.\d.*start at 7\.5") as refusal:
