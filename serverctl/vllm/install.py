@@ -29,6 +29,8 @@ from serverctl.vllm.builds import MARK, Build, environment_folder, python_of, re
 from serverctl.vllm.capabilities import ask_parser
 from serverctl.vllm.packages import Filling, Progress, Report, lock_of
 
+#: The first vLLM that serves MAI-UI (its README).
+_LEAST_FOR_MAI_UI = (0, 11)
 #: The oldest Python that vLLM's wheels support.
 _PYTHON_LEAST = (3, 10)
 #: Timeout for the first import of vLLM with its kernels, on a slow disk, seconds.
@@ -192,8 +194,13 @@ def with_version(build: Build, version: str) -> Build:
     """Return a build with another version of vLLM, without a lock. Raises UsageError for text that is no version."""
     if not re.fullmatch(r"\d+\.\d+(\.\d+)?([a-z0-9.+-]*)?", version):
         raise UsageError(f"{version!r} is no version.", "It looks like 0.33.0.")
+    if version == build.version:
+        return build
     packages = tuple(re.sub(r"==.*", f"=={version}", package) for package in build.packages)
-    return replace(build, version=version, packages=packages, lock=None)
+    about = f"vLLM {version}, which was not tried here (the supported one of this build is {build.version})"
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < _LEAST_FOR_MAI_UI:
+        about += "; MAI-UI needs vLLM {}.{} or newer".format(*_LEAST_FOR_MAI_UI)
+    return replace(build, version=version, packages=packages, about=about, lock=None)
 
 
 @contextlib.contextmanager

