@@ -11,6 +11,7 @@ from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import Hardware
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.find import known_models, whole_name
+from serverctl.plan.env import LOG_LEVEL, hides_stages
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.kinds.gaudi import PLUGIN_ENV
 from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for, plans_for
@@ -72,8 +73,12 @@ class Resolved:
         plan = plan_for(self.hardware, self.goal, self.capabilities.version)
         plugin = PLUGIN_ENV if plan.vendor == "gaudi" else frozenset()
         forgotten = variables_now(os.environ, self.capabilities, plugin)
+        level: tuple[str, ...] = ()
+        if hides_stages(os.environ) and LOG_LEVEL not in plan.env:
+            text = "a start leaves it out, as the log must tell the stages and the memory (INFO)."
+            level = (f"{LOG_LEVEL}={os.environ[LOG_LEVEL]} is set: {text}",)
         old = driver_warning(self.hardware) if self.vllm is None or self.vllm.version else ""
-        return replace(plan, warnings=(*plan.warnings, *forgotten, *filter(None, (old,))))
+        return replace(plan, warnings=(*plan.warnings, *forgotten, *level, *filter(None, (old,))))
 
     def beside(self, models: Sequence[str]) -> tuple["Resolved", ...]:
         """Divide the cards between this goal and other models. Raises as `plan`.

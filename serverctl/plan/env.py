@@ -24,6 +24,14 @@ _TAKES_NAMES = (0, 32)
 PINS = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HABANA_VISIBLE_MODULES")
 
 
+LOG_LEVEL = "VLLM_LOGGING_LEVEL"
+
+
+def hides_stages(environ: Mapping[str, str]) -> bool:
+    """Return whether variables hide vLLM's lines at INFO, which tell the stages of a start and its memory."""
+    return environ.get(LOG_LEVEL, "INFO").upper() in ("WARNING", "ERROR", "CRITICAL")
+
+
 def takes_names(vllm: str) -> bool:
     """Return whether a version of vLLM accepts UUIDs of cards in CUDA_VISIBLE_DEVICES."""
     found = re.match(r"(\d{1,4})\.(\d{1,4})", vllm)
@@ -73,7 +81,7 @@ def environment(
         "VLLM_ENABLE_STARTUP_PLAN": ("1", "the next start reuses the profiled size of the KV cache"),
         "VLLM_ENGINE_READY_TIMEOUT_S": ("3600", waits),
     }
-    body = (settings.images or 1) * (settings.longest_edge or 16_777_216) * _BYTES_PER_PIXEL
+    body = (settings.images or 0) * (settings.longest_edge or 16_777_216) * _BYTES_PER_PIXEL
     if body > _DEFAULT_BODY:
         why = "several large screenshots in base64 can exceed the default of 32 MiB"
         fixed["VLLM_HTTP_MAX_REQUEST_BODY_SIZE"] = (str(_LARGE_BODY), why)

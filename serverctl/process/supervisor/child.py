@@ -12,6 +12,7 @@ from foundation.processes import ProcessIdentity, identity_of
 from serverctl.diagnose.classify import TAIL, Failure, classify
 from serverctl.diagnose.lines import parse_line
 from serverctl.diagnose.stages import Stage, StartReport, advance
+from serverctl.plan.env import LOG_LEVEL, hides_stages
 from serverctl.process.cleanup import MARK, kill_marked
 from serverctl.process.logs import MOST_LINE, LogWriter
 
@@ -166,8 +167,8 @@ def server_env(environ: Mapping[str, str], extra: Mapping[str, str], key: str, r
     # PYTHONPATH and PYTHONHOME would bring other libraries into vLLM's environment (ROS sets them for every shell).
     unwanted = ("VLLM_API_KEY", "VLLM_HOST_IP", "OMP_THREAD_LIMIT", "PYTHONPATH", "PYTHONHOME")
     env = {name: value for name, value in environ.items() if name not in unwanted}
-    if env.get("VLLM_LOGGING_LEVEL", "INFO").upper() in ("WARNING", "ERROR", "CRITICAL"):
-        del env["VLLM_LOGGING_LEVEL"]  # stages and memory are logged at INFO
+    if hides_stages(env):
+        del env[LOG_LEVEL]
     # vLLM sets process titles with setproctitle, which overwrites the environment in /proc, including the mark, unless
     # SPT_NOENV is set. Without the mark, the processes of a killed guardian could not be found.
     return {**env, **extra, "VLLM_API_KEY": key, MARK: run, "PYTHONUNBUFFERED": "1", "SPT_NOENV": "1"}

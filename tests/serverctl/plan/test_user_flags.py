@@ -178,6 +178,17 @@ class TestRefused:
         assert not any("VLLM_FP32_SOFTMAX_VISION" in text for text in gaudi.warnings)
 
     @pytest.mark.parametrize(
+        ("level", "preset", "told"),
+        [("WARNING", None, True), ("error", None, True), ("DEBUG", None, False), ("WARNING", "debug", False)],
+    )
+    def test_a_level_that_hides_the_stages_is_answered(
+        self, monkeypatch: pytest.MonkeyPatch, level: str, preset: str | None, told: bool
+    ) -> None:
+        monkeypatch.setenv("VLLM_LOGGING_LEVEL", level)
+        warnings = resolve("MAI-UI-2B", preset, hardware=imagine("l4")).plan().warnings
+        assert any("VLLM_LOGGING_LEVEL" in text for text in warnings) is told
+
+    @pytest.mark.parametrize(
         ("text", "said"),
         [("disable_cuda_graph=true", "--enforce-eager"), ("swap-space=4", "--kv-offloading-size"),
          ("max_num_seq=4", "Did you mean max_num_seqs"), ("zzz=1", "Settings are: dtype")],
