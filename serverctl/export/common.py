@@ -11,7 +11,6 @@ from typing import Any
 from foundation.configs import configs_dir, load_config
 from foundation.errors import UsageError
 from serverctl.hardware.facts import Gpu, Hardware
-from serverctl.models.model import SPOKEN
 from serverctl.plan.env import PINS, replica_env
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.render import Command, render
@@ -143,10 +142,11 @@ def exports(values: Mapping[str, object]) -> str:
 def header(source: Source) -> list[str]:
     """Lines that say how a file was made, from which plan, and the plan's warnings."""
     plan, version = source.plan, source.capabilities.version
+    images = f"; {plan.settings.images} screenshots a request" if plan.model.shape.vision else ""
     found = [
         f"Made by: {source.made_by}",
-        f"Plan: {plan.model.name}, {SPOKEN[plan.precision]} weights, on {_cards(source)}; preset {plan.preset}; "
-        f"context {plan.context:,} tokens; {plan.settings.images} screenshots a request.",
+        f"Plan: {plan.model.name}, {plan.weights} weights, on {_cards(source)}; preset {plan.preset}; "
+        f"context {plan.context:,} tokens{images}.",
         f"vLLM {version}: every flag below was checked against {source.capabilities.parser}.",
     ]
     found += [f"Note: {text}" for text in plan.warnings]
@@ -183,6 +183,7 @@ def notes(source: Source, *sections: str, **values: object) -> list[str]:
         "several servers" if several else "",
         "folder" if source.folder is not None else "",
         "no vllm" if source.python is None else "",
+        "auto" if source.plan.settings.max_model_len == "auto" else "fixed",
     }
     marks = {
         "NAME": source.name,

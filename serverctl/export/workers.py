@@ -14,12 +14,15 @@ def agent_documents(source: Source) -> Sequence[Document]:
     limits = limits_json(source.plan)
     endpoints = [f"{server.url}/v1" for server in source.servers()]
     agents = {"MAI_AGENT_ENDPOINT": endpoints[0], "MAI_AGENT_MODEL": source.model}
-    programs = {
-        "MAI_SERVER_ENDPOINTS": " ".join(endpoints),
-        "MAI_SERVER_CONTEXT": limits["context"],
+    pictures = {
         "MAI_SERVER_IMAGES": limits["images"],
         "MAI_SERVER_HISTORY_IMAGES": limits["history_images"],
         "MAI_SERVER_MAX_PIXELS": limits["max_pixels"] or source.plan.model.max_pixels,
+    }
+    programs = {
+        "MAI_SERVER_ENDPOINTS": " ".join(endpoints),
+        "MAI_SERVER_CONTEXT": limits["context"],
+        **(pictures if source.plan.model.shape.vision else {}),
         "MAI_SERVER_SLOTS": source.slots,
     }
     text = header_comment(source, notes(source, "env.agent")) + exports(agents) + "\n"

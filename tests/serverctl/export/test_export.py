@@ -38,6 +38,35 @@ def test_every_file_says_how_it_was_made_and_from_what(capsys: pytest.CaptureFix
         assert f"preset {preset}" in text
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("docker", "compose"), ("k8s", "kubernetes"), ("nginx", "haproxy"), ("colab", "notebook"), ("Compose", "compose"),
+     ("sytemd", "systemd"), ("xyz", "")],
+)  # fmt: skip
+def test_another_word_for_a_format_is_answered_with_its_name(word: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=f"There is no format '{word}'") as refusal:
+        command.main(options_for(word))
+    assert refusal.value.remedy.startswith(f"Did you mean {meant}? " if meant else "Formats are: ")
+
+
+def test_an_export_for_text_alone_does_not_speak_of_screenshots(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    llama = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048, "head_dim": 64,
+             "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 16,
+             "vocab_size": 128_256, "max_position_embeddings": 131_072}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(llama), encoding="utf-8")
+    for name in ("compose", "env"):
+        text = exported(capsys, *options_for(name), "--model", str(tmp_path))
+        assert "screenshots a request" not in text
+        assert "IMAGES=" not in text
+
+
+@pytest.mark.parametrize(("preset", "said"), [("memory-constrained", "An estimate"), ("balanced", "exactly")])
+def test_the_grids_context_is_exact_or_an_estimate(capsys: pytest.CaptureFixture[str], preset: str, said: str) -> None:
+    assert said in exported(capsys, *options_for("grid"), "--preset", preset)
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_no_file_holds_a_key_or_a_path_of_this_machine(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
@@ -137,7 +166,7 @@ def test_several_files_are_told_apart_on_a_terminal(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        (["nothing"], "invalid choice: 'nothing'"),
+        (["nothing"], "There is no format 'nothing'"),
         (["compose", "--gpu", "T4", "--name", "Bad Name"], "'Bad Name' is no name for a service."),
         (["compose", "--gpu", "T4", "--name", "x-"], "is no name for a service"),
         (["compose", "--gpu", "T4", "--port", "0"], "0 is no port."),
