@@ -112,7 +112,12 @@ class Model:
         return self.shape.vision.parameters * 2 if self.shape.vision else 0
 
     def image_tokens(self, width: int, height: int, longest_edge: int | None = None) -> int:
-        """Return the tokens of an image of `width` x `height` pixels within a budget (vLLM's size.longest_edge)."""
+        """Return the tokens of an image of `width` x `height` pixels within a budget (vLLM's size.longest_edge).
+
+        A model without a vision tower has none.
+        """
+        if self.shape.vision is None:
+            return 0
         budget = min(longest_edge or self.max_pixels, self.max_pixels)
         fitted_width, fitted_height = smart_resize(width, height, self.factor, self.min_pixels, budget)
         return (fitted_width // self.factor) * (fitted_height // self.factor)

@@ -37,8 +37,8 @@ def does_not_fit(model: Model, group: Group, smallest: Candidate, goal: Goal, ot
     if fixed > most:
         return too_long(model, fixed)
     limit, budget, settings = fixed or most, smallest.budget, smallest.settings
+    tokens = model.image_tokens(*goal.screen, settings.longest_edge)
     if smallest.needed > limit:
-        tokens = model.image_tokens(*goal.screen, settings.longest_edge) if model.shape.vision else 0
         images = settings.images or 1
         what = "a screenshot" if images == 1 else f"{images} screenshots"
         return CannotPlanError(
@@ -58,9 +58,9 @@ def does_not_fit(model: Model, group: Group, smallest: Candidate, goal: Goal, ot
     if gpu.free_bytes is not None and gpu.free_bytes < 0.9 * gpu.total_bytes:
         has += f", {gpu.free_bytes / GIB:.1f} GiB of them free now"
     return CannotPlanError(
-        f"{model.name} does not fit on {group.name}: even with {SPOKEN[smallest.precision]} weights and one screenshot "
-        f"it needs about {need / GIB:.1f} GiB a card. A card has {has}, and vLLM may use "
-        f"{settings.gpu_memory_utilization or 0:.0%}.",
+        f"{model.name} does not fit on {group.name}: even with {SPOKEN[smallest.precision]} weights"
+        f"{' and one screenshot' if tokens else ''} it needs about {need / GIB:.1f} GiB a card. A card has {has}, "
+        f"and vLLM may use {settings.gpu_memory_utilization or 0:.0%}.",
         remedy,
     )
 
@@ -94,12 +94,14 @@ def warnings_for(found: Candidate, group: Group, others: Collection[str] | None,
     yield from cache_warnings(found, task) or _slots(found, task)
     yield from parallel_warnings(found, task)
     usual, most = model.answer_tokens
+    beside = " beside the screenshots" if tokens else ""
     room = found.context - (settings.images or 0) * tokens - (TEXT_TOKENS - ANSWER_TOKENS)
     if model.thinks and room < max(usual, ANSWER_TOKENS):
-        yield say["thoughts"].format(model=model.name, usual=usual, most=most, room=max(0, room))
+        fields = {"usual": usual, "most": most, "room": max(0, room), "beside": beside}
+        yield say["thoughts"].format(model=model.name, **fields)
     text = found.context - (settings.images or 0) * tokens
     if text < 3 * LEAST_TEXT_TOKENS:
-        yield say["little_text"].format(context=found.context, text=text)
+        yield say["little_text"].format(context=found.context, text=text, beside=beside)
     yield from speculation_warnings(model, settings, task)
     yield from _own_values(sm, task)
 
@@ -207,7 +209,9 @@ def notes_for(
 def _compared(found: Candidate, other: Candidate, task: Task) -> str:
     say, count = task.tables.notes, len(other.layout.group.cards)
     theirs, ours = (
-        say["room"].format(context=way.context, images=way.settings.images or 0, tokens=way.budget.kv_tokens)
+        say["room" if way.model.shape.vision else "room_for_text"].format(
+            context=way.context, images=way.settings.images or 0, tokens=way.budget.kv_tokens
+        )
         for way in (other, found)
     )
     return say["compared"].format(

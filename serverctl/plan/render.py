@@ -85,7 +85,7 @@ def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str |
         if (found := _flag(name, value, plan, capabilities)) is not None:
             lines.append(Line(*found, plan.reasons.get(name, Reason("planned", "plan")), name))
     loads = plan.settings.quantization and plan.model.own_precision == "16-bit" != plan.precision
-    if loads and not plan.model.only_experts:
+    if loads and plan.model.shape.vision and not plan.model.only_experts:
         text = "the vision tower stays in 16 bits: grounding depends on it"
         value = json.dumps({"ignore": ["visual.*"]}, separators=(",", ":"))
         lines.append(Line("--quantization-config", value, Reason(text, "docs/serving.md")))

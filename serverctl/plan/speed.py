@@ -204,7 +204,7 @@ def speed_by_prompt(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> t
     image = model.image_tokens(*screen, settings.longest_edge) if model.shape.vision else 0
     launch = _launch(plan, table)
     found = []
-    for images in range(1, min(_MOST_IMAGES, settings.images or 0) + 1):
+    for images in range(1, min(_MOST_IMAGES, settings.images or 0) + 1) if image else ():
         tokens = images * image + table.text_tokens
         whole = _prefill_seconds(plan, table, tokens, images * image)
         newest = _prompt_seconds(plan, table, image)

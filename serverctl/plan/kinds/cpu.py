@@ -43,12 +43,13 @@ def plan_cpu(model: Model, task: Task) -> Plan:
     settings = draft.settings()
     tokens = model.image_tokens(*goal.screen, settings.longest_edge)
     context = _context(model, settings, budget)
-    most = settings.images or SCREENSHOTS_IN_BLOCKS * model.history_images
-    thoughts = min(answer_rooms(model, task)[0][0] - ANSWER_TOKENS, context // 2)
-    images = max(1, min(most, (context - TEXT_TOKENS // 2 - thoughts) // tokens))
-    draft.decide("images", images, f"screenshots of {tokens:,} tokens that fit", _SOURCE)
-    remedy = "Ask for fewer or smaller screenshots (images, longest_edge), or for a longer context."
-    check_screenshots(settings.images or images, tokens, context, remedy)
+    if tokens:
+        most = settings.images or SCREENSHOTS_IN_BLOCKS * model.history_images
+        thoughts = min(answer_rooms(model, task)[0][0] - ANSWER_TOKENS, context // 2)
+        images = max(1, min(most, (context - TEXT_TOKENS // 2 - thoughts) // tokens))
+        draft.decide("images", images, f"screenshots of {tokens:,} tokens that fit", _SOURCE)
+        remedy = "Ask for fewer or smaller screenshots (images, longest_edge), or for a longer context."
+        check_screenshots(settings.images or images, tokens, context, remedy)
     if budget.requested > cpu.free_bytes and not goal.force:
         raise CannotPlanError(
             f"{model.name} needs about {budget.requested / GIB:.1f} GiB of memory, and "
@@ -59,6 +60,8 @@ def plan_cpu(model: Model, task: Task) -> Plan:
     warnings = [*speculation_warnings(model, settings, task), say["processor"]]
     if not {"avx512f", "avx2", "asimd"} & set(cpu.features):
         warnings.append(say["no_avx2"])
+    if model.shape.vision is None:
+        warnings.append(say["blind"].format(model=model.name))
     if tokens < model.image_tokens(*goal.screen):
         warnings.append(say["shrunk_on_processor"].format(edge=settings.longest_edge))
     layout, precision = Layout(Group(())), model.own_precision
@@ -78,13 +81,15 @@ def _draft(model: Model, task: Task) -> Draft:
     for name, value, why in (
         ("dtype", "bfloat16", "what vLLM's CPU build computes fastest"),
         ("kv_cache_memory_bytes", table.kv_cache_bytes, "a share of memory would take nearly all of it"),
-        ("longest_edge", min(table.longest_edge, model.max_pixels), "fewer tokens: a processor prefills slowly"),
         ("max_num_seqs", 1, "one request has all the cores"),
         ("enforce_eager", True, "compilation takes longer than it saves here"),
     ):
         draft.decide(name, value, why, _SOURCE)
     draft.decide("max_num_batched_tokens", 2048, "vLLM's default on a processor", "vllm/engine/arg_utils.py")
-    draft.decide("mm_processor_cache_gb", 1.0, "repeated screenshots are processed once", "docs/serving.md")
+    if model.shape.vision is not None:
+        edge = min(table.longest_edge, model.max_pixels)
+        draft.decide("longest_edge", edge, "fewer tokens: a processor prefills slowly", _SOURCE)
+        draft.decide("mm_processor_cache_gb", 1.0, "repeated screenshots are processed once", "docs/serving.md")
     return draft
 
 

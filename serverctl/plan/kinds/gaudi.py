@@ -52,13 +52,15 @@ def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKE
     draft.decide_model(model, speculation=False)
     draft.decide("dtype", "bfloat16", "the format Gaudi computes in", _SOURCE)
     draft.decide("max_num_seqs", 4, "each number of requests is one more graph to compile", _SOURCE)
-    draft.decide("max_num_batched_tokens", 8192, "a screenshot and its prompt in one step", _SOURCE)
-    draft.decide("images", model.history_images, "one graph is compiled for each number of images", _SOURCE)
-    count = int(draft.values["images"])
+    draft.decide("max_num_batched_tokens", 8192, "so many tokens are prefilled in one step", _SOURCE)
+    if model.shape.vision is not None:
+        draft.decide("images", model.history_images, "one graph is compiled for each number of images", _SOURCE)
+    count = int(draft.values.get("images", 0))
     tokens = model.image_tokens(*task.goal.screen, draft.values.get("longest_edge"))
     room = (step for step in CONTEXT_STEPS if step >= max(16_384, count * tokens + text_tokens))
     length = next(room, CONTEXT_STEPS[-1])
-    draft.decide("max_model_len", length, f"{count} screenshots of {tokens:,} tokens, prompt and answer", _SOURCE)
+    seen = f"{count} screenshots of {tokens:,} tokens, " if tokens else ""
+    draft.decide("max_model_len", length, f"{seen}prompt and answer", _SOURCE)
     wanted = draft.values["max_model_len"]
     layout, budget = _layout(group, model, draft, task, wanted if isinstance(wanted, int) else length)
     draft.bound_slots(budget, count * tokens + LEAST_TEXT_TOKENS + text_tokens - TEXT_TOKENS)
@@ -79,12 +81,15 @@ def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKE
     replicas = group.replicas(layout.group, task.preset)
     generation, kind = group.first.name[:7], model.shape.vision.kind if model.shape.vision else ""
     warnings = [task.tables.warnings["gaudi"], *cache_warnings(found, task), *parallel_warnings(found, task)]
+    if model.shape.vision is None:
+        warnings.append(task.tables.warnings["blind"].format(model=model.name))
     if kind not in _VALIDATED.get(generation, ()):
         warnings.append(task.tables.warnings["not_validated"].format(model=model.name, generation=generation))
     say = task.tables.notes
     notes = [say["dimensions"].format(origin=model.origin), *about_servers(group, replicas, task)]
-    notes += [say["gaudi_graphs"].format(size="{}x{}".format(*task.goal.screen), count=count)]
-    notes += [say["gaudi_warmup"], say["gaudi_softmax"], say["gaudi_memory"]]
+    if tokens:
+        notes += [say["gaudi_graphs"].format(size="{}x{}".format(*task.goal.screen), count=count), say["gaudi_softmax"]]
+    notes += [say["gaudi_warmup"], say["gaudi_memory"]]
     return found.plan(task, replicas, _environment(layout.group, count, model, task), warnings, notes)
 
 
@@ -147,7 +152,7 @@ def _environment(used: Group, images: int, model: Model, task: Task) -> Mapping[
     return {
         **({name: (task.tables.environ[name], yours) for name in _GRAPHS[:1] if name in task.tables.environ}),
         **(dict.fromkeys(names, ("true", hybrid)) if model.shape.text.linear else {}),
-        "VLLM_MULTIMODAL_RESOLUTIONS": (f"{width}x{height}x1-{images}", graphs),
+        **({"VLLM_MULTIMODAL_RESOLUTIONS": (f"{width}x{height}x1-{images}", graphs)} if images else {}),
         "HABANA_VISIBLE_MODULES": (cards, Reason("pins the server to its cards", _SOURCE)),
         "VLLM_NO_USAGE_STATS": ("1", Reason("nothing is reported to anybody", "vllm/envs.py")),
         **of_preset(task.preset),

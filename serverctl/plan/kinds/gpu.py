@@ -122,7 +122,8 @@ def _decide_sizes(draft: Draft, model: Model, limits: CardLimits, goal: Goal) ->
     batched = limits.max_num_batched_tokens
     text = "small, for memory: a long prompt is prefilled in several steps"
     if batched >= 4096:
-        text = "a screenshot of 2,000 tokens and its prompt are prefilled in one step"
+        seen = "a screenshot of 2,000 tokens and its prompt are" if model.shape.vision else f"{batched:,} tokens are"
+        text = f"{seen} prefilled in one step"
     draft.decide("max_num_batched_tokens", batched, text, limits.source)
     if model.shape.vision is None:
         return 0

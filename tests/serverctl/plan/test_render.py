@@ -7,6 +7,7 @@ from planning import CPU, MODELS, NEW, OLD, PRESETS, TABLE_CARDS, command, env, 
 
 from foundation.errors import MaiError
 from serverctl.hardware.catalogue import imagine
+from serverctl.models.find import find_model
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal
 from serverctl.plan.render import render
@@ -156,3 +157,17 @@ def test_a_model_without_eyes_gets_no_flags_for_pictures() -> None:
     }
     assert any("sees no pictures" in text for text in text_only.warnings)
     assert text_only.context > 0
+
+
+@pytest.mark.parametrize("name", ["h100", "t4", "rtx-3090", "l4", "gaudi-3", "cpu"])
+@pytest.mark.parametrize("own", [{}, {"max_model_len": 1024}])
+def test_a_plan_for_text_alone_does_not_speak_of_screenshots(name: str, own: dict[str, int]) -> None:
+    model = find_model("MAI-UI-8B")
+    blind = replace(model, shape=replace(model.shape, vision=None), name="text-only")
+    made = make_plan(imagine(name), Goal(model="x", overrides=own, force=True), NEW, blind, load_tables(()))
+    said = [*made.warnings, *made.notes, *(reason.text for _, reason in made.env.values())]
+    said += [line.reason.text for line in command(made).lines if line.flag != "--api-server-count"]
+    assert "text-only sees no pictures: it can serve text, but no desktop agent." in said
+    assert not [text for text in said if any(word in text for word in ("screenshot", "vision tower", "None"))]
+    assert not made.settings.images
+    assert "VLLM_MULTIMODAL_RESOLUTIONS" not in made.env
