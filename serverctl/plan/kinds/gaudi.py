@@ -4,6 +4,8 @@ vLLM's version must match the plugin's (0.30 with 0.30). Graphs are compiled per
 real screen size; the plugin's default buckets are far below 1080p (extension/bucketing/vision.py).
 """
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -39,6 +41,10 @@ PLUGIN_ENV = frozenset({
 })  # fmt: skip
 #: The plugin uses this share of the memory that is free after profiling, and reserves a part of it for graphs.
 _UTILIZATION, _GRAPHS = 0.9, ("VLLM_GRAPH_RESERVED_MEM", "0.1")
+
+
+#: Sizes and numbers of the pictures that graphs are compiled for, as 1920x1080x1-3.
+SIZES = "VLLM_MULTIMODAL_RESOLUTIONS"
 
 
 def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKENS) -> Plan:
@@ -129,6 +135,14 @@ def _budget(model: Model, settings: Settings, group: Group, task: Task) -> Budge
     return replace(budget, requested=taken + share, context=0, graphs=graphs, kv=share - graphs)
 
 
+def largest_size(text: str) -> tuple[int, int]:
+    """Return the largest width and height among the sizes of pictures. Raises UsageError if there is none."""
+    found = [(int(width), int(height)) for width, height in re.findall(r"(?:^|,)(\d{1,5})x(\d{1,5})x", text)]
+    if not found:
+        raise UsageError(f"{SIZES} cannot be {text!r}.", "Write sizes and numbers of pictures, as 1920x1080x1-3.")
+    return max(found, key=math.prod)
+
+
 def _reserved_for_graphs(task: Task) -> float:
     """Return the part of the plugin's share that it keeps for graphs. Raises UsageError for an impossible one."""
     name, usual = _GRAPHS
@@ -145,14 +159,15 @@ def _reserved_for_graphs(task: Task) -> float:
 def _environment(used: Group, images: int, model: Model, task: Task) -> Mapping[str, tuple[str, Reason]]:
     width, height = task.goal.screen
     graphs = Reason("graphs for exactly this screen: without it every screenshot is compiled anew", _SOURCE)
+    sizes = {SIZES: (f"{width}x{height}x1-{images}", graphs)} if images else {}
     cards = ",".join(str(gpu.index) for gpu in used.cards)
     hybrid = Reason("the plugin asks for it with hybrids of Gated DeltaNet: better graphs", _SOURCE)
     names = ("ENABLE_EXPERIMENTAL_FLAGS", "ENABLE_SKIP_REMOVAL_OF_GRAPH_INPUT_IDENTITY_NODES")
     yours = Reason("from your environment", "you", automatic=False)
     return {
-        **({name: (task.tables.environ[name], yours) for name in _GRAPHS[:1] if name in task.tables.environ}),
         **(dict.fromkeys(names, ("true", hybrid)) if model.shape.text.linear else {}),
-        **({"VLLM_MULTIMODAL_RESOLUTIONS": (f"{width}x{height}x1-{images}", graphs)} if images else {}),
+        **sizes,
+        **{name: (value, yours) for name, value in task.tables.environ.items() if name in (_GRAPHS[0], *sizes)},
         "HABANA_VISIBLE_MODULES": (cards, Reason("pins the server to its cards", _SOURCE)),
         "VLLM_NO_USAGE_STATS": ("1", Reason("nothing is reported to anybody", "vllm/envs.py")),
         **of_preset(task.preset),

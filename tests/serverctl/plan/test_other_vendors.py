@@ -94,6 +94,15 @@ class TestGaudi:
             with pytest.raises(UsageError, match="VLLM_GRAPH_RESERVED_MEM cannot be"):
                 plan("gaudi-3")
 
+    def test_the_users_sizes_of_pictures_are_followed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("VLLM_MULTIMODAL_RESOLUTIONS", "1280x720x1-3,1920x1080x1-3")
+        made = plan("gaudi-3")
+        assert env(made)["VLLM_MULTIMODAL_RESOLUTIONS"] == "1280x720x1-3,1920x1080x1-3"
+        assert flags(made)["--limit-mm-per-prompt"]["image"] == {"count": 3, "width": 1920, "height": 1080}
+        monkeypatch.setenv("VLLM_MULTIMODAL_RESOLUTIONS", "large")
+        with pytest.raises(UsageError, match="cannot be 'large'"):
+            flags(plan("gaudi-3"))
+
     def test_slots_bring_no_cuda_graphs(self) -> None:
         made = plan("gaudi-2", "Qwen2.5-VL-3B-Instruct", extra=("--max-num-seqs", "128"))
         assert made.settings.max_cudagraph_capture_size is None
