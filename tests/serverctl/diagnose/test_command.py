@@ -58,7 +58,10 @@ def test_the_explanation_for_a_person_says_why_and_what_to_do(capsys: pytest.Cap
         ("vllm: error: unrecognized arguments: --no-such-flag", "Leave it out"),
         ("vllm serve: error: argument --limit-mm-per-prompt: Value image=4,video=0 cannot be converted to <function "
          "loads at 0x7f>.", "--limit-mm-per-prompt '{\"NAME\":VALUE}'"),
+        ("vllm serve: error: argument --hf-overrides/--hf-o: invalid loads value: 'a=1'", "JSON (--hf-overrides '"),
         ("python3: No module named vllm.benchmarks.benchmark", "vllm bench serve"),
+        ("/opt/venv/bin/python3.12: No module named vllm.entrypoints.api_server", "vllm serve MODEL"),
+        ("ModuleNotFoundError: No module named 'vllm._C'", "install --again"),
         ("python3: No module named vllm", "install --again"),
     ],
 )  # fmt: skip
