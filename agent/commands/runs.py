@@ -79,7 +79,7 @@ def show_main(argv: Sequence[str]) -> int:
     if (bundle.path / LOG_NAME).is_file():
         put(f"what libraries printed: {bundle.path / LOG_NAME}")
     put(*(f"evidence: {on_one_line(evidence)}" for evidence in run.evidence))
-    put(f"{bundle.outcome}: {on_one_line(run.message)}")
+    put(f"{bundle.outcome}: {on_one_line(run.message) or 'it has no end; its process is gone or still at work'}")
     return 0
 
 

@@ -48,6 +48,13 @@ async def test_a_step_tells_what_was_seen_said_decided_and_done_in_that_order() 
     assert "".join(event.text for event in every(events, ModelDelta) if event.step == 1) == CLICK
 
 
+async def test_a_wait_is_done_when_it_is_over() -> None:
+    events, _ = await run([act("wait", time=0.2), DONE])
+    waited = next(event for event in events if isinstance(event, Acted))
+    assert waited.executed
+    assert waited.milliseconds >= 190
+
+
 async def test_what_was_held_and_opened_is_let_go_however_a_run_ends() -> None:
     for script in ([DONE], [act("terminate", status="fail")], [refuse(400, "no")], ["junk", "junk", "junk"]):
         _, desk = await run(script)

@@ -75,7 +75,7 @@ def _new_changes(before: Sequence[Change], now: Sequence[Change]) -> tuple[str, 
 def _windows(before: Sequence[ShownWindow], now: Sequence[ShownWindow]) -> tuple[str, ...]:
     old, new = (Counter(f"“{one.title or one.app}”" for one in windows) for windows in (before, now))
     opened = [f"the window {name} opened" for name in (new - old)]
-    return (*opened, *(f"the window {name} closed" for name in (old - new)))
+    return (*opened, *(f"the window {name} is not shown any more" for name in (old - new)))
 
 
 def _concerned(scene: Scene, other: Scene) -> list[Element]:

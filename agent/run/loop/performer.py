@@ -246,7 +246,7 @@ class Performer:
         if isinstance(action, CallTool):
             turn.settled = None  # it may have changed the screen unobserved
             return False  # the next actions were decided without its result
-        turn.settled = await self._settle(action, acted)
+        turn.settled = await self._settle(action)
         changed = not unchanged(turn.seen.fingerprint, turn.settled)
         no_effect = not (changed or acted.error or acted.dry_run or isinstance(action, _UNSEEN))
         turn.notes += [Note("no_effect")] if no_effect and self._settings.remarks else []
@@ -292,7 +292,9 @@ class Performer:
                 if hand.touches:
                     self._context.stop.check()
                     turn.tool_result = await self._race(self._context.tools.call(target.name, target.arguments))
-            elif not isinstance(target, Wait):  # the wait happens later, in `_settle`
+            elif isinstance(target, Wait):
+                await self._race(asyncio.sleep(target.seconds if hand.touches else 0))
+            else:
                 told = await self._race(self._context.acting.call(hand.perform, target))
                 # A hand with nothing to add returns coordinates, which mean nothing to a person.
                 detail = detail if told in (describe(target), f"would {describe(target)}") else told
@@ -307,12 +309,10 @@ class Performer:
         self._context.emit(result)
         return result
 
-    async def _settle(self, action: Action[GridPoint], acted: Acted) -> Settled:
+    async def _settle(self, action: Action[GridPoint]) -> Settled:
         rule, stop = self._settings.settle, self._context.stop
         if isinstance(action, OpenApp | VisitPage):  # windows appear empty and are painted in several passes
             rule = replace(rule, quiet=rule.quiet * 2, cap=rule.cap * 2)
-        if isinstance(action, Wait) and not acted.dry_run:
-            await self._race(asyncio.sleep(action.seconds))
         return await self._context.on_screen(self._observer().watch, rule, lambda: stop.stopped)
 
 
