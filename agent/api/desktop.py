@@ -66,6 +66,7 @@ class AsyncDesktop:
         self._eye: Eye | None = None
         self._turn = asyncio.Lock()
         self._running: asyncio.Future[Result] | None = None
+        self.closed = False
         self.bundles: list[Path] = []  # the records of its runs, oldest first
 
     async def __aenter__(self) -> Self:
@@ -80,7 +81,8 @@ class AsyncDesktop:
         await self.close()
 
     async def close(self) -> None:
-        """End what runs, close the connections, and end a sandbox."""
+        """End what runs, close the connections, and end a sandbox. Nothing can be done with it afterwards."""
+        self.closed = True
         self._stop.stop("the desktop is closed")
         with suppress(Exception):
             await self._ended()
@@ -93,6 +95,11 @@ class AsyncDesktop:
     def stop(self, reason: str = "the program asked for it") -> None:
         """Stop the run under way at once, from any thread. Its result has the outcome "stopped"."""
         self._stop.stop(reason)
+
+    def check_open(self) -> None:
+        """Raise UsageError if the desktop is closed."""
+        if self.closed:
+            raise UsageError("This desktop is closed.", "Use it inside its `with` block, or open another one.")
 
     @property
     def sandbox(self) -> Sandbox:
@@ -113,7 +120,8 @@ class AsyncDesktop:
         return await self._run(instruction, [goal], recipe.secrets(values))
 
     async def look(self) -> Look:
-        """Return the screen now. Raises EnvironmentLacksError."""
+        """Return the screen now. Raises EnvironmentLacksError; UsageError if the desktop is closed."""
+        self.check_open()
         return await self._looking.call(self._look)
 
     async def find(self, name: str, role: str = "", window: str = "") -> Element | None:
@@ -191,6 +199,7 @@ class AsyncDesktop:
         return result
 
     async def _run(self, instruction: str, goals: Sequence[Goal] | None, secrets: Sequence[str] = ()) -> Result:
+        self.check_open()
         async with self._turn:
             await self._ended()
             self._stop = stop = StopSwitch()

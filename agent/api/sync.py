@@ -18,6 +18,7 @@ def _waiting(
 ) -> Callable[Concatenate["Desktop", P], T]:
     @wraps(method)
     def wait(self: "Desktop", /, *args: P.args, **given: P.kwargs) -> T:
+        self._desktop.check_open()
         return self._runner.run(method(self._desktop, *args, **given))
 
     return wait

@@ -97,9 +97,9 @@ def _of_machine(options: Namespace, settings: Settings, stop: StopSwitch) -> Ite
     yield _sandbox()
     if sys.platform.startswith("linux"):
         yield _isolation()
-    yield Finding(
-        "screen or sandbox", ok=seen is not False or bool(_sandbox().ok), detail="one of the two is needed", needed=True
-    )
+    ways = [name for name, ok in (("a screen", seen is not False), ("the sandbox", bool(_sandbox().ok))) if ok]
+    detail = f"there is {' and '.join(ways)}" if ways else "neither is there, and one of the two is needed"
+    yield Finding("screen or sandbox", ok=bool(ways), detail=detail, needed=True)
     for program, package in needed_programs().items():
         found = shutil.which(program) is not None
         remedy = "" if found else f"Install it: apt-get install {package}."

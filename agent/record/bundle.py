@@ -27,6 +27,7 @@ from agent.record.run_record import ReceiptRecord, RunRecord
 from agent.record.step_record import ActionRecord, ApprovalRecord, StepRecord, with_firsts
 from agent.screen.drawing import target_crop
 from foundation.errors import EnvironmentLacksError
+from foundation.files import is_full
 from foundation.foreign_text import json_text
 
 Json: TypeAlias = dict[str, Any]
@@ -368,7 +369,7 @@ def _disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        advice = "Free some space there, or name another folder" if is_full(error) else "Name another folder"
         raise EnvironmentLacksError(
-            f"The run cannot be recorded in {path} ({error.strerror or error}).",
-            "Free some space there, or choose another folder with --runs.",
+            f"The run cannot be recorded in {path} ({error.strerror or error}).", f"{advice} with --runs."
         ) from error

@@ -80,6 +80,20 @@ def test_a_wrong_option_is_named(options: dict[str, object], words: str) -> None
         mai_agent.desktop(**options)
 
 
+def test_a_closed_desktop_says_so() -> None:
+    desk = mai_agent.sandbox(sandbox_size="800x600")
+    desk.close()
+    for use in (desk.look, lambda: desk.click("Save"), lambda: desk.expect("Save")):
+        with pytest.raises(mai_agent.MaiError, match="closed"):
+            use()
+
+
+@pytest.mark.parametrize("use", ["click", "type", "open"])
+def test_nothing_is_no_name(use: str) -> None:
+    with pytest.raises(mai_agent.MaiError, match="is empty"):
+        getattr(mai_agent.sandbox(), use)("")
+
+
 @pytest.mark.slow
 def test_cancelling_a_task_stops_its_run_at_once(tmp_path: Path) -> None:
     presses, acted = 30, 0
