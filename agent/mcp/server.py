@@ -14,7 +14,7 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 from mcp.server.mcpserver import Context, Image, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
 
@@ -29,7 +29,7 @@ from agent.mcp.calls import Call, Calls
 from agent.mcp.page import QuestionPage
 from agent.recipes.files import all_recipes, recipe_names
 from agent.recipes.recipe import Recipe
-from agent.record.read import find_bundle, list_bundles
+from agent.record.read import Bundle, find_bundle, list_bundles
 from agent.record.undo_run import RunUndo
 from agent.safety.stop import StopSwitch
 from foundation.configs import configs_dir
@@ -168,11 +168,17 @@ class DesktopTools:
 
     def run(self, run: str) -> str:
         """One recorded run: outcome, receipt, evidence and figures."""
-        return find_bundle(self._options.runs, run).run.model_dump_json(indent=1)
+        return self._recorded(run).run.model_dump_json(indent=1)
 
     def report(self, run: str) -> str:
         """The report of a run, as one HTML page with its screenshots."""
-        return (find_bundle(self._options.runs, run).path / "report.html").read_text(encoding="utf-8")
+        return (self._recorded(run).path / "report.html").read_text(encoding="utf-8")
+
+    def _recorded(self, run: str) -> Bundle:
+        try:
+            return find_bundle(self._options.runs, run)
+        except MaiError as error:
+            raise ResourceNotFoundError(str(error)) from error
 
     @asynccontextmanager
     async def _turn(self, call: Call) -> AsyncIterator[AsyncDesktop]:

@@ -1,9 +1,9 @@
-"""The tool `act`: what an action would not heed is refused, not passed over."""
+"""What a host asks for that is not there, or would not be heeded, is refused with the reason."""
 
 from typing import Any
 
 import pytest
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 
 from agent.mcp.server import DesktopTools
 
@@ -25,3 +25,9 @@ NOBODY: Any = None
 async def test_an_action_without_what_it_needs_or_with_more_is_refused(given: dict[str, str], said: str) -> None:
     with pytest.raises(ToolError, match=said):
         await DesktopTools({}).act(context=NOBODY, **given)  # type: ignore[arg-type]
+
+
+def test_a_run_that_is_not_there_is_named() -> None:
+    for read in (DesktopTools({}).run, DesktopTools({}).report):
+        with pytest.raises(ResourceNotFoundError, match="nope"):
+            read("nope")
