@@ -99,6 +99,7 @@ class RunView:
     seconds: float = 0.0  # how long it took once it ended
     outcome: str = ""  # how it ended
     receipt: list[Told] = field(default_factory=list)  # what changed, a line each, once it ended
+    taken_back: tuple[Change, ...] = ()  # changes that undoing was tried for
     undone: list[str] = field(default_factory=list)  # what became of undoing it, a line each
     evidence: list[str] = field(default_factory=list)  # what shows that it is done, or speaks against it
     changes: tuple[Change, ...] = ()  # what changed, with what it takes to undo it

@@ -99,7 +99,10 @@ class StepsScreen(SizedScreen):
         view.undone = [
             f"{'' if result.done else 'not undone: '}{result.item.change.what}: {result.words}" for result in results
         ]
-        view.changes = tuple(change for change in view.changes if change not in [one.item.change for one in results])
+        view.taken_back = tuple(result.item.change for result in results)
+        view.changes = tuple(change for change in view.changes if change not in view.taken_back)
+        title = "undone" if all(result.done for result in results) else "not all is undone"
+        self.notify("\n".join(view.undone[-2:]), title=title)  # a low screen has no card
         self.show_card()
         self.refresh_bindings()
 

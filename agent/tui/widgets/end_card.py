@@ -38,7 +38,7 @@ class EndCard(VerticalScroll, can_focus=False):
 def card_words(view: RunView, most: int | None = None) -> Content:
     """The card's text; of each list at most so many lines."""
     ending, tone = view.outcome_words, view.ending[1]
-    message = on_one_line(in_words(view.stage, view.changes))
+    message = on_one_line(in_words(view.stage, (*view.changes, *view.taken_back)))
     parts = [(f"{_SIGNS[tone]} {ending}", f"bold {TONES[tone]}"), (f"  {message}\n" if message else "\n", "")]
     changes = {str(change) for change in view.changes}
     evidence = [
