@@ -81,7 +81,11 @@ class JsonLines:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()  # and so unlock it
+        self.close()
+
+    def close(self) -> None:
+        """Close the file, and so unlock it."""
+        self._file.close()
 
     def append(self, document: Mapping[str, Any]) -> None:
         """Write a line, which begins with its "id". Raises EnvironmentLacksError (a full disk)."""

@@ -48,14 +48,14 @@ class AnswersFile:
         try:
             self._check_run()
         except BaseException:
-            self._lines.__exit__()
+            self._lines.close()
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lines.__exit__()
+        self._lines.close()
 
     def _take(self, answer: dict[str, Any]) -> None:
         self.answers[answer["id"]] = answer

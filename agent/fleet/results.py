@@ -52,7 +52,7 @@ class Results:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lines.__exit__()
+        self._lines.close()
 
     def _take(self, document: dict[str, Any]) -> None:
         result = Result(**document)

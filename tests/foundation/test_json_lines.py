@@ -65,7 +65,7 @@ def test_only_one_writes_to_a_file_also_after_lines_were_dropped(tmp_path: Path)
             opened(path)
         first.append({"id": "3"})
     assert ids(path) == ["2", "3"]
-    opened(path).__exit__()
+    opened(path).close()
 
 
 def test_half_a_character_is_written_all_the_same(tmp_path: Path) -> None:

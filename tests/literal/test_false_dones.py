@@ -441,4 +441,11 @@ def test_what_was_typed_is_undone_whole_though_the_editor_undoes_it_word_by_word
     assert ending(replies[-1])[0] == "success"
     kept = follow("type 'Dear Anna' and undo it", empty, whole, part)
     assert ending(kept[-1])[0] == "fail"
-    assert "the text still holds “Dear”" in kept[-1].arguments["text"]
+    assert "the text holds “Dear”" in kept[-1].arguments["text"]
+
+
+def test_undoing_what_was_typed_ends_before_what_the_person_wrote():
+    old, whole, less = (screen(field(value)) for value in ("My letter", "My letterDear", "My"))
+    replies = follow("type 'Dear' and undo it", old, whole, less, screen(field("")))
+    assert [reply.arguments.get("keys") for reply in replies].count("ctrl+z") == 1
+    assert ending(replies[-1])[0] == "fail"

@@ -5,7 +5,7 @@ from functools import partial
 from agent.literal.do.looking import area_named, at_once, look, moved, safe_spot
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Stuck, Verdict, press, until
 from agent.literal.do.proof import key_may_close, leads, led_to, misnamed, vanished
-from agent.literal.do.type_text import left_of_it
+from agent.literal.do.type_text import text_changed
 from agent.literal.goals import Press, Scroll, Target, Wait
 
 _MOST_SCROLLS, _MOST_UNDOS = 40, 30
@@ -16,7 +16,7 @@ def press_keys(now: Now, goal: Press) -> Pursuit:
     """Press a key combination."""
     keys = "+".join(goal.keys)
     last = next((move for move in reversed(now.earlier) if move.action != "wait"), None)
-    if keys == "ctrl+z" and last is not None and last.action == "type" and left_of_it(now, last):
+    if keys == "ctrl+z" and last is not None and last.action == "type" and _is_longer(text_changed(now, last)):
         return (yield from _take_back(now, last))
     attempt = yield press(f"Press {keys}.", keys, main=True)
 
@@ -35,15 +35,24 @@ def press_keys(now: Now, goal: Press) -> Pursuit:
 
 
 def _take_back(now: Now, typed: Move) -> Pursuit:
-    """Undo until the fields hold what they held before the text was typed: editors undo it word by word."""
+    """Undo until the fields hold what they held before the text was typed: editors undo it word by word.
+
+    Stops where a field is no longer than before: one more would undo what the person wrote.
+    """
+    held = ""
     for _ in range(_MOST_UNDOS):
         attempt = yield press("Press ctrl+z.", "ctrl+z", main=True)
         yield from until(partial(now.effects_of, attempt), "ctrl+z shows no effect yet: wait.", 1, 0.5)
-        if not (held := left_of_it(now, typed)):
+        if (texts := text_changed(now, typed)) is None:
             return Done("I pressed ctrl+z until the text was as it was before")
-        if not now.effects_of(attempt):
+        held = texts[1]
+        if not _is_longer(texts) or not now.effects_of(attempt):
             break
-    return Stuck(f"I pressed ctrl+z, and the text still holds “{held[:60]}”.")
+    return Stuck(f"I pressed ctrl+z, and the text holds “{held[:60]}”, which is not what it held before.")
+
+
+def _is_longer(texts: tuple[str, str] | None) -> bool:
+    return texts is not None and len(texts[1]) > len(texts[0])
 
 
 def scroll(now: Now, goal: Scroll) -> Pursuit:

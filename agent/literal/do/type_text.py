@@ -104,13 +104,14 @@ def _holds_more(now: Now, text: str) -> Element | None:
     return None
 
 
-def left_of_it(now: Now, typed: Move) -> str:
-    """Return what a field in front holds that did not hold it before a text was typed; "" if all are as they were."""
+def text_changed(now: Now, typed: Move) -> tuple[str, str] | None:
+    """Return what a field in front held before a text was typed, and what it holds now; None if all are as before."""
     for element in now.scene.shown(FIELDS - {"terminal", "password text"}, without=""):
         was = _same_in(typed.scene, element)
-        if (element.value or "") != ((was.value or "") if was is not None else ""):
-            return element.value or "nothing"
-    return ""
+        before, held = (was.value or "") if was is not None else "", element.value or ""
+        if before != held:
+            return before, held
+    return None
 
 
 def _field_of(now: Now, into: Target, targets: list[Target]) -> Steps[Element | None]:

@@ -53,7 +53,7 @@ class AnswersFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lines.__exit__()
+        self._lines.close()
 
     def _take(self, document: dict[str, Any]) -> None:
         match document:

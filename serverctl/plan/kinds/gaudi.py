@@ -136,7 +136,7 @@ def _budget(model: Model, settings: Settings, group: Group, task: Task) -> Budge
 
 
 def largest_size(text: str) -> tuple[int, int]:
-    """Return the largest width and height among the sizes of pictures. Raises UsageError if there is none."""
+    """Return width and height of the largest size of pictures that a text names. Raises UsageError if it names none."""
     found = [(int(width), int(height)) for width, height in re.findall(r"(?:^|,)(\d{1,5})x(\d{1,5})x", text)]
     if not found:
         raise UsageError(f"{SIZES} cannot be {text!r}.", "Write sizes and numbers of pictures, as 1920x1080x1-3.")
