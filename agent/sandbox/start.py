@@ -22,7 +22,7 @@ from foundation.errors import EnvironmentLacksError
 
 Environ: TypeAlias = dict[str, str]
 
-_START_TIMEOUT = 30.0
+_START_TIMEOUT = 60.0
 #: Environment variables of a display.
 _DISPLAY = ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "SWAYSOCK")
 #: Environment variables that the sandbox inherits.

@@ -43,9 +43,10 @@ def set_up(
     `seconds`.
     """
     deadline = time.monotonic() + seconds
+    overview = Overview(environ)
     while not (
         Path(environ["WAYLAND_DISPLAY"]).exists()
-        and (_overview_closed(environ) if compositor == "mutter" else _told(environ, size, colour))
+        and (overview.closed() if compositor == "mutter" else _told(environ, size, colour))
     ):
         if time.monotonic() >= deadline:
             raise EnvironmentLacksError(
@@ -65,14 +66,22 @@ def _told(environ: Mapping[str, str], size: Size, colour: str) -> bool:
         return False
 
 
-def _overview_closed(environ: Mapping[str, str]) -> bool:
-    """Close GNOME Shell's initial overview. Return whether it was open and is closed now."""
-    with suppress(BusError), Bus(environ, _PATIENCE) as bus:
-        if not bus.property(_SHELL, "OverviewActive"):
-            return False
-        properties = _SHELL.with_interface("org.freedesktop.DBus.Properties")
-        bus.call(properties, "Set", "ssv", _SHELL.interface, "OverviewActive", ("b", False))
-        while bus.property(_SHELL, "OverviewActive"):
-            time.sleep(_POLL)
-        return True
-    return False
+class Overview:
+    """The overview that GNOME Shell opens when it has started."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._was_open = False
+
+    def closed(self) -> bool:
+        """Close it if it is open. Return whether it was open once and is closed now.
+
+        A busy shell can close it and answer too late, so what an earlier call saw counts.
+        """
+        with suppress(BusError), Bus(self._environ, _PATIENCE) as bus:
+            if not bus.property(_SHELL, "OverviewActive"):
+                return self._was_open
+            self._was_open = True
+            properties = _SHELL.with_interface("org.freedesktop.DBus.Properties")
+            bus.call(properties, "Set", "ssv", _SHELL.interface, "OverviewActive", ("b", False))
+        return False

@@ -12,7 +12,9 @@ from stubs.gnome import PlainGnome
 from agent.core.actions import Click, KeyDown
 from agent.core.geometry import DesktopPoint
 from agent.desktop.factory import open_desktop
+from agent.desktop.linux.bus import BusError
 from agent.safety.stop import StopSwitch
+from agent.sandbox import wayland
 from agent.sandbox.desktop import find_sandboxes
 from foundation.errors import EnvironmentLacksError, StoppedError
 
@@ -68,3 +70,41 @@ def test_a_shell_that_dies_in_mid_run_is_one_sentence_and_holds_nobody_up(monkey
         screen.close()
         desktop.close()
     assert not shell.folder.exists()
+
+
+class BusyShell:
+    """A shell that closes its overview when it is told to, and answers too late."""
+
+    def __init__(self) -> None:
+        self.open = True
+
+    def __call__(self, environ: dict[str, str], seconds: float) -> "BusyShell":
+        return self
+
+    def __enter__(self) -> "BusyShell":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def property(self, address: object, name: str) -> bool:
+        return self.open
+
+    def call(self, *_: object) -> None:
+        self.open = False
+        raise BusError("no answer")
+
+
+def test_an_overview_that_was_closed_without_an_answer_in_time_is_known_to_be_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wayland, "Bus", BusyShell())
+    overview = wayland.Overview({})
+    assert [overview.closed(), overview.closed()] == [False, True]
+
+
+def test_an_overview_that_was_not_seen_yet_may_still_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = BusyShell()
+    monkeypatch.setattr(wayland, "Bus", shell)
+    shell.open = False
+    assert not wayland.Overview({}).closed()

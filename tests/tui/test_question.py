@@ -11,6 +11,7 @@ from agent.core.geometry import DesktopPoint, Region
 from agent.safety.policy import Approval, Policy
 from agent.safety.situation import Place, Situation
 from agent.screen.outline import Element
+from agent.tui.widgets.approval import GRACE
 
 pytestmark = pytest.mark.slow
 
@@ -166,6 +167,20 @@ async def test_what_came_into_sight_just_now_cannot_have_been_read(bench: Bench)
         await press(bench, pilot, "y")
         await press(bench, pilot, "y")
         assert bench.answers == [YES]
+
+
+async def test_its_keys_look_live_as_soon_as_they_are_however_late_the_clock_is(bench: Bench) -> None:
+    async with bench.app().run_test(size=(80, 24)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.asked(1, TypeText("ls\n"), "a reason", ""))
+        panel = bench_panel(pilot)
+        await pilot.pause(GRACE + 0.3)  # its timer has rung, and the clock has not moved
+        assert panel.has_class("-waiting")
+        bench.clock.now += 1
+        for _ in range(100):
+            await pilot.pause(0.05)
+            if not panel.has_class("-waiting"):
+                return
+        raise AssertionError("its keys are pale for ever")
 
 
 async def test_what_is_behind_another_screen_is_not_in_sight(bench: Bench) -> None:

@@ -18,7 +18,7 @@ from foundation.errors import EnvironmentLacksError
 
 _ROOT = Path(__file__).resolve().parents[3]
 #: Seconds for the window to appear, even on a busy machine.
-_APPEARS = 15.0
+_APPEARS = 45.0
 #: Seconds for any other event of the window.
 PATIENCE = 4.0
 _POLL = 0.01

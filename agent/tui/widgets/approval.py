@@ -220,6 +220,8 @@ class ApprovalPanel(Vertical):
 
     def _ready(self) -> None:
         self.set_class(not self.takes_keys, "-waiting")
+        if self.wanted is not None and not self.takes_keys:  # something came into sight meanwhile
+            self.set_timer(GRACE, self._ready)
 
 
 def _wrapped(text: str, width: int) -> list[str]:
