@@ -46,6 +46,11 @@ def json_text(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 step" or "3 steps"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def is_terminal(stream: Stream) -> bool:
     """Return whether the stream is a terminal."""
     target = _target(stream)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foundation.errors import MaiError
+from foundation.printing import counted
 from serverctl.earlier_starts import keep_adjustments
 from serverctl.load.bench.measure import measure
 from serverctl.load.bench.report import Report
@@ -54,7 +55,7 @@ def observe(
     with ExitStack() as stack:
         seen = stack.enter_context(_looking(server))
         if load is not None:
-            say(f"making a load of {load} requests at once ...")
+            say(f"making a load of {counted(load, 'request')} at once ...")
             _bench(server, _own_load(screen, load))
         elif now.busy:
             say(f"watching the load for {seconds:.0f} s ...")
@@ -169,7 +170,7 @@ def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> l
     tried: list[Tried] = []
     with ending_by_interrupt(), folder.restarting():
         _wait_empty(change, state)
-        change.say(f"Measuring as it is: {workload.requests} requests, {workload.concurrency[0]} at once.")
+        change.say(f"Measuring as it is: {counted(workload.requests, 'request')}, {workload.concurrency[0]} at once.")
         before = _bench(control.endpoint_of(state), workload)
         for advice in wanted[:_MOST_TRIES]:
             tried.append(_try(change, advice, before, workload))

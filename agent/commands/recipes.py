@@ -11,7 +11,7 @@ from agent.settings import load_settings, runs_dir
 from foundation.command_line import Parser, plain_text
 from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.foreign_text import on_one_line
-from foundation.printing import put, put_json, put_text, remark
+from foundation.printing import counted, put, put_json, put_text, remark
 from foundation.stray_output import stray_output_kept
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def main(argv: Sequence[str]) -> int:
     elif options.what == "show":
         put_text(recipe.text)
     else:
-        put(f"{path} is a recipe of {len(recipe.steps)} steps: mai-agent do {options.name}{_asked(recipe)}")
+        put(f"{path} is a recipe of {counted(len(recipe.steps), 'step')}: mai-agent do {options.name}{_asked(recipe)}")
     return 0
 
 

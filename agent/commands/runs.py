@@ -14,7 +14,7 @@ from agent.settings import load_settings, runs_dir
 from foundation.command_line import Parser, positive
 from foundation.errors import ExitStatus, UsageError
 from foundation.foreign_text import on_one_line
-from foundation.printing import put, put_json
+from foundation.printing import counted, put, put_json
 from foundation.stray_output import LOG_NAME
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _summary(bundle: Bundle) -> dict[str, object]:
 
 
 def _line(bundle: Bundle) -> str:
-    steps = f"{bundle.step_count} steps"
+    steps = counted(bundle.step_count, "step")
     return f"{bundle.path.name:58} {bundle.outcome:13} {steps:>9}  {on_one_line(bundle.run.instruction[:60])}"
 
 

@@ -22,6 +22,7 @@ from agent.screen.nearby import Described
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, Usage
 from foundation.errors import ExitStatus
+from foundation.printing import counted
 
 Outcome: TypeAlias = Literal[
     "done",
@@ -312,7 +313,8 @@ class ReliefAsked(RunEvent):
     def words(self) -> str:
         """What is asked, on one line."""
         shown = f"; it would be sent {self.file} first" if self.file else ""
-        return f"may {self.model or 'another model'} at {self.host} take over for {self.steps} steps? {self.why}{shown}"
+        steps = counted(self.steps, "step")
+        return f"may {self.model or 'another model'} at {self.host} take over for {steps}? {self.why}{shown}"
 
 
 @dataclass(frozen=True, slots=True)

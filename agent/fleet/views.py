@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.fleet.results import Result
 from agent.fleet.tasks import Task
-from foundation.printing import put, put_json
+from foundation.printing import counted, put, put_json
 
 
 class Lines:
@@ -36,7 +36,7 @@ class Lines:
         outcomes = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts["outcomes"].items())
         left = f", {counts['left']} left" if counts["left"] else ""
         pace = f"; {counts['seconds_a_step']} s a step (median)" if counts["seconds_a_step"] is not None else ""
-        put(f"{counts['tasks']} tasks: {outcomes or 'none finished'}{left}{pace}")
+        put(f"{counted(counts['tasks'], 'task')}: {outcomes or 'none finished'}{left}{pace}")
 
 
 class Events(Lines):

@@ -26,7 +26,7 @@ from agent.sandbox.locales import locale_environ
 from agent.sandbox.processes import MARK, end_marked, marked
 from agent.sandbox.sessions import install_line, load_session
 from agent.sandbox.start import apply, display_of, settings, start
-from foundation.errors import EnvironmentLacksError, MaiError
+from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 
 _PREFIX = "mai-agent-sandbox-"
 
@@ -202,7 +202,7 @@ def stop_sandbox(name: str) -> None:
     """End a kept sandbox. Raises MaiError if it does not exist or is in use."""
     found = next((one for one in find_sandboxes() if one.name == name), None)
     if found is None:
-        raise MaiError(f"There is no sandbox {name}.", "`mai-agent sandbox list` shows them.")
+        raise UsageError(f"There is no sandbox {name}.", "`mai-agent sandbox list` shows them.")
     if found.owned:
         raise MaiError(f"The sandbox {name} is in use.", "Stop the run that uses it.")
     _remove(found.folder)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from foundation.printing import counted
 from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import RETRIES, Kind
 from serverctl.plan.draft import CONTEXT_STEPS
@@ -110,7 +111,7 @@ def _shrink(view: _View) -> Iterator[Step]:
     if batched := view.lower("max_num_batched_tokens", (8192, 4096, 2048)):
         yield _adjust("max_num_batched_tokens", batched, f"prefills {batched:,} tokens a step")
     if sequences := view.lower("max_num_seqs", (4, 2, 1)):
-        yield _adjust("max_num_seqs", sequences, f"{sequences} requests at a time")
+        yield _adjust("max_num_seqs", sequences, f"{counted(sequences, 'request')} at a time")
     if view.share is not None and view.failure.kind is not Kind.PROFILE_OOM:
         raised = round(view.share + 0.03, 2)
         # Where nothing is known to be free, nothing more may be taken than vLLM's default.

@@ -10,6 +10,7 @@ from typing import Any
 
 from foundation.configs import configs_dir, load_config
 from foundation.errors import UsageError
+from foundation.printing import counted
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.plan.env import PINS, replica_env
 from serverctl.plan.goal import Goal, Plan
@@ -142,7 +143,7 @@ def exports(values: Mapping[str, object]) -> str:
 def header(source: Source) -> list[str]:
     """Lines that say how a file was made, from which plan, and the plan's warnings."""
     plan, version = source.plan, source.capabilities.version
-    images = f"; {plan.settings.images} screenshots a request" if plan.model.shape.vision else ""
+    images = f"; {counted(plan.settings.images or 0, 'screenshot')} a request" if plan.model.shape.vision else ""
     found = [
         f"Made by: {source.made_by}",
         f"Plan: {plan.model.name}, {plan.weights} weights, on {_cards(source)}; preset {plan.preset}; "

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foundation.errors import UsageError
+from foundation.printing import counted
 from serverctl.hardware.facts import Gpu
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import LONG_ANSWER, SHORT_ANSWER, Model, Precision
@@ -231,7 +232,7 @@ def check_screenshots(count: int, tokens: int, context: int, remedy: str) -> Non
     """Raise CannotPlanError if a context does not hold the screenshots and LEAST_TEXT_TOKENS of text."""
     if count * tokens + LEAST_TEXT_TOKENS > context:
         raise CannotPlanError(
-            f"{count} screenshots of {tokens:,} tokens do not fit into a context of {context:,}.", remedy
+            f"{counted(count, 'screenshot')} of {tokens:,} tokens do not fit into a context of {context:,}.", remedy
         )
 
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from foundation.printing import counted
 from serverctl.hardware.facts import GIB
 from serverctl.models.model import Model, Precision
 from serverctl.models.shape import TextShape
@@ -259,7 +260,7 @@ def judge_kv(use: KvUse) -> KvVerdict | None:
         )
     if not use.waiting and use.running > 1 and use.used < _LOW:
         return KvVerdict(
-            f"The KV cache is hardly used: {share} by {use.running} requests at a time.",
+            f"The KV cache is hardly used: {share} by {counted(use.running, 'request')} at a time.",
             f"It holds about {fitting} such requests: send more at a time (with --set max_num_seqs={fitting}), or use "
             "the memory for a longer context or a larger model.",
         )

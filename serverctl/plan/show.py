@@ -4,6 +4,7 @@ import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from foundation.printing import counted
 from serverctl.hardware.facts import GIB, Hardware
 from serverctl.plan.goal import Plan
 from serverctl.plan.memory import Budget
@@ -150,7 +151,8 @@ def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardw
     legend.append(", as measured here" if plan.budget.measured else ", estimated", style="dim")
     console.print(legend)
     each = "" if plan.engines == 1 else f" in each of {plan.engines} engines"
-    images = "" if plan.model.shape.vision is None else f"; {plan.settings.images or 'no'} screenshots a request"
+    screenshots = counted(plan.settings.images, "screenshot") if plan.settings.images else "no screenshots"
+    images = "" if plan.model.shape.vision is None else f"; {screenshots} a request"
     console.print(
         f"  KV cache of {plan.budget.printed_tokens(plan.context):,} tokens{each}: {plan.max_concurrency:.2f} requests "
         f"of {plan.context:,} tokens at a time{images}"

@@ -26,7 +26,7 @@ from agent.settings import load_settings
 from foundation.command_line import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.files import read_json_object, write_file
-from foundation.printing import put, remark
+from foundation.printing import counted, put, remark
 
 #: Stands for `mai-agent eval one-task`; empty for this program's own.
 PROGRAM: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ def run(given: argparse.Namespace) -> int:
     files = [path.resolve() for path in given.files]
     found = {name: task for name, (_, task) in read_eval_tasks(files or shipped_tasks(), given.filter).items()}
     if given.list:
-        put(*(f"{task.cls:15} {name:36} {task.say}" for name, task in found.items()), f"{len(found)} tasks")
+        put(*(f"{task.cls:15} {name:36} {task.say}" for name, task in found.items()), f"{counted(len(found), 'task')}")
         return ExitStatus.DONE
     baseline = None if given.baseline is None else report.read_baseline(given.baseline)
     options = limited(given)

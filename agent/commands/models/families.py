@@ -14,7 +14,7 @@ from agent.prompts.store import is_kept
 from foundation.command_line import Parser, positive
 from foundation.errors import UsageError
 from foundation.families import family_data, family_folder, image_rule
-from foundation.printing import put, put_json, remark
+from foundation.printing import counted, put, put_json, remark
 
 
 def main(argv: Sequence[str]) -> int:
@@ -86,12 +86,12 @@ def proofs(name: str) -> list[str]:
     ]
     broken = sum(bool(answer.get("malformed") or "failure" in answer) for answer in answers)
     calls = folder / "calls.jsonl"
-    counted = len(calls.read_text(encoding="utf-8").splitlines()) if calls.is_file() else 0
+    written = len(calls.read_text(encoding="utf-8").splitlines()) if calls.is_file() else 0
     golden = folder / "golden.json"
     steps = sorted(map(int, json.loads(golden.read_text(encoding="utf-8"))["requests"])) if golden.is_file() else []
     return [
-        *([f"{len(answers)} answers, {broken} of them malformed"] if answers else []),
-        *([f"{counted} calls written and read back"] if counted else []),
+        *([f"{counted(len(answers), 'answer')}, {broken} of them malformed"] if answers else []),
+        *([f"{counted(written, 'call')} written and read back"] if written else []),
         *([f"requests of steps {', '.join(map(str, steps))}"] if steps else []),
         *family_data(name).get("proven_by", ()),
     ]

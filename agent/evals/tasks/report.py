@@ -16,6 +16,7 @@ from agent.evals.tasks.work import States, read_states
 from agent.fleet.results import Result
 from foundation.errors import ExitStatus, UsageError
 from foundation.files import write_file
+from foundation.printing import counted
 
 #: The file of verdicts in the folder of an evaluation, which other evaluations name as their baseline.
 _VERDICTS = "verdicts.jsonl"
@@ -204,7 +205,8 @@ def _median(values: Iterable[float]) -> float | None:
 
 def told(one: TaskVerdict) -> Iterator[str]:
     """Yield the lines that tell a verdict to a person; more than one if it is no success."""
-    yield f"{one.verdict if one.right else one.verdict.upper():16} {one.id} ({one.steps} steps, {one.seconds:.1f} s)"
+    verdict = one.verdict if one.right else one.verdict.upper()
+    yield f"{verdict:16} {one.id} ({counted(one.steps, 'step')}, {one.seconds:.1f} s)"
     if not one.right:
         yield f"    said: {one.say}"
         yield f"    status {one.status}: {one.message}"

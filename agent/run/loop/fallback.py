@@ -16,6 +16,7 @@ from agent.run.observing.observe import Observation
 from agent.safety.naming import named
 from agent.safety.policy_rules.disclosure import Leaving, holds_secret
 from foundation.errors import MaiError
+from foundation.printing import counted
 
 #: Steps in a row without effect before the model counts as stuck. The loop detector warns at the same number.
 _IN_VAIN = 3
@@ -134,7 +135,8 @@ class DecidingModels:
         shown = f"the first picture is {relief.bundle}/{file}" if file else "it is told of the screen in words only"
         question = (
             f"The model is stuck: {stuck}. May {endpoint.model or 'another one'} at {endpoint.host} take over for "
-            f"{relief.steps} steps? It is sent the task, what was done in words, and the screen at every step: {shown}."
+            f"{counted(relief.steps, 'step')}? It is sent the task, what was done in words, and the screen at every "
+            f"step: {shown}."
         )
         return await self._context.race.for_person(self._context.person.permit(question))
 

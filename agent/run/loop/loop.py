@@ -31,6 +31,7 @@ from agent.screen.outline import Element
 from agent.screen.settle import Settled
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus, MaiError, StoppedError
+from foundation.printing import counted
 
 #: Seconds for asking what changed: at the end of a run, after a stop, and at every step.
 _LOOK, _LOOK_STOPPED, _LOOK_EACH_STEP = 3.0, 0.8, 0.5
@@ -305,7 +306,7 @@ class Loop:
         """Name the limit that is reached; "" for none."""
         settings, used = self._settings, (self._usage.prompt or 0) + (self._usage.completion or 0)
         if self._step >= settings.max_steps:
-            return f"the limit of {settings.max_steps} steps (--max-steps)"
+            return f"the limit of {counted(settings.max_steps, 'step')} (--max-steps)"
         if settings.max_tokens is not None and used >= settings.max_tokens:
             return f"the limit of {settings.max_tokens} tokens (--max-tokens)"
         return ""

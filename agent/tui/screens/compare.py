@@ -21,6 +21,7 @@ from agent.tui.view import Row, RunView
 from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
 from foundation.foreign_text import harmless
+from foundation.printing import counted
 
 #: Points that differ by less than about this are the same place, in desktop units: half of a small button.
 _SAME_PLACE = 24
@@ -143,5 +144,6 @@ def _title(view: RunView) -> Content:
     steps = sum(row.number is not None for row in view.rows)
     with_what = " · ".join(filter(None, (view.ending[0], view.engine, view.model)))
     return Content.assemble(
-        (f"{view.title}\n", "bold"), (f"{harmless(with_what)} · {steps} steps · {view.seconds:.1f} s", "$text-muted")
+        (f"{view.title}\n", "bold"),
+        (f"{harmless(with_what)} · {counted(steps, 'step')} · {view.seconds:.1f} s", "$text-muted"),
     )

@@ -19,6 +19,7 @@ from agent.tui.screens.steps import SizedScreen
 from agent.tui.widgets.preview import RunPreview
 from foundation.errors import MaiError
 from foundation.foreign_text import harmless, on_one_line
+from foundation.printing import counted
 
 if TYPE_CHECKING:
     from agent.record.read import Bundle
@@ -118,7 +119,7 @@ class RunsScreen(SizedScreen):
             keys = [row.value for row in table.rows]
             table.move_cursor(row=keys.index(str(chosen.path)) if str(chosen.path) in keys else min(at, len(keys) - 1))
         which = "" if self._filter == "all" else f", only those {self._filter}"
-        told = f"{table.row_count} of {len(runs)} runs{which}"
+        told = f"{table.row_count} of {counted(len(runs), 'run')}{which}"
         if not runs:
             told = (
                 "reading ..." if self._runs is None else f"There are no runs in {self._folder} yet: esc, and give one."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from foundation.command_line import Parser
 from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.families import detect_family, family_names, image_rule
-from foundation.printing import put_json, remark
+from foundation.printing import counted, put_json, remark
 from serverctl.commands.endpoint_options import add_target, chosen_target
 from serverctl.commands.progress import BarProgress
 from serverctl.load.client import MOST_CONNECTIONS, Endpoint, ServerGoneError, connect
@@ -67,7 +67,9 @@ class AnswerProgress(BarProgress):
         done = outcome.answered + outcome.failed
         if done == 0:
             before = f", {outcome.before} of them answered before" if outcome.before else ""
-            self.show("", f"answers{before}", outcome.before, outcome.total, f"{outcome.total} requests{before}")
+            self.show(
+                "", f"answers{before}", outcome.before, outcome.total, f"{counted(outcome.total, 'request')}{before}"
+            )
             return
         now = time.monotonic()
         self._first = self._first or now

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from foundation.command_line import Parser, positive_seconds
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from foundation.printing import put, put_json, remark
+from foundation.printing import counted, put, put_json, remark
 from serverctl.commands.endpoint_options import add_foreign, foreign_endpoint
 from serverctl.commands.progress import StartProgress
 from serverctl.load.client import find_endpoint
@@ -222,5 +222,5 @@ def _figures(measured: "Measurement") -> str:
     often = "" if rate is None else f", {rate:.2f} requests a second"
     return (
         f"{whole.mean / 1000:.2f} s a request (half of them under {whole.p50 / 1000:.2f}), first token after "
-        f"{first.mean / 1000:.2f} s{often} ({whole.n} requests: {measured.setting})"
+        f"{first.mean / 1000:.2f} s{often} ({counted(whole.n, 'request')}: {measured.setting})"
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from foundation.errors import ExitStatus, MaiError, StoppedError
-from foundation.printing import put, put_json
+from foundation.printing import counted, put, put_json
 from serverctl.commands.options import own_settings, parse_screen
 from serverctl.commands.progress import StartProgress
 from serverctl.commands.servers.status import to_json
@@ -128,7 +128,7 @@ def _differences(options: argparse.Namespace, flags: Sequence[str], state: State
     if options.key and options.key != Folder(state.name).key():
         yield "it has another key"
     if options.gpus is not None and len(request.cards) > options.gpus:
-        yield f"it uses {len(request.cards)} cards, not {options.gpus}"
+        yield f"it uses {counted(len(request.cards), 'card')}, not {options.gpus}"
     words = list(asked.extra)
     if words and not any(words == list(given.extra[at : at + len(words)]) for at in range(len(given.extra))):
         yield f"it was started without {' '.join(words)}"

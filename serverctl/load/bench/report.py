@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from foundation.errors import EnvironmentLacksError
+from foundation.printing import counted
 from serverctl.load.bench.stats import PERCENTILES, Summary, summarize
 from serverctl.load.bench.workload import Load, Setting
 from serverctl.load.client import Failure
@@ -168,7 +169,7 @@ class Measurement:
             found.append(f"{short} of {len(self.good)} answers are shorter than {self.asked} tokens.")
         others = (self.server.requests or 0) - len(self.samples)
         if others > 0 and self.complete:
-            found.append(f"the server answered {others:.0f} requests of others at the same time.")
+            found.append(f"the server answered {counted(round(others), 'request')} of others at the same time.")
         if self.server.preemptions:
             found.append(f"the KV cache was too small: {self.server.preemptions:.0f} preemptions.")
         if self.disturbed:

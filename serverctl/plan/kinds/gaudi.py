@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from foundation.errors import UsageError
+from foundation.printing import counted
 from serverctl.hardware.facts import GIB
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import Model
@@ -65,7 +66,7 @@ def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKE
     tokens = model.image_tokens(*task.goal.screen, draft.values.get("longest_edge"))
     room = (step for step in CONTEXT_STEPS if step >= max(16_384, count * tokens + text_tokens))
     length = next(room, CONTEXT_STEPS[-1])
-    seen = f"{count} screenshots of {tokens:,} tokens, " if tokens else ""
+    seen = f"{counted(count, 'screenshot')} of {tokens:,} tokens, " if tokens else ""
     draft.decide("max_model_len", length, f"{seen}prompt and answer", _SOURCE)
     wanted = draft.values["max_model_len"]
     layout, budget = _layout(group, model, draft, task, wanted if isinstance(wanted, int) else length)

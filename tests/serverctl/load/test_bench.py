@@ -362,7 +362,7 @@ async def test_requests_of_others_are_mentioned() -> None:
 
     with TokenServer(behave) as server:
         report = await bench(server, cache="warm")
-    assert any("1 requests of others" in note for note in report.all_notes)
+    assert any("1 request of others" in note for note in report.all_notes)
 
 
 async def test_a_cold_setting_that_was_answered_from_the_cache_is_called_so() -> None:
