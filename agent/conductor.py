@@ -230,7 +230,6 @@ class Conductor:
             finally:
                 job.write_report(lambda text: self._post(Progress(text)))
             self.message = finished.message
-            workplace.tell_changes()
         return finished.status
 
     def _ask(self, question: str) -> bool:

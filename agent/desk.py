@@ -23,7 +23,6 @@ class Desk:
         self._ask = ask
         self._sandbox: Sandbox | None = None
         self._accessibility: Any = None
-        self._state: dict[str, str] = {}
 
     @property
     def sandbox(self) -> "Sandbox | None":
@@ -66,7 +65,6 @@ class Desk:
         )
         self._sandbox = start_sandbox(spec, self._tell, stop.check)
         self._sandbox.applied()
-        self._state = self._sandbox.state()
 
     def _open_accessibility(self) -> None:
         """Switch on accessibility in the person's session, if they agree."""
@@ -76,16 +74,6 @@ class Desk:
 
         wish: Any = self._options.accessibility or "ask"
         self._accessibility = LentAccessibility(os.environ, wish, self._ask, self._tell)
-
-    def tell_changes(self) -> None:
-        """Say what the system's own tools tell of settings that changed in the sandbox."""
-        if self._sandbox is None:
-            return
-        state = self._sandbox.state()
-        for name, value in state.items():
-            if value != self._state.get(name):
-                self._tell(f"in the sandbox, {name} was {self._state.get(name)} and is {value}")
-        self._state = state
 
     def close(self) -> None:
         """End the sandbox, or say how to look at it; give back what was lent."""

@@ -230,11 +230,6 @@ class Workplace:
         load = None if self._engine is None else self._engine.load
         return "" if load is None else load()
 
-    def tell_changes(self) -> None:
-        """Say what the system's own tools tell of settings that changed in the sandbox."""
-        if self._desk is not None:
-            self._desk.tell_changes()
-
     @property
     def _main(self) -> "Role":
         """The role of the engine's own model: it finds the places if a planner is named."""

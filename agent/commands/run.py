@@ -164,7 +164,6 @@ def execute(
                 finished = asyncio.run(job.carry_out(console, stop, partial(_show, printer.handle)))
             finally:
                 report = job.write_report(remark)
-            workplace.tell_changes()
             remark(f"recorded in {job.recorder.path}{report}")
             return finished.status
 

@@ -3,7 +3,9 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
+
+from typing_extensions import override
 
 from agent.evals.judging import Verdict, judge
 from agent.evals.samples import Benchmark
@@ -28,8 +30,8 @@ def read_answers(folder: Path) -> dict[str, dict[str, Any]]:
     return answers
 
 
-class AnswersFile:
-    """The answers of one run of a model over a benchmark; a context manager, which locks the file.
+class AnswersFile(JsonLines):
+    """The answers of one run of a model over a benchmark.
 
     Raises:
         UsageError: the folder holds answers of another run.
@@ -44,26 +46,20 @@ class AnswersFile:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(folder, error) from error
-        self._lines = JsonLines(folder / "answers.jsonl", _WHAT, self._take, "evaluation")
+        super().__init__(folder / "answers.jsonl", _WHAT, self._take, "evaluation")
         try:
             self._check_run()
         except BaseException:
-            self._lines.close()
+            self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._lines.close()
 
     def _take(self, answer: dict[str, Any]) -> None:
         self.answers[answer["id"]] = answer
 
-    def append(self, answer: Mapping[str, Any]) -> None:
-        """Write an answer. Raises EnvironmentLacksError."""
-        self._lines.append(answer)
-        self.answers[answer["id"]] = dict(answer)
+    @override
+    def append(self, document: Mapping[str, Any]) -> None:
+        super().append(document)
+        self.answers[document["id"]] = dict(document)
 
     def _check_run(self) -> None:
         path = self._folder / "eval.json"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Self
+from typing import Any
 
 from agent.fleet.tasks import Task
 from foundation.errors import ExitStatus, UsageError
@@ -35,24 +35,17 @@ class Result:
         return self.status == ExitStatus.DONE
 
 
-class Results:
-    """The results in an output folder; a context manager that locks them. Raises MaiError: see `JsonLines`."""
+class Results(JsonLines):
+    """The results in an output folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.path = folder / "results.jsonl"
         self.of: dict[str, Result] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(folder, error) from error
-        self._lines = JsonLines(self.path, "a result of a fleet", self._take, "fleet")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._lines.close()
+        super().__init__(folder / "results.jsonl", "a result of a fleet", self._take, "fleet")
 
     def _take(self, document: dict[str, Any]) -> None:
         result = Result(**document)
@@ -73,12 +66,12 @@ class Results:
         if forgotten := [task.id for task in tasks if task.id in self.of and again(self.of[task.id])]:
             for name in forgotten:
                 del self.of[name]
-            self._lines.drop(lambda document: document["id"] in forgotten)
+            self.drop(lambda document: document["id"] in forgotten)
         return [task for task in tasks if task.id not in self.of]
 
     def write(self, result: Result) -> None:
         """Append a result. Raises EnvironmentLacksError (a full disk)."""
-        self._lines.append(asdict(result))
+        self.append(asdict(result))
         self.of[result.id] = result
 
     def summary(self, tasks: Sequence[Task]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from agent.sandbox.isolation import Network, open_sockets, why_not
 from agent.sandbox.locales import locale_environ
 from agent.sandbox.processes import MARK, end_marked, marked
 from agent.sandbox.sessions import install_line, load_session
-from agent.sandbox.start import apply, display_of, settings, start
+from agent.sandbox.start import apply, display_of, start
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 
 _PREFIX = "mai-agent-sandbox-"
@@ -57,10 +57,6 @@ class Sandbox:
     def applied(self) -> None:
         """Set this process's environment to the sandbox's display."""
         apply(self.environ)
-
-    def state(self) -> dict[str, str]:
-        """Return a few settings, read by the system's own tools, to show what a run changed."""
-        return settings(self.environ)
 
     def start(self, *command: str, **more: str) -> Inside:
         """Start a program in its home, with the additional environment variables `more`. Raises OSError."""

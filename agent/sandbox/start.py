@@ -6,18 +6,18 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from agent.core.geometry import Size
 from agent.desktop.factory import open_windows
-from agent.desktop.programs import LAUNCHER_SOCKET, run_inside, start_inside
+from agent.desktop.programs import LAUNCHER_SOCKET, start_inside
 from agent.sandbox import wayland
 from agent.sandbox.display import keep_name, reserve, write_cookie
 from agent.sandbox.isolation import Network, isolated, python_inside
 from agent.sandbox.sessions import Session
-from foundation.configs import configs_dir, load_config
+from foundation.configs import configs_dir
 from foundation.errors import EnvironmentLacksError
 
 Environ: TypeAlias = dict[str, str]
@@ -88,17 +88,6 @@ def apply(environ: Mapping[str, str]) -> None:
 def display_of(environ: Mapping[str, str]) -> str:
     """Return the display's name."""
     return environ.get("WAYLAND_DISPLAY") or environ["DISPLAY"]
-
-
-def settings(environ: Environ) -> dict[str, str]:
-    """Return a few settings, read by the system's own tools."""
-    answers: dict[str, str] = {}
-    for label, command in load_config("sandbox.toml")["settings"].items():
-        with suppress(subprocess.SubprocessError, OSError):
-            done = run_inside(command, environ, timeout=5)
-            done.check_returncode()
-            answers[label] = done.stdout.strip()
-    return answers
 
 
 def _make_home(folder: Path, session: Session, environ: Environ) -> None:

@@ -89,7 +89,7 @@ def test_a_pause_holds_the_run_until_it_goes_on(terminal: Pane) -> None:
     time.sleep(1.5)
     assert "step 4" not in terminal.text, held
     terminal.press("Space")
-    terminal.wait(" done ", "in the sandbox,")
+    terminal.wait(" done ", "Dark mode: off -> on")
     terminal.press("C-q")
     terminal.wait("exit=0")
 

@@ -73,9 +73,6 @@ class Place:
         self.recorders.append(Notes())
         return Job(instruction, self.recorders[-1])  # type: ignore[arg-type]
 
-    def tell_changes(self) -> None:
-        self.tell("something changed")
-
     def __exit__(self, *_: object) -> None:
         self.left = True
 
@@ -129,7 +126,7 @@ def test_a_run_is_reported_from_its_beginning_to_its_rest(sitting: Sitting) -> N
     reports = sitting.until(RunClosed)
     assert reports[:2] == [RunBegan("go", 50), Progress("getting ready")]
     assert isinstance(reports[2], RunEvent)
-    assert reports[3:] == [Progress("something changed"), RunClosed()]
+    assert reports[3:] == [RunClosed()]
     assert sitting.conductor.status == ExitStatus.DONE
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from foundation.json_lines import JsonLines
 
@@ -41,19 +41,13 @@ class Answer:
         return document | {"usage": self.usage or {}, "seconds": seconds}
 
 
-class AnswersFile:
-    """The answers of one batch; a context manager that locks the file. Raises MaiError: see `JsonLines`."""
+class AnswersFile(JsonLines):
+    """The answers of one batch."""
 
     def __init__(self, path: Path) -> None:
         self.answered: set[str] = set()
         self.failed: set[str] = set()
-        self._lines = JsonLines(path, "an answer of a batch", self._take, "batch")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._lines.close()
+        super().__init__(path, "an answer of a batch", self._take, "batch")
 
     def _take(self, document: dict[str, Any]) -> None:
         match document:
@@ -66,10 +60,10 @@ class AnswersFile:
         """Remove the failures that will be retried, so that every request has one line in the end."""
         again = self.failed & (set(ids) | self.answered | {name for name in self.failed if _OF_A_LINE.fullmatch(name)})
         if again:
-            self._lines.drop(lambda document: not document["ok"] and document["id"] in again)
+            self.drop(lambda document: not document["ok"] and document["id"] in again)
             self.failed -= again
 
     def write(self, answer: Answer) -> None:
         """Write an answer immediately. Raises EnvironmentLacksError on failure (a full disk)."""
-        self._lines.append(answer.document())
+        self.append(answer.document())
         (self.answered if answer.ok else self.failed).add(answer.id)
