@@ -2,13 +2,38 @@
 
 import pytest
 
-from agent.literal.goals import Close
+from agent.literal.goals import Close, Target, Toggle
 from agent.literal.language.grammar import read_instruction
 from agent.literal.language.sentences import NotUnderstoodError
 
 
 def test_what_follows_a_reason_is_done():
-    assert read_instruction("turn on dark mode, it is nicer, and close Thunar")[-1] == Close("Thunar")
+    assert read_instruction("turn on dark mode, it is nicer, and close Thunar") == [
+        Toggle(Target("dark mode"), on=True),
+        Close("Thunar"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["turn off the compositor, my machine is slow", "turn off the compositor, it's too old"],
+)
+def test_an_opinion_after_an_instruction_is_no_second_thing(sentence):
+    assert read_instruction(sentence) == [Toggle(Target("compositor"), on=False)]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "turn off the compositor, you will see",
+        "open the calculator, it's what we need",
+        "close Thunar and the panel is hidden",
+        "click Save and how it ends",
+    ],
+)
+def test_any_other_clause_after_an_instruction_is_no_name(sentence):
+    with pytest.raises(NotUnderstoodError, match="adds"):
+        read_instruction(sentence)
 
 
 @pytest.mark.parametrize(

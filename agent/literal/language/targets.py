@@ -51,6 +51,18 @@ _HERE = frozenset(
         *("screen", "here", "left", "right", "middle"),
     )
 )
+#: What is only an opinion about the rest: "my machine is slow". "The compositor is off" may be a wish.
+_COMMENT = re.compile(
+    r"(?:it|that|this|(?:my|the) \w+)(?: is| are|['’]s) (?:(?:too|so|very|really|much) )*"
+    r"(?!on$|off$|\w+(?:ed|en)$)[a-z]+",
+    re.IGNORECASE,
+)
+#: How a clause begins: with a pronoun, or with a noun and a verb of being or having.
+_SAYS = re.compile(
+    r"(?:i|you|we|he|she|they|it)(?:['’]\w+)? |(?:it|that|there|this|how|why)['’]s "
+    r"|(?:how|why|whether|because) |[^\x00]*\b(?:is|are|was|were|has been|have been) ",
+    re.IGNORECASE,
+)
 
 
 def read_target(part: Part, text: str, *, kinds: bool = True, places: bool = True) -> Target:
@@ -104,12 +116,19 @@ def read_targets(part: Part, text: str, *, split_two: bool) -> list[Target]:
 
 
 def split_list(text: str) -> tuple[list[str], bool]:
-    """Split a list. True if it is certainly a list: "A, B and C", "A then B"; "A and B" may be one name."""
+    """Split a list. True if it is certainly a list: "A, B and C", "A then B"; "A and B" may be one name.
+
+    Raises NotUnderstoodError for a later item that is another clause and so names nothing: "A, it's what we need".
+    """
     sure = bool(re.search(r",| then ", text))
     parts = re.split(
         r" ?, ?(?:and |then ){0,2}| and (?:then |also )?| then | as well as ", re.sub(r"^both ", "", text, flags=re.I)
     )
-    return [item.strip() for item in parts if item.strip()], sure
+    items = [item.strip() for item in parts if item.strip()]
+    items = [*items[:1], *(item for item in items[1:] if not _COMMENT.fullmatch(item))]
+    if said := next((item for item in items[1:] if _SAYS.match(item)), None):
+        raise NotUnderstoodError(f"I do not understand what “{said}” adds: leave it out, or say it by itself.")
+    return items, sure
 
 
 def place_name(part: Part, text: str) -> str:
