@@ -17,7 +17,7 @@ from agent.fleet.results import Results
 from agent.fleet.tasks import ALLOWED, Task, option_words, read_tasks
 from agent.fleet.views import Events, Lines, Table
 from agent.settings import load_settings
-from foundation.command_line import Parser, plain_text, positive
+from foundation.command_line import Parser, plain_text, port_number, positive
 from foundation.errors import ExitStatus, StoppedError
 from foundation.printing import is_terminal
 
@@ -59,6 +59,8 @@ def add_fleet_options(parser: argparse.ArgumentParser) -> None:
                         help="repeat a task so often if the environment failed it (status 3; default: 1)")  # fmt: skip
     parser.add_argument("--ray", metavar="ADDRESS", type=plain_text,
                         help="run on the Ray cluster with this head node (HOST:PORT)")  # fmt: skip
+    parser.add_argument("--metrics", metavar="PORT", type=port_number,
+                        help="serve numbers of the runs for Prometheus, at 127.0.0.1:PORT/metrics")  # fmt: skip
 
 
 def runner_of(
@@ -82,8 +84,18 @@ def runner_of(
     return runner
 
 
-def carry_out(fleet: Fleet, tasks: Sequence[Task], view: Lines) -> None:
-    """Carry out tasks until all are finished. Raises StoppedError: a signal stopped it."""
+def carry_out(carry: Carry, results: Results, tasks: Sequence[Task], given: argparse.Namespace, view: Lines) -> None:
+    """Carry out tasks until all are finished, as the options say.
+
+    Raises:
+        StoppedError: a signal stopped it.
+        EnvironmentLacksError: see `Fleet.run` and `Metrics`.
+    """
+    if given.metrics is not None:
+        from agent.fleet.metrics import Metrics
+
+        view = Metrics(view, given.metrics, len(tasks))
+    fleet = Fleet(carry, results, view, parallel=given.parallel, retries=given.retries)
 
     async def work() -> None:
         carrying = asyncio.current_task()
@@ -116,7 +128,7 @@ def _run(given: argparse.Namespace) -> int:
         drawn = not given.json and is_terminal("output") and os.environ.get("TERM") != "dumb"
         view = Events() if given.json else Table(len(tasks), len(tasks) - len(waiting)) if drawn else Lines()
         try:
-            carry_out(Fleet(runner, results, view, parallel=given.parallel, retries=given.retries), waiting, view)
+            carry_out(runner, results, waiting, given, view)
         finally:
             counts = results.summary(tasks)
             view.summary(counts)

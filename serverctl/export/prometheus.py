@@ -47,8 +47,8 @@ def _dashboard(source: Source) -> Document:
 def _panel(number: int, entry: Mapping[str, Any], job: str) -> Any:
     row, column = divmod(number, _IN_A_ROW)
     lines = [
-        {"refId": chr(ord("A") + place), "datasource": _SOURCE, "expr": line.replace("@JOB@", f'job="{job}"'),
-         "legendFormat": name}
+        {"refId": chr(ord("A") + place), "datasource": _SOURCE, "legendFormat": name,
+         "expr": line.replace("@JOB@", f'job="{job}"').replace("@NAME@", job)}
         for place, (name, line) in enumerate(entry["lines"].items())
     ]  # fmt: skip
     (panel,) = yaml_template(

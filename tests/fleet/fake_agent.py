@@ -22,7 +22,10 @@ bundle = runs / instruction.split()[0]
 (bundle / "screens").mkdir(parents=True, exist_ok=True)
 (bundle / "screens/0001.png").write_bytes(instruction.encode())
 tell("RunStarted", bundle=str(bundle))
-tell("Acted", step=1, detail="clicked", error=None)
+tell("Observed", step=1, milliseconds={"capture": 2.0, "fit": 4.0})
+tell("Decided", step=1, usage={"prompt": 100, "completion": 20, "cached": None}, milliseconds={"model": 700.0})
+tell("Acted", step=1, detail="clicked", error=None, milliseconds=30.0)
+tell("StepFinished", step=1, milliseconds={"act": 30.0})
 match instruction.split():
     case ["crash", *_]:
         sys.stderr.write("Segmentation fault\n")

@@ -290,7 +290,7 @@ def test_events_are_told_as_json_with_the_tasks_id(tasks_file: Any, fleet: Any) 
     _, out = fleet(tasks_file("fine", "lost"), "--json")
     events = [json.loads(line) for line in out.splitlines()]
     assert [event["event"] for event in events if event.get("task") == "lost1"] == [
-        "TaskStarted", "RunStarted", "Acted", "RunFinished", "TaskFinished",
+        "TaskStarted", "RunStarted", "Observed", "Decided", "Acted", "StepFinished", "RunFinished", "TaskFinished",
     ]  # fmt: skip
     assert events[-1] == {
         "event": "FleetFinished", "tasks": 2, "done": 1, "outcomes": {"done": 1, "gave_up": 1}, "environment": 0,

@@ -17,7 +17,6 @@ from agent.evals.tasks import report, work
 from agent.evals.tasks.looker import check_tools
 from agent.evals.tasks.task import EvalTask, read_eval_tasks, shipped_tasks
 from agent.evals.tasks.views import JudgedLines
-from agent.fleet.fleet import Fleet
 from agent.fleet.results import Result, Results
 from agent.fleet.tasks import Task, option_words
 from agent.options import RunOptions
@@ -61,7 +60,7 @@ def run(given: argparse.Namespace) -> int:
         possible = [task for task in wanted if task.id.rpartition("#")[0] not in lost]
         waiting = results.still_to_do(possible, lambda result: not _judged(result, out))
         view = JudgedLines(_flaws if given.prove else _verdict, out, remark if given.json else put)
-        carry_out(Fleet(runner, results, view, parallel=given.parallel, retries=given.retries), waiting, view)
+        carry_out(runner, results, waiting, given, view)
         if given.prove:
             return _report_proof([results.of[task.id] for task in possible], out, as_json=given.json)
     return _report(out, given, [task.id for task in wanted], baseline)

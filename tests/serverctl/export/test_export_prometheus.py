@@ -9,6 +9,8 @@ import pytest
 import yaml
 from stubs.exports import files, source_for
 
+from agent.fleet.metrics import Metrics
+from agent.fleet.views import Lines
 from serverctl.export import prometheus
 from serverctl.export.common import Source
 from serverctl.plan.goal import Goal
@@ -30,7 +32,8 @@ def metric_names(rules: dict[str, Any]) -> set[str]:
 def test_prometheus_scrapes_every_server_and_loads_its_rules(capsys: pytest.CaptureFixture[str]) -> None:
     found = files(capsys, "prometheus", "--gpu", "H100", "--gpus", "2", "--preset", "throughput", "--name", "gui")
     scrape, rules = (yaml.safe_load(found[name]) for name in ("prometheus.yml", "vllm-alerts.yml"))
-    (job,) = scrape["scrape_configs"]
+    job, agents = scrape["scrape_configs"]
+    assert agents == {"job_name": "gui-agents", "static_configs": [{"targets": ["127.0.0.1:9464"]}]}
     assert job["job_name"] == "gui"
     assert job["metrics_path"] == "/metrics"
     assert job["static_configs"] == [{"targets": ["127.0.0.1:8000", "127.0.0.1:8001"]}]
@@ -93,7 +96,8 @@ def test_the_dashboard_has_what_grafana_asks_of_one(capsys: pytest.CaptureFixtur
         assert panel["targets"]
         assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
         for target in panel["targets"]:
-            assert 'job="gui"' in target["expr"]
+            job = "gui-agents" if "mai_agent_" in target["expr"] else "gui"
+            assert f'job="{job}"' in target["expr"]
             assert "@" not in target["expr"]
             assert target["expr"].count("(") == target["expr"].count(")")
         steps = panel["fieldConfig"]["defaults"].get("thresholds", {"steps": [{"value": None}]})["steps"]
@@ -112,6 +116,15 @@ def test_the_dashboard_shows_only_metrics_that_a_real_vllm_gave(capsys: pytest.C
     given = set(re.findall(r"^(vllm:\w+)", recorded, re.MULTILINE))
     shown = metrics_of_board(dashboard_of(capsys))
     assert len(shown) > 10
+    assert shown <= given
+
+
+def test_the_dashboard_shows_only_metrics_that_a_fleet_gives(capsys: pytest.CaptureFixture[str]) -> None:
+    fleet = Metrics(Lines(), 0, 0)
+    given = {f"{one.name}{ending}" for one in fleet.registry.collect() for ending in ("", "_total", "_sum", "_count")}
+    lines = [target["expr"] for panel in dashboard_of(capsys)["panels"] for target in panel["targets"]]
+    shown = {name for line in lines for name in re.findall(r"mai_agent_\w+", line)}
+    assert len(shown) == 7
     assert shown <= given
 
 
