@@ -19,6 +19,7 @@ class RunOptions:
 
     settings: Settings  # the person's settings, for what depends on the model's family
     runs: Path  # folder of the recorded runs
+    traces: str | None = None  # address of the OpenTelemetry collector that gets a trace of each
     instruction: str | None = None  # the first one
     engine: EngineChoice = field(default_factory=EngineChoice)  # what drives them
     family: str | None = None  # of the model; None to find it out

@@ -6,7 +6,7 @@ The terminal application and the plain command line both work here, so a run is 
 import asyncio
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, closing, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent.events.run_events import Event, RunFinished
     from agent.events.sink import Emit
     from agent.record.bundle import Recorder
+    from agent.record.traces import RunTrace
     from agent.run.control.steering import Steering
     from agent.run.loop.context import OpenTools, Person
     from agent.run.models.roles import Role
@@ -42,6 +43,7 @@ class Job:
 
     request: "Request"
     recorder: "Recorder"
+    trace: "RunTrace | None" = None
 
     async def carry_out(
         self, person: "Person", stop: StopSwitch, show: "Emit", steering: "Steering | None" = None
@@ -56,10 +58,12 @@ class Job:
 
         def emit(event: "Event") -> None:
             self.recorder.handle(event)
+            if self.trace is not None:
+                self.trace.handle(event)
             show(event)
 
         try:
-            with self._library_output():
+            with self._library_output(), nullcontext() if self.trace is None else closing(self.trace):
                 return await run(self.request, person, stop, emit, steering)
         except (MaiError, BrokenPipeError) as error:
             self.recorder.abandon(broken_off(error))
@@ -163,7 +167,7 @@ class Workplace:
         run_settings = self.run_settings(instruction)
         # What cannot be read is said before a server or a desktop is started for it.
         options.settings.system_prompt(options.family or DEFAULT_FAMILY, options.system_prompt)
-        open_tools = self._open_tools()
+        open_tools, trace = self._open_tools(), self._trace()
         title = Redactor().instruction(instruction)
         with closing(Registered(f"starting-{os.getpid()}", title)):  # a server's start takes minutes
             if engine is None and (told := offer(instruction)):
@@ -197,7 +201,7 @@ class Workplace:
             stop_key=options.stop_key or DEFAULT_CHORD,
             title=title,
         )
-        return Job(request, recorder)
+        return Job(request, recorder, trace)
 
     def _open_tools(self) -> "OpenTools | None":
         """What connects to the MCP servers of the options. Raises UsageError."""
@@ -207,6 +211,14 @@ class Workplace:
         from agent.tools.servers import read_tool_servers
 
         return partial(open_tools, read_tool_servers(self._options.tools))
+
+    def _trace(self) -> "RunTrace | None":
+        """What sends a trace of the next run. Raises MaiError."""
+        if self._options.traces is None:
+            return None
+        from agent.record.traces import RunTrace
+
+        return RunTrace(self._options.traces, self._tell)
 
     def _offer_prompts(self, engines: "dict[Role, Engine]") -> None:
         """Offer the published prompts of the models' families, if a person can be asked. Raises UsageError."""
