@@ -48,7 +48,7 @@ def insert_toml(text: str, keys: Sequence[str], name: str, entry: dict[str, Any]
 def insert_yaml(text: str, keys: Sequence[str], name: str, entry: dict[str, Any]) -> str:
     """Return the text with a member of a mapping at the top level, which is made if it is missing."""
     (key,) = keys
-    heading = re.search(rf"^{re.escape(key)}:[ \t]*(#.*)?$\n?", text, re.MULTILINE)
+    heading = re.search(rf"^{re.escape(key)}:[ \t]*(#.*)?\r?$\n?", text, re.MULTILINE)
     if heading is None:
         if re.search(rf"^{re.escape(key)}:", text, re.MULTILINE):
             raise SettingsError(f"{key} is written on one line")
@@ -56,7 +56,10 @@ def insert_yaml(text: str, keys: Sequence[str], name: str, entry: dict[str, Any]
         return f"{text}{gap}{key}:\n{_yaml(name, entry, '  ')}"
     below = re.match(r"([ \t]+)\S", text[heading.end() :])
     gap = "" if heading[0].endswith("\n") else "\n"
-    return f"{text[: heading.end()]}{gap}{_yaml(name, entry, below[1] if below else '  ')}{text[heading.end() :]}"
+    added = f"{gap}{_yaml(name, entry, below[1] if below else '  ')}"
+    if "\r\n" in text:
+        added = added.replace("\n", "\r\n")
+    return f"{text[: heading.end()]}{added}{text[heading.end() :]}"
 
 
 def _tokens(text: str) -> Iterator[tuple[int, str]]:

@@ -27,6 +27,7 @@ FILES = {
     "toml": ["", 'model = "x"', '# mine\n[KEY.other]\ncommand = "x"\n\n'],
     "yaml": [
         "", "a: 1", "KEY:\n", "KEY:  # mine\n    other:\n        cmd: x\nb: 2\n", "b: 2\nKEY:\n  other: {cmd: x}\n",
+        "a: 1\r\nKEY:\r\n  other:\r\n    cmd: x\r\n", "KEY:  # mine\r\n", "a: 1\r\n",
     ],
 }  # fmt: skip
 CASES = [(host, text) for host in HOSTS for text in [None, *FILES[HOSTS[host]["format"]]]]

@@ -39,7 +39,8 @@ def card_words(view: RunView, most: int | None = None) -> Content:
     """The card's text; of each list at most so many lines."""
     ending, tone = view.outcome_words, view.ending[1]
     message = on_one_line(in_words(view.stage, (*view.changes, *view.taken_back)))
-    parts = [(f"{_SIGNS[tone]} {ending}", f"bold {TONES[tone]}"), (f"  {message}\n" if message else "\n", "")]
+    sign = SIGNS["skipped"] if view.outcome == "stopped" else _SIGNS[tone]
+    parts = [(f"{sign} {ending}", f"bold {TONES[tone]}"), (f"  {message}\n" if message else "\n", "")]
     changes = {str(change) for change in view.changes}
     evidence = [
         line for line in view.evidence if line not in changes and on_one_line(line).casefold() not in message.casefold()
