@@ -16,6 +16,7 @@ BENCHES = {
     "outline": (["--rounds", "1", "--only", "mousepad"], "medians of 1"),
     "policy": (["--rounds", "1"], "of a plain capture"),
     "questions": ([], "risky actions, 0 unasked"),
+    "recipes": (["--filter", "mousepad-line-numbers"], "1 recorded: {'right': 1}"),
     "step": (["--rounds", "1"], "naive"),
     "stop": (["--runs", "1"], "1 of 1 stops"),
     "terminal": (["--rounds", "1"], "step on screen"),

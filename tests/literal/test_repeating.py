@@ -154,6 +154,25 @@ def test_a_text_goes_into_its_field():
     assert actions(follow(form("", "focused"), form("Bread", "focused"), parts=[part]))[0] == "type"
 
 
+def test_a_number_is_typed_beside_its_buttons_and_is_told_only_when_the_field_is_left():
+    def form(value, *states):
+        return screen(element("spin button", "Count", y=200, w=120, value=value, states={"editable", *states}))
+
+    parts = [
+        Part(Click(Target("Count", "spin button", inside="Settings"))),
+        Part(Type("6", Target("Count", "spin button", inside="Settings"), replace=True)),
+        Part(Press(("tab",)), "Settings"),
+    ]
+    replies = follow(form("4"), *[form("4", "focused")] * 3, form("6"), parts=parts)
+    assert [call_of(reply) for reply in replies[:4]] == [
+        {"action": "click", "coordinate": [224, 210]},  # at 260, in the middle, is a button that takes one off
+        {"action": "key", "keys": "ctrl+a"},
+        {"action": "type", "text": "6"},
+        {"action": "key", "keys": "tab"},
+    ]
+    assert ending(replies[-1])[0] == "success"
+
+
 def test_a_field_without_a_name_is_the_one_with_the_focus():
     def form(*states):
         return screen(*(element("text", y=y, states={"editable", *more}) for y, more in ((100, ()), (200, states))))

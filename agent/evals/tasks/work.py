@@ -23,6 +23,7 @@ from agent.evals.tasks.state import State
 from agent.evals.tasks.task import EvalTask
 from agent.events import run_events as events
 from agent.events.as_json import to_json
+from agent.model.engines import Engine
 from agent.options import RunOptions
 from agent.safety.stop import StopSwitch, stop_signals
 from agent.sandbox.processes import marked
@@ -57,17 +58,19 @@ class States(BaseModel):
     step_s: list[float] = []  # seconds of each whole step
 
 
-def carry_out(task: EvalTask, folder: Path, options: RunOptions, *, undo: bool = False) -> int:
+def carry_out(
+    task: EvalTask, folder: Path, options: RunOptions, *, undo: bool = False, engine: Engine | None = None
+) -> int:
     """Carry out a task and print the run's events as JSON. Return the run's exit status.
 
-    `folder` is that of the task's file. Raises MaiError: the desktop or the engine is not there, or the task cannot be
-    prepared; then nothing is recorded.
+    `folder` is that of the task's file; `engine` decides in place of the one of the options. Raises MaiError: the
+    desktop or the engine is not there, or the task cannot be prepared; then nothing is recorded.
     """
     stop, times = StopSwitch(), _Times()
     with stray_output_kept(), stop_signals(stop), Workplace(options, remark, None, offers=False) as workplace:
         stage = _Stage(task, folder, workplace, stop)
         stage.prepare()
-        job = workplace.job(task.say, stop)
+        job = workplace.job(task.say, stop, engine)
         with closing(job.recorder):
             before = stage.looker.state()
             person = ScriptedPerson(task.person, stop, stage.looker.run)

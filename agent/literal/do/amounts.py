@@ -226,8 +226,7 @@ def _enter(now: Now, goal: SetValue, wanted: float) -> _Mover:
     """Type the number into its field, and leave the field to apply it."""
     words = describe_target(goal.target)
     control, held = yield _BEGIN
-    box = control.box
-    yield now.click_at(f"Focus {words}: click it.", box.left + min(box.width * 0.3, 24), box.middle.y, main=True)
+    yield now.click(f"Focus {words}: click it.", control)
     yield press("Select the number that stands there.", "ctrl+a")
     yield press("Remove it.", "backspace")
     yield type_in(f"Type {wanted:g}.", f"{wanted:g}", main=True)

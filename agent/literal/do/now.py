@@ -180,6 +180,8 @@ class Now:
         x, y = box.middle.x, box.middle.y
         if element.role in _MARKED and box.width > 1.5 * box.height:
             x = box.left + box.height / 2
+        elif element.role == "spin button":  # its text, not the buttons beside it, which change the number
+            x = box.left + min(box.width * 0.3, 24)
         return self.click_at(words, x, y, action, main=main)
 
     def click_at(self, words: str, x: float, y: float, action: str = "click", *, main: bool = True) -> Step:

@@ -22,6 +22,7 @@ from agent.literal.do.now import (
     agrees,
     press,
     start,
+    type_in,
     until,
     wait,
 )
@@ -240,6 +241,11 @@ def _type_into(now: Now, goal: Type, near: Sequence[str]) -> Pursuit:
         return found
     if "focused" not in found.states:
         yield now.click(f"Focus {describe_target(goal.into)}: click it.", found, main=False)
+    if found.role == "spin button":  # it tells the number when it is left, which is another step
+        if goal.replace:
+            yield press("Select what stands there, to replace it.", "ctrl+a")
+        typed = yield type_in(f"Type {goal.text}.", goal.text, main=True)
+        return (yield from _shown(now, typed, last=False))
     return (yield from type_text(now, Type(goal.text, None, goal.replace)))
 
 
