@@ -15,7 +15,7 @@ from agent.record.bundle import target_file
 from agent.record.redactor import Redactor
 from agent.safety.naming import named, unplaced
 from foundation.errors import ExitStatus
-from foundation.printing import put, put_json
+from foundation.printing import counted, put, put_json
 
 
 class JsonPrinter:
@@ -156,9 +156,8 @@ class PlainPrinter(JsonPrinter):
         word = {ExitStatus.DONE: "done", ExitStatus.STOPPED: "stopped"}.get(event.status, "not done")
         word = "not confirmed" if event.outcome == "unverified" else word
         word = "dry run over" if self._dry_run and event.status == ExitStatus.DONE else word
-        plural = "" if event.steps == 1 else "s"
         message = event.message.removeprefix("Stopped: ")  # said by the word
-        self._line(f"{word}: {message} ({event.steps} step{plural}, {event.seconds:.1f} s)")
+        self._line(f"{word}: {message} ({counted(event.steps, 'step')}, {event.seconds:.1f} s)")
 
     def _line(self, text: str) -> None:
         put(self._redactor.text(text), to=self._out)

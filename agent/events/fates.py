@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from agent.core.actions import shorten
 from agent.core.geometry import DesktopPoint
+from foundation.printing import counted
 
 #: Why an action was not carried out, and never will be.
 Why: TypeAlias = Literal[
@@ -58,9 +59,8 @@ def consulted_words(why: str, role: str, asked: str, point: DesktopPoint | None)
 
 def handed_over_words(model: str, host: str, steps: int, why: str, allowed: str) -> str:
     """That another model takes over, on one line."""
-    plural = "" if steps == 1 else "s"
     by = {"policy": ", by the policy", "person": ", allowed by you"}.get(allowed, "")
-    return f"{model or 'the relief'} at {host} takes over for {steps} step{plural}{by}: {why}"
+    return f"{model or 'the relief'} at {host} takes over for {counted(steps, 'step')}{by}: {why}"
 
 
 def answer_words(answer: str, by: str | None, note: str) -> str:

@@ -4,7 +4,7 @@ Every number comes from the events of the runs and from their results, so a flee
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
@@ -51,11 +51,8 @@ class Metrics(Lines):
         self._waiting.set(waiting)
 
     @override
-    def shown(self) -> AbstractContextManager[object]:
-        return self._served()
-
     @contextmanager
-    def _served(self) -> Iterator[None]:
+    def shown(self) -> Iterator[None]:
         """Serve the numbers, and show the other view. Raises EnvironmentLacksError: the port cannot be used."""
         try:
             server, thread = start_http_server(self._port, "127.0.0.1", self.registry)
@@ -88,16 +85,13 @@ class Metrics(Lines):
         match event.get("event"):
             case "Acted":
                 self._failures.inc(event.get("error") is not None)
-                return  # its time is the stage "act" of its step
             case "StepFinished":
                 self._steps.inc()
             case "Decided":
                 for kind, count in event.get("usage", {}).items():
                     self._tokens.labels(kind).inc(count or 0)
-            case "Observed":
-                pass
-            case _:
-                return
+        if event.get("event") not in ("Observed", "Decided", "StepFinished"):
+            return  # an action's time is the stage "act" of its step
         for stage, milliseconds in event.get("milliseconds", {}).items():
             self._stages.labels(stage).observe(milliseconds / 1000)
 

@@ -26,10 +26,9 @@ class Lines:
 
     def finished(self, result: Result, *, again: bool) -> None:
         """Print how a task ended."""
-        steps = f"{result.steps} step{'' if result.steps == 1 else 's'}"
         more = "; it is tried again" if again else ""
         message = result.message.removeprefix("Stopped: ")  # said by the outcome
-        put(f"{result.id}: {result.outcome}: {message} ({steps}, {result.seconds:.1f} s){more}")
+        put(f"{result.id}: {result.outcome}: {message} ({counted(result.steps, 'step')}, {result.seconds:.1f} s){more}")
 
     def summary(self, counts: dict[str, Any]) -> None:
         """Print the counts at the end."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.desktop.changes.settings import read_bounded
+from foundation.printing import counted
 
 #: Files up to this size, in bytes, are compared by content; larger files by size and modification time.
 LARGEST_READ = 1_000_000
@@ -61,7 +62,7 @@ class Entry:
             return "a link"
         if self.size < 0:
             return "a file"
-        return f"{self.size} byte{'' if self.size == 1 else 's'}" if self.is_file else "no plain file"
+        return counted(self.size, "byte") if self.is_file else "no plain file"
 
 
 def entry_at(path: str) -> Entry | None:

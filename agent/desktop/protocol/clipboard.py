@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agent.core.changes import Change
+from foundation.printing import counted
 
 #: Characters of a text that receipts show.
 _TOLD = 40
@@ -95,7 +96,7 @@ def in_words(text: str) -> str:
 
     Cut only between words: half of a secret would not be recognised and masked later.
     """
-    length = f"{len(text)} character{'' if len(text) == 1 else 's'}"
+    length = counted(len(text), "character")
     if len(text) <= _TOLD:
         return f"{length}: {text}"
     words = re.match(r"(.*\S)\s", text[: _TOLD + 1], re.DOTALL)

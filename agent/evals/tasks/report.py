@@ -219,7 +219,7 @@ def told(one: TaskVerdict) -> Iterator[str]:
 
 def lines(report: TasksReport) -> Iterator[str]:
     """Yield the report for a person."""
-    yield f"{_count(report.tasks, 'task')}, {_count(report.runs, 'run')} judged" + (
+    yield f"{counted(report.tasks, 'task')}, {counted(report.runs, 'run')} judged" + (
         f", {report.left} left" if report.left else ""
     )
     rows = {"success": report.success, **{f"  {name}": share for name, share in report.classes.items()}}
@@ -235,11 +235,7 @@ def lines(report: TasksReport) -> Iterator[str]:
         yield f"median of a step: {report.decide_s:.2f} s from look to decision, {report.step_s:.2f} s whole"
     yield f"receipts that differ from the states: {report.receipts_wrong}; left by undo: {report.undo_wrong}"
     if paired := report.baseline:
-        yield baseline_line(paired, _count(paired["only_here"], "task"))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+        yield baseline_line(paired, counted(paired["only_here"], "task"))
 
 
 def _row(share: Share) -> str:
