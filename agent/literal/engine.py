@@ -134,12 +134,12 @@ class Engine:
         if picture is None:
             return Scene(outline or Outline(Size(1, 1), ()))
 
-        def read() -> Outline:
+        def shown() -> "Image":
             from PIL import Image
 
-            return self._read(Image.open(io.BytesIO(picture.data)).convert("RGB"))
+            return Image.open(io.BytesIO(picture.data)).convert("RGB")
 
-        return Scene(outline or Outline(picture.size, ()), read)
+        return Scene(outline or Outline(picture.size, ()), lambda: self._read(shown()), shown)
 
 
 class _Run:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -286,6 +286,10 @@ class Notes:
             element = element or _patiently(ask, _LATE)
             described = described if _agree(described, element) else None
             element = element if described is not None else prompt
+        elif at is not None and window is not None:  # its title before the click, which may already have changed it
+            there = next((one for one in seen.outline.windows if one.box.contains(at)), None)
+            if there is not None and there.app == window.app:
+                window = replace(window, title=there.title)
         self._deed = _Deed(action, seen, element, described, window, time.monotonic())
 
     def flush(self) -> None:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from agent.core.keys import UnknownKeyError, chord
 from agent.literal.goals import Click, Close, Expected, Open, Part, Press, Repeat, Scroll, Target, Toggle, Type, Wait
+from agent.screen.likeness import grays_of
 from foundation.errors import UsageError
 
 #: The version of the files that this program writes and reads.
@@ -20,24 +21,33 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
+def _is_picture(text: str) -> str:
+    if text:
+        grays_of(text)
+    return text
+
+
 class Thing(_Model):
-    """A control: exactly its name and role, in a window."""
+    """A control: exactly its name and role, in a window; or what it looks like, if it has no name."""
 
     name: str = ""
     role: str = ""
     window: str = Field("", alias="in")
     near: list[str] = []
+    picture: Annotated[str, AfterValidator(_is_picture)] = ""
 
     @model_validator(mode="after")
     def _says_something(self) -> "Thing":
-        if not self.name and not self.role:
-            raise ValueError("a target needs a name, or a role where it has no name")
+        if not self.name and not self.role and not self.picture:
+            raise ValueError("a target needs a name, or a role or picture where it has no name")
+        if self.name and self.picture:
+            raise ValueError("a target has a name or a picture")
         return self
 
     @property
     def target(self) -> Target:
         """The same for the engine."""
-        return Target(self.name, self.role, inside=self.window)
+        return Target(self.name, self.role, inside=self.window, picture=self.picture)
 
 
 class ClickStep(Thing):
@@ -252,7 +262,7 @@ def _renamed(thing: Thing, target: Target) -> Thing:
     if _named_in(thing.name):
         return thing
     window = thing.window if _named_in(thing.window) else target.inside
-    return thing.model_copy(update={"name": target.name, "role": target.role, "window": window})
+    return thing.model_copy(update={"name": target.name, "role": target.role, "window": window, "picture": ""})
 
 
 def _shortest(step: dict[str, Any]) -> dict[str, Any]:

@@ -5,10 +5,11 @@ Secrets are masked in records: a masked text becomes a parameter that is asked f
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from agent.core.actions import Action, Click, OpenApp, PressKeys, Scroll, TypeText, Wait
 from agent.core.geometry import DesktopPoint, Region
@@ -18,8 +19,13 @@ from agent.literal.vocabulary.lexicon import letters_of
 from agent.recipes.recipe import VERSION, Recipe, each_text
 from agent.record.read import Bundle
 from agent.record.redactor import MASK, Redactor
-from agent.record.step_record import ActionRecord, DescribedRecord, ElementRecord
+from agent.record.report.pictures import load
+from agent.record.step_record import ActionRecord, DescribedRecord, ElementRecord, StepRecord
+from agent.screen.likeness import cut_out
 from foundation.errors import UsageError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 _CONTAINERS = role_group("containers")
 _SWITCHES = frozenset({"check box", "switch", "toggle switch", "check menu item"})
@@ -47,6 +53,17 @@ class _Deed:
     number: int  # of its step in the run
     action: Action[DesktopPoint]
     record: ActionRecord
+    screen: "Callable[[], Image | None]"  # before it, one pixel for each desktop unit
+
+    @property
+    def picture(self) -> str:
+        """What it was clicked on looks like; "" where that is not known, or looks like something else too."""
+        screen, element = self.screen(), self.element
+        if screen is None or not isinstance(self.action, Click) or self.action.point is None:
+            return ""
+        if element is None or element.box is None or element.role in _CONTAINERS:
+            return cut_out(screen, self.action.point, None)
+        return cut_out(screen, element.box.region.middle, element.box.region)
 
     @property
     def element(self) -> ElementRecord | None:
@@ -110,7 +127,16 @@ def _deeds(bundle: Bundle) -> Iterable[_Deed]:
                 raise _cannot(step.step or 0, record, "is no step of a recipe")
             if isinstance(action, Click) and (action.count > 2 or action.held or action.point is None):
                 raise _cannot(step.step or 0, record, "is no step of a recipe")
-            yield _Deed(step.step or 0, action, record)
+            yield _Deed(step.step or 0, action, record, partial(_screen, bundle.path, step))
+
+
+def _screen(folder: Path, step: StepRecord) -> "Image | None":
+    """Return a step's screenshot as it lay on the desktop; None if there is none, or not at the desktop's corner."""
+    view = step.viewport
+    if step.image is None or view is None or (view.left, view.top) != (0, 0):
+        return None
+    image = load(folder / step.image.file)
+    return None if image is None else image.resize((view.width, view.height))
 
 
 def _cannot(number: int, record: ActionRecord, why: str) -> UsageError:
@@ -196,7 +222,10 @@ def _thing(deed: _Deed) -> _Json:
     """Return the target. Raises UsageError if it has no name, or nothing tells it from others of its name."""
     element = deed.element
     if element is None or not (element.name or element.role in _FIELDS) or element.role in _CONTAINERS - _FIELDS:
-        raise _cannot(deed.number, deed.record, "clicks something without a name")
+        if not (picture := deed.picture):
+            raise _cannot(deed.number, deed.record, "clicks something that has no name, and no picture of its own")
+        role = {} if element is None or element.role in _CONTAINERS else {"role": element.role}
+        return {**role, **_in(deed.window), "picture": picture}
     told = element if isinstance(element, DescribedRecord) else DescribedRecord()
     called = (element.role in _VALUES and told.label) or element.name
     name = {"name": re.sub(r"…$", "*", called)} if called else {}

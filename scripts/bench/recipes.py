@@ -43,10 +43,12 @@ def again(name: str, bundle: Path, runs: Path) -> str:
     path, task = read_eval_tasks(shipped_tasks())[name]
     recipe = recipe_of(read_bundle(bundle), {})
     words = ["--sandbox", "--engine", "literal", f"--sandbox-size={SIZE}", f"--sandbox-session={task.session}"]
+    if task.locale:
+        words.append(f"--sandbox-locale={task.locale}")
     options = RunOptions.of(read_arguments([*words, f"--runs={runs}", "--", task.say]), load_settings())
-    other = task.model_copy(
-        update={"setup": [*SETUP.get(task.session, []), *task.setup], "open": [*task.open, IN_THE_WAY]}
-    )
+    wanted = [what.split()[-1] for what in task.expect.settings]  # set beforehand, nothing would be left to do
+    setup = [line for line in SETUP.get(task.session, []) if not any(what in line for what in wanted)]
+    other = task.model_copy(update={"setup": [*setup, *task.setup], "open": [*task.open, IN_THE_WAY]})
     _, goal = recipe.with_values({})
     status = work.carry_out(other, path.parent, options, engine=literal_engine(options.engine, goals=[goal]))
     (folder,) = runs.iterdir()

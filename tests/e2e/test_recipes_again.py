@@ -98,6 +98,137 @@ def test_a_button_that_is_gone_ends_it_with_the_steps_number(tmp_path):
         assert [note["title"] for note in json.loads(kept.read_text())] == ["Bread"]
 
 
+BUTTONS = '("Add", self.add_note), '
+PLACED = "right.pack_start(child, grows, grows, 0)"
+MENU = """right.pack_start(child, grows, grows, 0)
+        bar, top, items = Gtk.MenuBar(), Gtk.MenuItem(label="Note"), Gtk.Menu()
+        item = Gtk.MenuItem(label="Add")
+        item.connect("activate", lambda _: self.add_note())
+        items.append(item)
+        top.set_submenu(items)
+        bar.append(top)
+        right.pack_start(bar, False, False, 0)"""
+#: Each a change of the application, and the step at which the recipe has to stop.
+CHANGES = {
+    "the button is gone": (BUTTONS, "", 3),
+    "the button is renamed": ('("Add", self', '("Append", self', 3),
+    "the button has more words": ('("Add", self', '("Add note", self', 3),
+    "the button is in another language": ('("Add", self', '("Hinzufügen", self', 3),
+    "the button is greyed out": ("buttons.add(button)", 'button.set_sensitive(label != "Add"); buttons.add(button)', 3),
+    "there are two such buttons": (BUTTONS, BUTTONS * 2, 3),
+    "the button became a menu item": (f"{BUTTONS}|{PLACED}", f"|{MENU}", 3),
+    "the button became a switch": ("button = Gtk.Button(", "button = Gtk.ToggleButton(", 3),
+    "the button became words": ("button = Gtk.Button(label=label)",
+        'button = Gtk.Button(label=label) if label != "Add" else Gtk.EventBox(); label == "Add" and button.add('
+        'Gtk.Label(label=label)); label == "Add" and buttons.add(button)\n            if label == "Add": continue', 3),
+    "the button is folded away": ("whole.pack_start(both", 'whole.pack_start(Gtk.Expander(label="More"), False, False, '
+        '0); buttons.get_parent().remove(buttons); whole.get_children()[0].add(buttons); whole.pack_start(both', 3),
+    "the button is in another window": ("whole.pack_start(both", 'self.tools = Gtk.Window(title="Tools"); '
+        "buttons.get_parent().remove(buttons); self.tools.add(buttons); self.tools.show_all(); "
+        "whole.pack_start(both", 3),
+    "the field is renamed": ('set_name("Title")', 'set_name("Heading")', 1),
+    "the field is gone": ("(self.title_field, False), ", "", 1),
+    "the field is greyed out": ('self.title_field.get_acc', 'self.title_field.set_sensitive(False)\n'
+        '        self.title_field.get_acc', 1),
+    "the field is read-only": ('self.title_field.get_acc', 'self.title_field.set_editable(False)\n'
+        '        self.title_field.get_acc', 1),
+    "the field changes what is typed": ('self.title_field.get_acc', 'self.title_field.set_max_length(2)\n'
+        '        self.title_field.get_acc', 1),
+    "there are two such fields": ('set_name("Search")', 'set_name("Title")', 1),
+    "the window is renamed": ('title="Notes"', 'title="Notebook"', 1),
+    "the switch is gone": ("(self.pinned, False), ", "", 2),
+    "the switch is renamed": ('"Pinned"', '"Keep on top"', 2),
+    "the switch is greyed out": ('self.status = ', 'self.pinned.set_sensitive(False)\n        self.status = ', 2),
+    "the switch became another kind": ("Gtk.CheckButton", "Gtk.ToggleButton", 2),
+    "the switch springs back": ('self.status = ', 'self.pinned.connect("toggled", lambda one: one.set_active(False))'
+        "\n        self.status = ", 2),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_an_application_changed_on_purpose_stops_it_at_the_step_that_it_changes(tmp_path):
+    inside = {"in": "Notes"}
+    steps = [{"type": {"text": "Bread", "into": {"name": "Title", "role": "text", **inside}}},
+             {"click": {"name": "Pinned", "role": "check box", "to": "on", **inside}},
+             {"click": {"name": "Add", "role": "push button", **inside}}]  # fmt: skip
+    expect = [{"file": "~/notes.json", "becomes": "written"}]
+    data = {"version": 1, "instruction": "add a note", "steps": steps, "expect": expect}
+    keep_recipe(Recipe.model_validate(data), "note")
+    ends = {}
+    with sandbox(tmp_path) as desk:
+        for change, (old, new, _) in CHANGES.items():
+            source = NOTES.read_text()
+            for one, other in zip(old.split("|"), new.split("|"), strict=True):
+                assert source.count(one) == 1, change
+                source = source.replace(one, other)
+            home = Path(desk.sandbox.environ["HOME"])
+            (home / "notes.py").write_text(source)
+            program = desk.sandbox.start("/usr/bin/python3", str(home / "notes.py"))
+            desk.expect("Delete", within=20) if "folded" not in change else desk.expect("More", within=20)
+            result = desk.repeat("note")
+            ends[change] = (result.outcome, result.message[:12], (home / "notes.json").exists())
+            program.signal(signal.SIGKILL)
+            (home / "notes.json").unlink(missing_ok=True)
+            desk.expect_gone("Search", within=20)
+    assert ends == {change: ("gave_up", f"Step {step} of 3,", False) for change, (_, _, step) in CHANGES.items()}
+
+
+@pytest.mark.slow
+def test_a_drawn_thing_is_found_again_by_what_it_looks_like(tmp_path):
+    with sandbox(tmp_path) as desk:
+        home = Path(desk.sandbox.environ["HOME"])
+        (home / "signs.py").write_text(SIGNS)
+        desk.sandbox.start("/usr/bin/python3", str(home / "signs.py"), "ring,cross,bars")
+        time.sleep(2)
+        shown = Demonstration(desk, tmp_path, "ring", "press the ring")
+        middle = next(one for one in desk.look().windows if one.title == "Signs").box.middle
+        shown.xdotool("mousemove", str(round(middle.x - 150)), str(round(middle.y)))
+        time.sleep(1)
+        shown.xdotool("click", "1")
+        time.sleep(1)
+        recipe, err = shown.end()
+        assert (home / "signs.txt").read_text() == "ring"
+    assert [[*step["click"]] for step in recipe["steps"]] == [["in", "picture"]], err
+    with sandbox(tmp_path, size="1024x768") as desk:
+        home = Path(desk.sandbox.environ["HOME"])
+        (home / "signs.py").write_text(SIGNS)
+        for order, pressed in (("bars,cross,ring", True), ("bars,cross,cross", False), ("ring,cross,ring", False)):
+            (home / "signs.txt").unlink(missing_ok=True)
+            program = desk.sandbox.start("/usr/bin/python3", str(home / "signs.py"), order)
+            time.sleep(2)
+            result = desk.repeat("ring")
+            assert (home / "signs.txt").exists() is pressed, (order, result.message)
+            assert result.outcome == ("done" if pressed else "gave_up"), (order, result.message)
+            program.signal(signal.SIGKILL)
+            time.sleep(1)
+
+
+SIGNS = """
+import sys, tkinter
+root = tkinter.Tk(className="Signs")
+root.title("Signs")
+canvas = tkinter.Canvas(root, width=480, height=160, bg="gray75")
+canvas.pack()
+for at, sign in enumerate(sys.argv[1].split(",")):
+    x, y = 90 + 150 * at, 80
+    if sign == "ring":
+        canvas.create_oval(x - 14, y - 14, x + 14, y + 14, width=5)
+    elif sign == "cross":
+        canvas.create_line(x - 14, y - 14, x + 14, y + 14, width=5)
+        canvas.create_line(x - 14, y + 14, x + 14, y - 14, width=5)
+    else:
+        for down in (-10, 0, 10):
+            canvas.create_line(x - 14, y + down, x + 14, y + down, width=5)
+def press(event):
+    sign = sys.argv[1].split(",")[(event.x - 15) // 150]
+    open("signs.txt", "w").write(sign)
+    root.title("Signs: " + sign)
+canvas.bind("<Button-1>", press)
+root.mainloop()
+"""
+
+
 class Demonstration:
     """`mai-agent record` in a sandbox, and a person's mouse and keyboard there."""
 

@@ -11,7 +11,7 @@ from agent.core.notes import Note
 from agent.families.base import Call, PastStep, PromptRequest
 from agent.families.literal.family import FUNCTION
 from agent.literal.engine import Engine
-from agent.screen.encode import encode
+from agent.screen.encode import EncodedImage, encode
 from agent.screen.outline import Element, Outline, ShownWindow
 
 SIZE = Size(1000, 800)
@@ -42,22 +42,23 @@ PICTURE = encode(Image.new("RGB", (SIZE.width, SIZE.height)), "png")
 
 @dataclass(frozen=True)
 class Screen:
-    """What is known of a screen besides its picture."""
+    """What is known of a screen."""
 
     outline: Outline | None = None
     changes: tuple[Change, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
+    picture: EncodedImage = PICTURE
 
 
-def screen(*elements, changes=(), environ=None, **values):
+def screen(*elements, changes=(), environ=None, picture=PICTURE, **values):
     """What is known of a screen."""
-    return Screen(outline(*elements, **values), tuple(changes), environ or {})
+    return Screen(outline(*elements, **values), tuple(changes), environ or {}, picture)
 
 
 def talk(instruction, now, *steps):
     """A request of a run, after these steps."""
     return PromptRequest(
-        instruction, (PICTURE,), steps, outline=now.outline, changes=now.changes, options={"environ": now.environ}
+        instruction, (now.picture,), steps, outline=now.outline, changes=now.changes, options={"environ": now.environ}
     )
 
 

@@ -1,10 +1,13 @@
 """A recipe's steps on made-up screens: only exactly what was recorded is touched, and a step that fails says which."""
 
 import pytest
+from PIL import Image, ImageDraw
 
-from agent.core.geometry import Region
+from agent.core.geometry import DesktopPoint, Region
 from agent.literal.engine import Engine
 from agent.literal.goals import Click, Expected, Open, Part, Press, Reading, Repeat, Target, Toggle, Type
+from agent.screen.encode import encode
+from agent.screen.likeness import cut_out
 from agent.screen.outline import ShownWindow
 from tests.literal import made_up
 from tests.literal.made_up import WINDOW, call_of, element, ending, outline, screen, setting, words
@@ -64,6 +67,61 @@ def test_a_button_of_another_window_is_not_it():
     replies = follow(screen(other, windows=[OTHER]), stays=True)
     assert set(actions(replies)) <= {"wait", "terminate"}
     assert "there is no window “Settings”; in front is “Notes”" in said(replies)
+
+
+def shown_at(*places):
+    """A screenshot with a ring at each place, and the ring as a recipe keeps it."""
+    image = Image.new("RGB", (1000, 800), "gray")
+    for x, y in places:
+        ImageDraw.Draw(image).ellipse((x - 9, y - 9, x + 9, y + 9), "white", "black", 3)
+    return image
+
+
+RING = cut_out(shown_at((500, 400)), DesktopPoint(500, 400), None)
+
+
+def ring(role=""):
+    return Part(Click(Target("", role, inside="Settings", picture=RING)))
+
+
+def test_what_has_no_name_is_found_by_its_picture_in_its_window():
+    seen = screen(words("Title"), picture=encode(shown_at((300, 450), (900, 700)), "png"))
+    first, last = follow(seen, screen(element("push button", "Saved")), parts=[ring()])
+    assert call_of(first) == {"action": "click", "coordinate": [300, 450]}
+    assert ending(last)[0] == "success"
+
+
+def test_what_has_a_role_and_no_name_needs_both_its_role_and_its_picture():
+    button, other = element("push button", x=280, y=430, h=40), element("push button", x=280, y=530, h=40)
+    picture = encode(shown_at((330, 450)), "png")
+    first = follow(screen(button, other, picture=picture), screen(), parts=[ring("push button")])[0]
+    assert call_of(first) == {"action": "click", "coordinate": [330, 450]}
+    replies = follow(screen(other, picture=picture), parts=[ring("push button")], stays=True)
+    assert set(actions(replies)) <= {"wait", "terminate"}
+    assert "the push button that looks as recorded in “Settings” is not to be seen" in said(replies)
+
+
+@pytest.mark.parametrize(
+    ("places", "why"),
+    [
+        ((), "looks as recorded in “Settings” is not to be seen"),
+        (((300, 450), (500, 300)), "2 things are the thing that looks as recorded"),
+    ],
+)  # fmt: skip
+def test_a_picture_that_is_not_there_or_twice_is_not_clicked(places, why):
+    replies = follow(screen(words("Title"), picture=encode(shown_at(*places), "png")), parts=[ring()], stays=True)
+    assert set(actions(replies)) <= {"wait", "scroll", "terminate"}
+    assert why in said(replies)
+
+
+def test_a_text_that_no_field_shows_is_left_to_what_is_expected():
+    made = setting("xfconf xsettings /Net/ThemeName", "Light", "Dark")
+    parts = [Part(Type("Dark"), "Settings"), Part(Press(("enter",)), "Settings")]
+    seen = screen(element("push button", "Other"))
+    done = screen(element("push button", "Other"), changes=[made])
+    replies = follow(seen, seen, seen, done, parts=parts, expected=[THEME])
+    assert actions(replies) == ["type", "wait", "key", "terminate"]
+    assert ending(replies[-1]) == ("success", True)
 
 
 def test_what_another_window_covers_is_brought_to_the_front():

@@ -145,3 +145,12 @@ def test_no_expression_breaks_or_takes_long(expression):
 )
 def test_a_displays_number_is_compared_as_exactly_as_it_is_shown(shown, value, same):
     assert is_number(shown, value) is same
+
+
+@pytest.mark.parametrize(("held", "status"), [("Br", "fail"), ("Bread", "success"), ("BREAD", "success")])
+def test_a_field_that_keeps_only_the_beginning_has_not_taken_the_text(held, status):
+    def field(value):
+        return screen(element("entry", "Title", value=value, states={"focused", "editable"}))
+
+    replies = follow("type 'Bread' into Title", field(""), field(""), field(held), stays=True)
+    assert ending(replies[-1])[0] == status

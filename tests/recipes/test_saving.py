@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageDraw
 
+from agent.recipes.files import read_recipe
 from agent.recipes.saving import recipe_of, window_name
 from agent.record.read import Bundle
 from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
+from agent.screen.likeness import places_of
 from foundation.errors import UsageError
 
 FIELD = {"left": 100, "top": 50, "width": 200, "height": 30}
@@ -134,10 +137,10 @@ def test_what_was_done_becomes_steps(actions, steps):
 @pytest.mark.parametrize(
     ("run", "words"),
     [
-        (bundle(click(names=[""])), "Step 1 of the run cannot be saved: it clicks something without a name"),
+        (bundle(click(names=[""])), "Step 1 of the run cannot be saved: it clicks something that has no name"),
         (bundle(click(described=described("push button", "Add", alike=2))), "about one of 2 things that are called"),
-        (bundle(click(names=["“Words”"])), "Step 1 .* clicks something without a name"),
-        (bundle(click(element("panel", "x"))), "Step 1 .* clicks something without a name"),
+        (bundle(click(names=["“Words”"])), "Step 1 .* clicks something that has no name"),
+        (bundle(click(element("panel", "x"))), "Step 1 .* clicks something that has no name"),
         (bundle(key("enter"), act(DRAG)), "Step 2 .* is no step of a recipe"),
         (bundle(key("enter"), outcome="gave_up"), "was not done"),
         (bundle(key("enter"), dry_run=True), "dry run"),
@@ -147,6 +150,42 @@ def test_what_was_done_becomes_steps(actions, steps):
 def test_what_cannot_be_done_again_is_refused(run, words):
     with pytest.raises(UsageError, match=words):
         recipe_of(run, {})
+
+
+def screenshot(folder, *places):
+    """A bundle's screenshot of 400 x 300 desktop units, sent at half that size, with a ring at each place."""
+    image = Image.new("RGB", (200, 150), "gray")
+    for x, y in places:
+        ImageDraw.Draw(image).ellipse((x / 2 - 6, y / 2 - 6, x / 2 + 6, y / 2 + 6), "white", "black", 2)
+    (folder / "screens").mkdir()
+    image.save(folder / "screens/0001.png")
+    view = {"left": 0, "top": 0, "width": 400, "height": 300, "captured_width": 400, "captured_height": 300}
+    return {"image": {"file": "screens/0001.png", "width": 200, "height": 150}, "viewport": view}
+
+
+@pytest.mark.parametrize(
+    ("element", "role"),
+    [((), {}), ((element("push button", box=FIELD),), {"role": "push button"}), ((element("panel"),), {})],
+)
+def test_what_has_no_name_is_kept_as_a_picture(tmp_path, element, role):
+    seen = screenshot(tmp_path, (200, 65))
+    run = bundle(click(*element))
+    step = StepRecord.read(run.steps[0].model_dump(exclude_unset=True) | seen)
+    recipe = recipe_of(Bundle(tmp_path, run.run, (step,)), {})
+    [saved] = recipe.model_dump(by_alias=True, exclude_unset=True)["steps"]
+    picture = saved["click"].pop("picture")
+    assert saved == {"click": {**role, "in": "Notes"}}
+    [place] = places_of(picture, Image.open(tmp_path / "screens/0001.png").resize((400, 300)))
+    assert (abs(place.middle.x - 200) <= 1) and (abs(place.middle.y - 65) <= 5)
+    assert read_recipe(recipe.text, "again") == recipe
+
+
+def test_a_picture_that_the_screen_shows_twice_is_not_kept(tmp_path):
+    seen = screenshot(tmp_path, (200, 60), (60, 250))
+    run = bundle(click())
+    step = StepRecord.read(run.steps[0].model_dump(exclude_unset=True) | seen)
+    with pytest.raises(UsageError, match="no picture of its own"):
+        recipe_of(Bundle(tmp_path, run.run, (step,)), {})
 
 
 def test_typed_texts_become_parameters_everywhere():

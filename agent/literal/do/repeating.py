@@ -26,7 +26,7 @@ from agent.literal.do.now import (
     until,
     wait,
 )
-from agent.literal.do.type_text import type_text
+from agent.literal.do.type_text import Unseen, type_text
 from agent.literal.do.windows import raise_window
 from agent.literal.find.effects import is_on, state_of
 from agent.literal.find.finder import Found, without_twins
@@ -173,7 +173,11 @@ def _do(now: Now, part: Part, *, last: bool) -> Pursuit:
         return window
     match part.goal:
         case Type():
-            return (yield from type_text(now, part.goal))
+            typed = yield from type_text(now, part.goal)
+            if not isinstance(typed, Unseen):
+                return typed
+            # Some fields never tell what they hold, such as a new folder's name in Caja: the expected changes decide.
+            return Done("I typed the text, and nothing shows it", verified=False)
         case Press(keys):
             attempt = yield press(f"Press {'+'.join(keys)}.", "+".join(keys), main=True)
             return (yield from _shown(now, attempt, last))
@@ -293,6 +297,8 @@ def _why_not(now: Now, target: Target, there: Sequence[Element] = (), sure: Sequ
     shown = f"; in front is “{front.title or front.app}”" if front is not None else ""
     if target.inside not in ("", DESKTOP) and not _windows(now, target.inside):
         return f"there is no window “{target.inside}”{shown}"
+    if target.picture:
+        return f"{named} is not to be seen{shown}"
     others = [one.role for one in now.scene.elements if _is_same(one.name, target.name) and now.scene.in_front(one)]
     kinds = f"; what has this name is a {others[0]}" if others and target.role and others[0] else ""
     kind = f"{target.role} " if target.role and target.name else ""
@@ -304,6 +310,8 @@ def _matching(now: Now, target: Target, near: Sequence[str] = (), roles: frozens
 
     `near`: texts of which one is beside, above or around them, if there are any.
     """
+    if target.picture:
+        return _looking_alike(now, target)
     inside = _of_kind(now, target, roles, target.inside)
     if target.name:
         names = now.names.of(target.name)
@@ -321,6 +329,22 @@ def _matching(now: Now, target: Target, near: Sequence[str] = (), roles: frozens
 def _of_kind(now: Now, target: Target, roles: frozenset[str], window: str) -> list[Element]:
     wanted = frozenset({target.role}) if target.role else roles or _ANY
     return [one for one in now.scene.elements if one.role in wanted and _is_in(now, one, window)]
+
+
+def _looking_alike(now: Now, target: Target) -> list[Element]:
+    """Return what looks like a target's picture in its window: nameless elements of its role; places if it has none."""
+    places = now.scene.places_of(target.picture)
+    if target.role:
+        nameless = [one for one in _of_kind(now, target, frozenset(), target.inside) if not one.name.strip()]
+        return [one for one in nameless if any(one.box.contains(place.middle) for place in places)]
+    found = []
+    for number, place in enumerate(places, 1):
+        window = next((one for one in now.scene.windows if one.box.contains(place.middle)), None)
+        title, app = (window.title, window.app) if window is not None else ("", "")
+        element = Element(-number, "", "", place, window=title, app=app)
+        if window in (None, now.scene.front) and _is_in(now, element, target.inside):
+            found.append(element)
+    return found
 
 
 def _missing(now: Now, target: Target, roles: frozenset[str], why: str) -> _Missing:

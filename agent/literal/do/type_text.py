@@ -24,6 +24,10 @@ _LONG, _READ_ALIKE = 12, 80.0
 _KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
 
 
+class Unseen(Stuck):
+    """A text was typed that no field is seen to hold."""
+
+
 def type_text(now: Now, goal: Type) -> Pursuit:
     """Type a text, key by key where there is only a display, and read it back."""
     if goal.into is not None:
@@ -55,9 +59,12 @@ def type_text(now: Now, goal: Type) -> Pursuit:
         return Done(words) if words else None
 
     verdict = yield from until(went_in, "The text is not to be seen yet: wait.", 1, 0.5)
+    changed = text_changed(now, first) if verdict is None else None
+    if changed is not None and changed[1] and changed[1] != goal.text and goal.text.startswith(changed[1]):
+        return Stuck(f"The field took only “{changed[1][:60]}” of what I typed.")
     if verdict is None and ((pasted := now.effects_of(first)).altered or pasted.changes):
         return Done(pasted.words)  # the text was accepted and transformed
-    return verdict or Stuck("I typed the text, but nothing that I can see took it.")
+    return verdict or Unseen("I typed the text, but nothing that I can see took it.")
 
 
 def _into_display(now: Now, text: str, display: Element) -> Pursuit:

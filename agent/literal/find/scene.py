@@ -3,12 +3,17 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from agent.core.geometry import Region
 from agent.core.roles import role_group
 from agent.literal.vocabulary.labels import plain
 from agent.literal.vocabulary.lexicon import letters_of, programs_of_kind
+from agent.screen.likeness import places_of
 from agent.screen.outline import Element, Outline, ShownWindow
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 SWITCHES = role_group("what is on or off")
 AMOUNTS = role_group("numbers")
@@ -35,12 +40,22 @@ class Scene:
     Args:
         outline: the elements and windows from the desktop.
         read: returns an outline of OCR words, for an outline without elements; called on first access only.
+        picture: returns the screenshot.
     """
 
-    def __init__(self, outline: Outline, read: Callable[[], Outline] | None = None) -> None:
+    def __init__(
+        self, outline: Outline, read: Callable[[], Outline] | None = None, picture: "Callable[[], Image] | None" = None
+    ) -> None:
         self.outline = outline
         self.windows = outline.windows
-        self._read = read
+        self._read, self._picture = read, picture
+
+    def places_of(self, picture: str) -> list[Region]:
+        """Return where the screen looks like a small picture."""
+        if self._picture is None:
+            return []
+        size = self.outline.size
+        return places_of(picture, self._picture().resize((size.width, size.height)))
 
     @cached_property
     def elements(self) -> Sequence[Element]:

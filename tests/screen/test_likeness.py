@@ -1,0 +1,59 @@
+"""Small pictures are found where they are shown, and nowhere else."""
+
+import base64
+import io
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageDraw
+
+from agent.core.geometry import DesktopPoint, Region
+from agent.screen.likeness import cut_out, grays_of, places_of
+
+SIZE = (320, 240)
+
+
+def desktop(seed=1, at=(150, 100), gray=128):
+    """A plain desktop with other icons of random lines, and one at a place."""
+    image = Image.new("RGB", SIZE, (gray,) * 3)
+    for number, place in enumerate([at, (40, 40), (280, 40), (40, 200), (280, 200)]):
+        lines = random.Random(seed * 100 + number)
+        points = [(place[0] + lines.randint(-14, 14), place[1] + lines.randint(-14, 14)) for _ in range(6)]
+        ImageDraw.Draw(image).line(points, "black", 2)
+    return image
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(1, 50), x=st.integers(90, 230), y=st.integers(90, 150), gray=st.integers(90, 220),
+)  # fmt: skip
+def test_a_picture_is_found_where_its_thing_went_on_a_background_of_another_brightness(seed, x, y, gray):
+    picture = cut_out(desktop(seed), DesktopPoint(150, 100), Region(134, 84, 32, 32))
+    [place] = places_of(picture, desktop(seed, (x, y), gray))
+    assert (abs(place.middle.x - x), abs(place.middle.y - y)) <= (1, 1)
+
+
+def test_another_icon_is_not_found():
+    assert places_of(cut_out(desktop(1), DesktopPoint(150, 100), None), desktop(2)) == []
+
+
+def test_what_shows_nothing_is_no_picture():
+    assert cut_out(desktop(), DesktopPoint(150, 180), None) == ""
+    assert cut_out(desktop(), DesktopPoint(1, 100), None) == ""
+
+
+def encoded(image, kind="png"):
+    file = io.BytesIO()
+    image.save(file, kind)
+    return base64.b64encode(file.getvalue()).decode()
+
+
+@pytest.mark.parametrize(
+    "text", ["%%%", base64.b64encode(b"no picture").decode(), encoded(Image.new("L", (500, 20))),
+             encoded(Image.new("L", (20, 20)), "bmp")],
+)  # fmt: skip
+def test_what_is_no_small_picture_is_a_clear_error(text):
+    with pytest.raises(ValueError, match="picture"):
+        grays_of(text)
