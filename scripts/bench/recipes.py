@@ -48,7 +48,8 @@ def again(name: str, bundle: Path, runs: Path) -> str:
     options = RunOptions.of(read_arguments([*words, f"--runs={runs}", "--", task.say]), load_settings())
     wanted = [what.split()[-1] for what in task.expect.settings]  # set beforehand, nothing would be left to do
     setup = [line for line in SETUP.get(task.session, []) if not any(what in line for what in wanted)]
-    other = task.model_copy(update={"setup": [*setup, *task.setup], "open": [*task.open, IN_THE_WAY]})
+    changed = {"setup": [*setup, *task.setup], "open": [*task.open, IN_THE_WAY], "person": type(task.person)()}
+    other = task.model_copy(update=changed)  # what the person said then is part of the recipe
     _, goal = recipe.with_values({})
     status = work.carry_out(other, path.parent, options, engine=literal_engine(options.engine, goals=[goal]))
     (folder,) = runs.iterdir()

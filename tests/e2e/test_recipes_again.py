@@ -12,6 +12,7 @@ from stubs.display import forget_pyautogui
 from stubs.endpoint import FakeEndpoint, say
 
 import mai_agent
+from agent.literal.do import repeating
 from agent.recipes.files import keep_recipe
 from agent.recipes.recipe import Recipe
 from agent.recipes.saving import recipe_of
@@ -147,7 +148,8 @@ CHANGES = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_an_application_changed_on_purpose_stops_it_at_the_step_that_it_changes(tmp_path):
+def test_an_application_changed_on_purpose_stops_it_at_the_step_that_it_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(repeating, "_WAIT", 0.3)  # the application is there before each run
     inside = {"in": "Notes"}
     steps = [{"type": {"text": "Bread", "into": {"name": "Title", "role": "text", **inside}}},
              {"click": {"name": "Pinned", "role": "check box", "to": "on", **inside}},

@@ -302,3 +302,12 @@ def test_an_icon_on_the_desktop_is_no_word_in_a_window():
     assert call_of(follow(screen(icon, words("Home")), stays=True, parts=[part])[0])["action"] == "double_click"
     for there in (words("Home"), words("Home", window="", app="")):  # in a window, or over it
         assert not {"click", "double_click"} & set(actions(follow(screen(there), stays=True, parts=[part])))
+
+
+def test_a_field_that_has_the_focus_is_typed_into_wherever_it_may_be():
+    def renaming(value):
+        return screen(element("text", value=value, states={"focused", "editable"}, trusted=False, source="tree"))
+
+    part = Part(Type("Letters", Target("", "text", inside="Settings")))
+    replies = follow(renaming("untitled folder"), renaming("Letters"), parts=[part])
+    assert actions(replies) == ["type", "terminate"]

@@ -197,10 +197,21 @@ def _shown(now: Now, attempt: Move, last: bool) -> Pursuit:
     if attempt.failure is not None:
         return Stuck(attempt.failure)
     if last:
-        yield from until(lambda: now.effects_of(attempt), "No effect is to be seen yet: wait.", 2, 0.7)
-    if effects := now.effects_of(attempt):
-        return Done(effects.words)
+        done = yield from until(lambda: _effect(now, attempt), "No effect is to be seen yet: wait.", 2, 0.7)
+    else:
+        done = _effect(now, attempt)
+    if done:
+        return Done(done)
     return Done("all steps are done, but nothing shows that they took effect", verified=False)
+
+
+def _effect(now: Now, attempt: Move) -> str:
+    """Return what shows that an action took effect; "" for nothing. Keys can also move and resize windows."""
+    if effects := now.effects_of(attempt):
+        return effects.words
+    before = {(one.title, one.app): one.box for one in attempt.scene.windows} if attempt.action == "key" else {}
+    moved = [one for one in now.scene.windows if before.get((one.title, one.app), one.box) != one.box]
+    return f"the window “{moved[0].title or moved[0].app}” has another size or place" if moved else ""
 
 
 def _click(now: Now, goal: Click, near: Sequence[str], *, last: bool) -> Pursuit:
@@ -262,7 +273,10 @@ def _find(
     while True:
         there = _matching(now, target, near, roles)
         shown = [one for one in there if "offscreen" not in one.states]
-        believed = [Found(one, 1.0) for one in shown if now.finder.believes(one)]
+        typed = {
+            one.id for one in shown if roles and "focused" in one.states
+        }  # it need not be clicked
+        believed = [Found(one, 1.0) for one in shown if one.id in typed or now.finder.believes(one)]
         sure = [one.element for one in without_twins(believed)]
         if len(sure) == 1 and "disabled" not in sure[0].states:
             return sure[0]
