@@ -273,9 +273,7 @@ def _find(
     while True:
         there = _matching(now, target, near, roles)
         shown = [one for one in there if "offscreen" not in one.states]
-        typed = {
-            one.id for one in shown if roles and "focused" in one.states
-        }  # it need not be clicked
+        typed = {one.id for one in shown if roles and "focused" in one.states}  # it need not be clicked
         believed = [Found(one, 1.0) for one in shown if one.id in typed or now.finder.believes(one)]
         sure = [one.element for one in without_twins(believed)]
         if len(sure) == 1 and "disabled" not in sure[0].states:
