@@ -34,6 +34,8 @@ import tasks  # noqa: E402
 from tasks import FRONTS, TARGETS, Screen  # noqa: E402
 
 CELL = 32
+#: What a task can ask for: its kind and what it names.
+ASKED = [("theme", mode) for mode in tasks.MODES] + [("open", app) for app in tasks.NAMES] + [("absent", "")]
 #: Half the width and height of what counts as a target, in pixels of the screen.
 REACH = {"Appearance": (80, 28), "dark": (110, 18), "light": (110, 18)}
 
@@ -48,6 +50,9 @@ class Hints(nn.Module):
         self.y = nn.Linear(hidden, hidden)
         self.front = nn.Linear(hidden, len(FRONTS))
         self.dark = nn.Linear(hidden, 2)
+        # What the text's part should know where it decides: the same of the screen, and what the sentence asks for.
+        known = {"front": len(FRONTS), "dark": 2, "asked": len(ASKED)}
+        self.known = nn.ModuleDict({name: nn.Linear(hidden, count) for name, count in known.items()})
 
 
 def sent_size(width: int, height: int) -> tuple[int, int]:
@@ -152,7 +157,7 @@ class Trainer:
         if questions == 0:
             return out
         covers = [cover(screen, size, targets) for screen, (_, targets) in zip(screens, shown, strict=True)]
-        rows, starts, owner, wanted, centres = [], [], [], [], []
+        rows, starts, owner, wanted, centres, known = [], [], [], [], [], []
         cells = size[0] * size[1] // CELL**2
         for i, (screen, (_, targets)) in enumerate(zip(screens, shown, strict=True)):
             for _ in range(questions):
@@ -173,7 +178,11 @@ class Trainer:
                 hit = covers[i][0] == 1 + TARGETS.index(name) if point else torch.zeros(0)
                 wanted.append(hit.nonzero()[:, 0])
                 centres.append(covers[i][1])
+                known.append((FRONTS.index(screen.front), int(screen.dark), ASKED.index((task.kind, task.what))))
         hidden = self.net.read(rows, seen.repeated(torch.tensor(owner)))
+        deciding = hidden[torch.arange(len(rows)), torch.tensor(starts)]
+        for head, label in zip(self.hints.known.items(), torch.tensor(known).T, strict=True):
+            out[f"knows {head[0]}"] = 0.5 * F.cross_entropy(head[1](deciding).float(), label)
         return out | self.answer_losses(hidden, rows, starts, wanted, centres)
 
     def answer_losses(
