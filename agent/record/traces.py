@@ -4,6 +4,7 @@ Names follow OpenTelemetry's conventions for generative AI. A span has names, co
 the instruction, the screen or the answers leaves the machine by it. A trace is sent once, when the run is over.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +55,8 @@ class RunTrace:
             raise EnvironmentLacksError(
                 f"OpenTelemetry is not installed ({error}).", "Install it: pip install 'mai-agent[traces]'."
             ) from error
-        self._url, self._tell = url, tell
         base = normalize_url(url).removesuffix("/traces").removesuffix("/v1")
+        self._shown, self._tell = re.sub("//[^/]*@", "//", base), tell  # without a password
         self._exporter = OTLPSpanExporter(f"{base}/v1/traces", timeout=_SENT_WITHIN)
         self._ended = InMemorySpanExporter()
         provider = TracerProvider(resource=Resource.create({"service.name": "mai-agent"}), shutdown_on_exit=False)
@@ -114,7 +115,7 @@ class RunTrace:
         from opentelemetry.sdk.trace.export import SpanExportResult
 
         if self._exporter.export(self.spans) is not SpanExportResult.SUCCESS:
-            self._tell(f"The trace of the run could not be sent to {self._url}.")
+            self._tell(f"The trace of the run could not be sent to {self._shown}.")
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
     def _finish(self, event: RunFinished) -> None:

@@ -128,11 +128,11 @@ def test_a_run_that_never_began_sends_nothing(collector: Collector) -> None:
     assert collector.requests == []
 
 
-def test_a_collector_that_is_not_there_is_one_sentence() -> None:
+def test_a_collector_that_is_not_there_is_one_sentence_without_its_password() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     messages: list[str] = []
-    told(messages, f"http://127.0.0.1:{port}", *whole_run())
+    told(messages, f"http://me:secret@127.0.0.1:{port}", *whole_run())
     assert messages == [f"The trace of the run could not be sent to http://127.0.0.1:{port}."]
 
 
