@@ -21,7 +21,7 @@ from agent.record.read import Bundle
 from agent.record.redactor import MASK, Redactor
 from agent.record.report.pictures import load
 from agent.record.step_record import ActionRecord, DescribedRecord, ElementRecord, StepRecord
-from agent.screen.likeness import cut_out
+from agent.screen.picture_search import cut_out
 from foundation.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from agent.core.geometry import DesktopPoint, Region
 from agent.literal.engine import Engine
 from agent.literal.goals import Click, Expected, Open, Part, Press, Reading, Repeat, Target, Toggle, Type
 from agent.screen.encode import encode
-from agent.screen.likeness import cut_out
 from agent.screen.outline import ShownWindow
+from agent.screen.picture_search import cut_out
 from tests.literal import made_up
 from tests.literal.made_up import WINDOW, call_of, element, ending, outline, screen, setting, words
 

@@ -10,7 +10,7 @@ from agent.recipes.saving import recipe_of, window_name
 from agent.record.read import Bundle
 from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
-from agent.screen.likeness import places_of
+from agent.screen.picture_search import places_of
 from foundation.errors import UsageError
 
 FIELD = {"left": 100, "top": 50, "width": 200, "height": 30}

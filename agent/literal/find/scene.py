@@ -9,8 +9,8 @@ from agent.core.geometry import Region
 from agent.core.roles import role_group
 from agent.literal.vocabulary.labels import plain
 from agent.literal.vocabulary.lexicon import letters_of, programs_of_kind
-from agent.screen.likeness import places_of
 from agent.screen.outline import Element, Outline, ShownWindow
+from agent.screen.picture_search import places_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
 from agent.core.geometry import DesktopPoint, Region
-from agent.screen.likeness import cut_out, grays_of, places_of
+from agent.screen.picture_search import cut_out, grays_of, places_of
 
 SIZE = (320, 240)
 
