@@ -40,11 +40,12 @@ def cut_out(screen: "Image", point: DesktopPoint, box: Region | None) -> str:
     if min(right, down) < 4:
         return ""
     part = screen.convert("L").crop((x - right, y - down, x + right, y + down))
+    if _grays(part).std() < _LEAST_CONTRAST:
+        return ""
     file = io.BytesIO()
     part.quantize(_LEVELS).save(file, "png", optimize=True)
     picture = base64.b64encode(file.getvalue()).decode()
-    contrast = float(grays_of(picture).std())
-    return picture if contrast >= _LEAST_CONTRAST and len(places_of(picture, screen)) == 1 else ""
+    return picture if len(places_of(picture, screen)) == 1 else ""
 
 
 @lru_cache(maxsize=64)
@@ -56,9 +57,12 @@ def grays_of(picture: str) -> "Grays":
         with Image.open(io.BytesIO(base64.b64decode(picture, validate=True)), formats=["PNG"]) as opened:
             if max(opened.size) > 2 * _MOST or min(opened.size) < 2:
                 raise ValueError(f"a picture of {opened.width}x{opened.height} is too large or too small")
-            return _grays(opened)
+            grays = _grays(opened)
     except (OSError, SyntaxError, binascii.Error) as error:
         raise ValueError("that is no picture as `mai-agent save` keeps them") from error
+    if grays.std() < 1:
+        raise ValueError("that picture shows nothing")
+    return grays
 
 
 def places_of(picture: str, screen: "Image") -> list[Region]:

@@ -52,7 +52,7 @@ def encoded(image, kind="png"):
 
 @pytest.mark.parametrize(
     "text", ["%%%", base64.b64encode(b"no picture").decode(), encoded(Image.new("L", (500, 20))),
-             encoded(Image.new("L", (20, 20)), "bmp")],
+             encoded(Image.new("L", (20, 20)), "bmp"), encoded(Image.new("L", (20, 20)))],
 )  # fmt: skip
 def test_what_is_no_small_picture_is_a_clear_error(text):
     with pytest.raises(ValueError, match="picture"):
