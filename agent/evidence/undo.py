@@ -85,14 +85,17 @@ class Undo:
             return Result(item, False, str(error))
 
     def _put_copies_back(self, results: list[Result]) -> None:
-        """Put back once more the settings that an open program set along with others that were put back."""
-        settings = [one for one in results if one.done and one.item.change.kind == "setting"]
+        """Put back once more the settings that an open program set along with others that were put back.
+
+        It may have done so at once, and then a setting was not as it should be right after it was put back.
+        """
+        settings = [one for one in results if one.item.change.kind == "setting"]
         if len(settings) < 2:
             return
         time.sleep(_COPIED_WITHIN)
         for one in settings:
             with suppress(NotKnownError):
-                if self._standing(one.item.undo) != "as_before":
+                if not one.done or self._standing(one.item.undo) != "as_before":
                     results[results.index(one)] = self._put_back(one.item, [])
 
     def _standing(self, undo: Mapping[str, Any]) -> Standing:

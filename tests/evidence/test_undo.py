@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from record.bundles import a_step
 
+from agent.desktop.changes import put_back
 from agent.desktop.changes.witness import LinuxWitness
 from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.selections import X11Clipboard
@@ -108,6 +109,27 @@ def test_everything_is_as_it_was(run: Run) -> None:
     assert differing(before, run.snapshot()) == []
     trashed = {path.name for path in (run.home / ".local/share/Trash/files").iterdir()}
     assert trashed == {"made"}, "what is empty is deleted"
+
+
+def test_a_setting_that_a_program_overwrote_at_once_is_put_back_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaled = "org.gnome.desktop.interface text-scaling-factor"
+    shown = f"gsettings get {scaled}; xfconf-query -c xfwm4 -p /general/title_alignment"
+    before = run.shell(shown)
+    bundle = run.doing(f"xfconf-query -c xfwm4 -p /general/title_alignment -s left; gsettings set {scaled} 1.37")
+    write, tries = put_back._write_dconf, []
+
+    def overwritten_once(*told: object) -> None:
+        tries.append(told)
+        if len(tries) == 1:
+            raise put_back.CannotPutBackError("dconf did not take it: it may be locked")
+        write(*told)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(put_back, "_write_dconf", overwritten_once)
+    assert [result.words for result in RunUndo(bundle).carry_out() if not result.done] == []
+    assert run.shell(shown) == before
+    assert tries.count(tries[0]) == 2
 
 
 def test_what_a_program_sets_along_with_a_setting_is_as_it_was_too(run: Run) -> None:
