@@ -182,10 +182,9 @@ def test_a_drawn_thing_is_found_again_by_what_it_looks_like(tmp_path):
         home = Path(desk.sandbox.environ["HOME"])
         (home / "signs.py").write_text(SIGNS)
         desk.sandbox.start("/usr/bin/python3", str(home / "signs.py"), "ring,cross,bars")
-        time.sleep(2)
+        box = window_of(desk, there=True).box
         shown = Demonstration(desk, tmp_path, "ring", "press the ring")
-        middle = next(one for one in desk.look().windows if one.title == "Signs").box.middle
-        shown.xdotool("mousemove", str(round(middle.x - 150)), str(round(middle.y)))
+        shown.xdotool("mousemove", str(round(box.middle.x - 150)), str(round(box.middle.y)))
         time.sleep(1)
         shown.xdotool("click", "1")
         time.sleep(1)
@@ -198,12 +197,23 @@ def test_a_drawn_thing_is_found_again_by_what_it_looks_like(tmp_path):
         for order, pressed in (("bars,cross,ring", True), ("bars,cross,cross", False), ("ring,cross,ring", False)):
             (home / "signs.txt").unlink(missing_ok=True)
             program = desk.sandbox.start("/usr/bin/python3", str(home / "signs.py"), order)
-            time.sleep(2)
+            window_of(desk, there=True)
             result = desk.repeat("ring")
             assert (home / "signs.txt").exists() is pressed, (order, result.message)
             assert result.outcome == ("done" if pressed else "gave_up"), (order, result.message)
             program.signal(signal.SIGKILL)
-            time.sleep(1)
+            window_of(desk, there=False)
+
+
+def window_of(desk, *, there):
+    """The window of the signs, once it is there, or None, once it is gone."""
+    end = time.monotonic() + 30
+    while True:
+        found = next((one for one in desk.look().windows if one.title.startswith("Signs")), None)
+        if (found is not None) is there:
+            return found
+        assert time.monotonic() < end
+        time.sleep(0.3)
 
 
 SIGNS = """
