@@ -131,7 +131,7 @@ def _deeds(bundle: Bundle) -> Iterable[_Deed]:
 
 
 def _screen(folder: Path, step: StepRecord) -> "Image | None":
-    """Return a step's screenshot as it lay on the desktop; None if there is none, or not at the desktop's corner."""
+    """Return a step's screenshot, one pixel for each desktop unit. None if there is none at 0,0."""
     view = step.viewport
     if step.image is None or view is None or (view.left, view.top) != (0, 0):
         return None

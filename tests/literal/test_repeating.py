@@ -122,6 +122,14 @@ def test_a_text_that_no_field_shows_is_left_to_what_is_expected():
     replies = follow(seen, seen, seen, done, parts=parts, expected=[THEME])
     assert actions(replies) == ["type", "wait", "key", "terminate"]
     assert ending(replies[-1]) == ("success", True)
+    for other in (
+        parts,
+        [Part(Type("Dark", Target("", "text")), "Settings"), parts[1]],
+    ):  # nothing would decide; a field
+        field = screen(element("text", value="", states={"focused", "editable"}))
+        replies = follow(field, parts=other, expected=[] if other is parts else [THEME], stays=True)
+        assert "key" not in actions(replies)
+        assert "nothing that I can see took it" in said(replies)
 
 
 def test_what_another_window_covers_is_brought_to_the_front():

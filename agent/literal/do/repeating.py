@@ -4,7 +4,6 @@ What is missing is waited for and scrolled into view. Nothing that is only alike
 that it is the same thing. A step that cannot be done ends the run with its number.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -30,7 +29,8 @@ from agent.literal.do.type_text import Unseen, type_text
 from agent.literal.do.windows import raise_window
 from agent.literal.find.effects import is_on, state_of
 from agent.literal.find.finder import Found, without_twins
-from agent.literal.find.scene import CLICKABLE, FIELDS, TEXTS
+from agent.literal.find.recorded import Recorded, is_same
+from agent.literal.find.scene import FIELDS
 from agent.literal.goals import (
     DESKTOP,
     Click,
@@ -50,8 +50,7 @@ from agent.literal.goals import (
     with_target,
 )
 from agent.literal.language.wording import describe_goal, describe_target
-from agent.screen.nearby import near as texts_near
-from agent.screen.outline import Element, ShownWindow
+from agent.screen.outline import Element
 
 #: Waits for a target or a window that is not there yet, and seconds of each.
 _MOST_WAITS, _WAIT = 5, 0.8
@@ -60,8 +59,6 @@ _LATE_WAITS, _LATE = 4, 0.75
 #: Most things that a text model chooses from.
 _MOST_OTHERS = 80
 _CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
-#: Roles of targets whose own role is not recorded, because only the words there were read.
-_ANY = CLICKABLE | TEXTS | {"image", "panel", "table column header", "tree table", "paragraph"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +86,9 @@ def repeat(now: Now, goal: Repeat) -> Pursuit:
         if isinstance(verdict, _Missing):
             mended = yield from _repaired(now, number, part, verdict)
             verdict = mended if isinstance(mended, Stuck) else (yield from _do(now, mended, last=last))
+        if isinstance(verdict, Unseen) and goal.expected and target_of(part.goal) is None:
+            # Some fields never tell what they hold, such as a new folder's name in Nemo: the expected changes decide.
+            verdict = Done("I typed the text, and nothing shows it", verified=False)
         if isinstance(verdict, Stuck):
             words = f"{verdict.words[:1].lower()}{verdict.words[1:]}" if verdict.words[:2] != "I " else verdict.words
             return Stuck(f"Step {number} of {len(goal.parts)}, {describe_goal(part.goal)}: {words}")
@@ -173,11 +173,7 @@ def _do(now: Now, part: Part, *, last: bool) -> Pursuit:
         return window
     match part.goal:
         case Type():
-            typed = yield from type_text(now, part.goal)
-            if not isinstance(typed, Unseen):
-                return typed
-            # Some fields never tell what they hold, such as a new folder's name in Caja: the expected changes decide.
-            return Done("I typed the text, and nothing shows it", verified=False)
+            return (yield from type_text(now, part.goal))
         case Press(keys):
             attempt = yield press(f"Press {'+'.join(keys)}.", "+".join(keys), main=True)
             return (yield from _shown(now, attempt, last))
@@ -196,11 +192,8 @@ def _shown(now: Now, attempt: Move, last: bool) -> Pursuit:
     """Return what an action led to. Wait for it only after the last step: the next one waits for what it needs."""
     if attempt.failure is not None:
         return Stuck(attempt.failure)
-    if last:
-        done = yield from until(lambda: _effect(now, attempt), "No effect is to be seen yet: wait.", 2, 0.7)
-    else:
-        done = _effect(now, attempt)
-    if done:
+    words = "No effect is to be seen yet: wait."
+    if done := (yield from until(lambda: _effect(now, attempt), words, 2 if last else 0, 0.7)):
         return Done(done)
     return Done("all steps are done, but nothing shows that they took effect", verified=False)
 
@@ -223,7 +216,7 @@ def _click(now: Now, goal: Click, near: Sequence[str], *, last: bool) -> Pursuit
     attempt = yield now.click(words, found, action)
     if action != "click" or is_on(found) is None:
         return (yield from _shown(now, attempt, last))
-    chosen = [one for one in _matching(now, goal.target, near) if is_on(one)]
+    chosen = [one for one in _recorded(now).matching(goal.target, near) if is_on(one)]
     if is_on(found) and chosen:  # then it shows no other effect
         return _Already(f"{state_of(chosen[0])} already")
     return Done(state_of(chosen[0])) if chosen else (yield from _shown(now, attempt, last))
@@ -239,11 +232,11 @@ def _toggle(now: Now, goal: Toggle, near: Sequence[str]) -> Pursuit:
     attempt = yield now.click(f"{state_of(found)}: click it.", found)
 
     def switched() -> Done | None:
-        there = [one for one in _matching(now, goal.target, near) if is_on(one) is goal.on]
+        there = [one for one in _recorded(now).matching(goal.target, near) if is_on(one) is goal.on]
         return Done(state_of(there[0])) if there else None
 
     done = yield from until(switched, "It stands as before: wait.", 3, 0.5)
-    if done is None and attempt.failure is None and not _matching(now, goal.target):
+    if done is None and attempt.failure is None and not _recorded(now).matching(goal.target):
         return Done("it went when it was clicked, as items of menus do", verified=False)
     return done or Stuck(attempt.failure or "it does not change when it is clicked")
 
@@ -271,7 +264,7 @@ def _find(
     search = Search(now, target)
     waited, raised = 0, False
     while True:
-        there = _matching(now, target, near, roles)
+        there = _recorded(now).matching(target, near, roles)
         shown = [one for one in there if "offscreen" not in one.states]
         typed = {one.id for one in shown if roles and "focused" in one.states}  # it need not be clicked
         believed = [Found(one, 1.0) for one in shown if one.id in typed or now.finder.believes(one)]
@@ -279,7 +272,7 @@ def _find(
         if len(sure) == 1 and "disabled" not in sure[0].states:
             return sure[0]
         step: Step | None = None
-        if waited >= 1 and not sure and not raised and (window := _covered(now, target.inside)) is not None:
+        if waited >= 1 and not sure and not raised and (window := _recorded(now).covered(target.inside)) is not None:
             raised = True
             if isinstance(stuck := (yield from raise_window(now, window)), Stuck):
                 return stuck
@@ -307,56 +300,18 @@ def _why_not(now: Now, target: Target, there: Sequence[Element] = (), sure: Sequ
         return f"{named} is there, but cannot be reached"
     front = now.scene.front
     shown = f"; in front is “{front.title or front.app}”" if front is not None else ""
-    if target.inside not in ("", DESKTOP) and not _windows(now, target.inside):
+    if target.inside not in ("", DESKTOP) and not _recorded(now).windows(target.inside):
         return f"there is no window “{target.inside}”{shown}"
     if target.picture:
         return f"{named} is not to be seen{shown}"
-    others = [one.role for one in now.scene.elements if _is_same(one.name, target.name) and now.scene.in_front(one)]
+    others = [one.role for one in now.scene.elements if is_same(one.name, target.name) and now.scene.in_front(one)]
     kinds = f"; what has this name is a {others[0]}" if others and target.role and others[0] else ""
     kind = f"{target.role} " if target.role and target.name else ""
     return f"there is no {kind}{named}{kinds}{shown}"
 
 
-def _matching(now: Now, target: Target, near: Sequence[str] = (), roles: frozenset[str] = frozenset()) -> list[Element]:
-    """Return the elements of exactly a target's name and role in its window, visible or not.
-
-    `near`: texts of which one is beside, above or around them, if there are any.
-    """
-    if target.picture:
-        return _looking_alike(now, target)
-    inside = _of_kind(now, target, roles, target.inside)
-    if target.name:
-        names = now.names.of(target.name)
-        found = [one for one in inside if any(_is_same(text, name) for text in (one.name, one.label) for name in names)]
-    else:
-        found = [one for one in inside if not one.name.strip() and ("editable" in one.states or one.role not in FIELDS)]
-        found = [one for one in found if "focused" in one.states] or found
-    texts = {" ".join(name.split()).casefold() for text in near for name in now.names.of(text)}
-    return [
-        one for one in found
-        if not texts or any(" ".join(text.split()).casefold() in texts for text in texts_near(now.scene.elements, one))
-    ]  # fmt: skip
-
-
-def _of_kind(now: Now, target: Target, roles: frozenset[str], window: str) -> list[Element]:
-    wanted = frozenset({target.role}) if target.role else roles or _ANY
-    return [one for one in now.scene.elements if one.role in wanted and _is_in(now, one, window)]
-
-
-def _looking_alike(now: Now, target: Target) -> list[Element]:
-    """Return what looks like a target's picture in its window: nameless elements of its role; places if it has none."""
-    places = now.scene.places_of(target.picture)
-    if target.role:
-        nameless = [one for one in _of_kind(now, target, frozenset(), target.inside) if not one.name.strip()]
-        return [one for one in nameless if any(one.box.contains(place.middle) for place in places)]
-    found = []
-    for number, place in enumerate(places, 1):
-        window = next((one for one in now.scene.windows if one.box.contains(place.middle)), None)
-        title, app = (window.title, window.app) if window is not None else ("", "")
-        element = Element(-number, "", "", place, window=title, app=app)
-        if window in (None, now.scene.front) and _is_in(now, element, target.inside):
-            found.append(element)
-    return found
+def _recorded(now: Now) -> Recorded:
+    return Recorded(now.scene, now.names)
 
 
 def _missing(now: Now, target: Target, roles: frozenset[str], why: str) -> _Missing:
@@ -365,46 +320,14 @@ def _missing(now: Now, target: Target, roles: frozenset[str], why: str) -> _Miss
     If no window has that name, those in the window in front.
     """
     front = now.scene.front
-    is_there = target.inside == DESKTOP or _windows(now, target.inside)
+    is_there = target.inside == DESKTOP or _recorded(now).windows(target.inside)
     window = target.inside if is_there or front is None else front.title
-    others = [one for one in _of_kind(now, target, roles, window) if one.name.strip() and "disabled" not in one.states]
+    others = [
+        one
+        for one in _recorded(now).of_kind(target, roles, window)
+        if one.name.strip() and "disabled" not in one.states
+    ]
     return _Missing(why, tuple(others[:_MOST_OTHERS]), window)
-
-
-def _is_in(now: Now, element: Element, window: str) -> bool:
-    """Return whether an element is in the window of that name: in the one in front, if that has the name."""
-    front = now.scene.front
-    if window == DESKTOP:
-        return not (element.window or element.app or now.scene.is_covered(element))
-    if not window or (front is not None and _is_named(now, front.title, front.app, window)):
-        listed = any((one.title, one.app) == (element.window, element.app) for one in now.scene.windows)
-        popped_up = bool(window) and not listed and _is_same(element.window, window)  # a list in a window of its own
-        return now.scene.in_front(element) or popped_up
-    if element.window or element.app:
-        return _is_named(now, element.window, element.app, window)
-    return any(now.scene.in_window(element, one) for one in _windows(now, window))
-
-
-def _is_named(now: Now, title: str, app: str, wanted: str) -> bool:
-    return _is_same(app, wanted) or any(_is_same(title, name) for name in now.names.of(wanted))
-
-
-def _is_same(text: str, wanted: str) -> bool:
-    """Return whether two names are the same but for spaces and capitals; "*" stands for any text in a longer name."""
-    have, want = (" ".join(one.split()).casefold() for one in (text, wanted))
-    if "*" in want and any(map(str.isalnum, want)):
-        return re.fullmatch(".*".join(map(re.escape, want.split("*"))), have) is not None
-    return bool(have) and have == want
-
-
-def _windows(now: Now, name: str) -> list[ShownWindow]:
-    return [one for one in now.scene.windows if _is_named(now, one.title, one.app, name)]
-
-
-def _covered(now: Now, name: str) -> ShownWindow | None:
-    """Return the only window of that name if it is not in front; None for no or several such windows."""
-    windows = _windows(now, name) if name else []
-    return windows[0] if len(windows) == 1 and windows[0] is not now.scene.front else None
 
 
 def _in_front(now: Now, name: str) -> Steps[Stuck | None]:
@@ -413,14 +336,14 @@ def _in_front(now: Now, name: str) -> Steps[Stuck | None]:
         return None
     for waited in range(_MOST_WAITS + 1):
         front = now.scene.front
-        if front is not None and _is_named(now, front.title, front.app, name):
+        if front is not None and _recorded(now).is_named(front, name):
             return None
-        if waited and (window := _covered(now, name)) is not None:
+        if waited and (window := _recorded(now).covered(name)) is not None:
             raised = yield from raise_window(now, window)
             return raised if isinstance(raised, Stuck) else None
         if waited < _MOST_WAITS:
             yield wait(f"“{name}” is not in front yet: wait.", _WAIT)
-    windows = _windows(now, name)
+    windows = _recorded(now).windows(name)
     return Stuck(
         f"{len(windows)} windows are called “{name}”" if len(windows) > 1 else _why_not(now, Target(inside=name))
     )
