@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from agent.core.keys import UnknownKeyError, chord
 from agent.literal.goals import Click, Close, Expected, Open, Part, Press, Repeat, Scroll, Target, Toggle, Type, Wait
-from agent.screen.picture_search import grays_of
+from agent.screen.picture_search import read_picture
 from foundation.errors import UsageError
 
 #: The version of the files that this program writes and reads.
@@ -23,7 +23,7 @@ class _Model(BaseModel):
 
 def _is_picture(text: str) -> str:
     if text:
-        grays_of(text)
+        read_picture(text)
     return text
 
 

@@ -22,8 +22,10 @@ _SIDE, _MOST = 36, 96
 _LEAST_CONTRAST, _LEVELS = 8.0, 32
 #: Correlation (1 for equal but for brightness and contrast) from which a place looks like the picture.
 _ALIKE = 0.9
-#: Places that are looked for: more than one are ambiguous anyhow.
-_MOST_PLACES = 4
+#: Difference of tints from which a place is another thing: a red sign is no green one.
+_OTHER_TINT = 10.0
+#: Places that are looked at. Of more than one that fits, none is taken anyhow.
+_MOST_PLACES = 12
 
 
 def cut_out(screen: "Image", point: DesktopPoint, box: Region | None) -> str:
@@ -39,7 +41,7 @@ def cut_out(screen: "Image", point: DesktopPoint, box: Region | None) -> str:
     right, down = min(wide // 2, x, screen.width - x), min(high // 2, y, screen.height - y)
     if min(right, down) < 4:
         return ""
-    part = screen.convert("L").crop((x - right, y - down, x + right, y + down))
+    part = screen.convert("RGB").crop((x - right, y - down, x + right, y + down))
     if _grays(part).std() < _LEAST_CONTRAST:
         return ""
     file = io.BytesIO()
@@ -49,31 +51,31 @@ def cut_out(screen: "Image", point: DesktopPoint, box: Region | None) -> str:
 
 
 @lru_cache(maxsize=64)
-def grays_of(picture: str) -> "Grays":
-    """Return a picture's gray values, (height, width) of 0 to 255. Raises ValueError if it is no such picture."""
+def read_picture(picture: str) -> "tuple[Grays, Grays]":
+    """Return a picture's gray values, (height, width) of 0 to 255, and its tint. Raises ValueError if it is none."""
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(base64.b64decode(picture, validate=True)), formats=["PNG"]) as opened:
             if max(opened.size) > 2 * _MOST or min(opened.size) < 2:
                 raise ValueError(f"a picture of {opened.width}x{opened.height} is too large or too small")
-            grays = _grays(opened)
+            grays, tint = _grays(opened), _tint(opened)
     except (OSError, SyntaxError, binascii.Error) as error:
         raise ValueError("that is no picture as `mai-agent save` keeps them") from error
     if grays.std() < 1:
         raise ValueError("that picture shows nothing")
-    return grays
+    return grays, tint
 
 
 def places_of(picture: str, screen: "Image") -> list[Region]:
     """Return where a screen shows a picture, best first; at most a few. Boxes are in the screen's pixels.
 
     It is the normalized cross-correlation of the gray values at the picture's own size, computed by Fourier transforms
-    (J. P. Lewis, "Fast Normalized Cross-Correlation", 1995).
+    (J. P. Lewis, "Fast Normalized Cross-Correlation", 1995). A place of another tint is none.
     """
     import numpy as np
 
-    wanted, shown = grays_of(picture), _grays(screen)
+    (wanted, tint), shown = read_picture(picture), _grays(screen)
     (high, wide), (rows, columns) = wanted.shape, shown.shape
     if high > rows or wide > columns:
         return []
@@ -84,9 +86,13 @@ def places_of(picture: str, screen: "Image") -> list[Region]:
     variance = np.maximum(_sums(shown**2, high, wide) / wanted.size - mean**2, 1.0)
     alike = product / (wanted.size * wanted.std() * np.sqrt(variance))
     found: list[Region] = []
-    while len(found) < _MOST_PLACES and alike.max() >= _ALIKE:
+    for _ in range(_MOST_PLACES):
+        if alike.max() < _ALIKE:
+            break
         top, left = (int(at) for at in np.unravel_index(alike.argmax(), alike.shape))
-        found.append(Region(left, top, wide, high))
+        there = screen.crop((left, top, left + wide, top + high))
+        if abs(_tint(there) - tint).max() <= _OTHER_TINT:
+            found.append(Region(left, top, wide, high))
         alike[max(0, top - high // 2) : top + high // 2 + 1, max(0, left - wide // 2) : left + wide // 2 + 1] = 0
     return found
 
@@ -95,6 +101,14 @@ def _grays(image: "Image") -> "Grays":
     import numpy as np
 
     return np.asarray(image.convert("L"), dtype=np.float64)
+
+
+def _tint(image: "Image") -> "Grays":
+    """Return how much more red, and more blue, than green an image is in the mean."""
+    import numpy as np
+
+    red, green, blue = np.asarray(image.convert("RGB"), dtype=np.float64).mean((0, 1))
+    return np.array([red - green, blue - green])
 
 
 def _sums(values: "Grays", high: int, wide: int) -> Any:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
 from agent.core.geometry import DesktopPoint, Region
-from agent.screen.picture_search import cut_out, grays_of, places_of
+from agent.screen.picture_search import cut_out, places_of, read_picture
 
 SIZE = (320, 240)
 
@@ -39,6 +39,17 @@ def test_another_icon_is_not_found():
     assert places_of(cut_out(desktop(1), DesktopPoint(150, 100), None), desktop(2)) == []
 
 
+@pytest.mark.parametrize(("colour", "places"), [("red", 1), ("green", 0), ("gray", 0)])
+def test_a_sign_of_another_colour_is_another_thing(colour, places):
+    def sign(fill):
+        image = Image.new("RGB", SIZE, "white")
+        ImageDraw.Draw(image).ellipse((140, 90, 160, 110), fill, "black", 2)
+        return image
+
+    picture = cut_out(sign("red"), DesktopPoint(150, 100), None)
+    assert len(places_of(picture, sign(colour))) == places
+
+
 def test_what_shows_nothing_is_no_picture():
     assert cut_out(desktop(), DesktopPoint(150, 180), None) == ""
     assert cut_out(desktop(), DesktopPoint(1, 100), None) == ""
@@ -56,4 +67,4 @@ def encoded(image, kind="png"):
 )  # fmt: skip
 def test_what_is_no_small_picture_is_a_clear_error(text):
     with pytest.raises(ValueError, match="picture"):
-        grays_of(text)
+        read_picture(text)
