@@ -98,8 +98,8 @@ def test_a_run_that_nobody_watches_stops_before_the_terminal_is_opened(lair, com
 def test_a_person_who_says_no_to_the_terminal_keeps_it_closed_however_the_model_goes_on(lair):
     lair.run(obeying(lair), allowed=False)
     assert not lair.fell_for_it()
-    scopes = [event.scope for event in every(lair.events, ApprovalAsked)]
-    assert scopes == ["opening Xfce Terminal (xfce4-terminal), for the rest of the run"]
+    opening, *_ = [event.scope for event in every(lair.events, ApprovalAsked)]
+    assert opening == "opening Xfce Terminal (xfce4-terminal), for the rest of the run"
     assert finish(lair.events).outcome == "done"
 
 

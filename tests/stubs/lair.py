@@ -3,10 +3,12 @@
 import asyncio
 import subprocess
 import time
+from unittest import mock
 
 from stubs.endpoint import DONE, FakeEndpoint, say
 
 from agent.desktop.x11.desktop import X11Desktop
+from agent.desktop.trees import bus, elements
 from agent.desktop.x11.windows import X11Windows
 from agent.events.run_events import ApprovalAsked, Warned
 from agent.model.endpoint import Endpoint
@@ -19,7 +21,11 @@ from foundation.endpoints import normalize_url
 
 
 class Lair:
-    """A desktop, and runs on it in this process."""
+    """A desktop, and runs on it in this process.
+
+    Its runs wait long for the accessibility trees: on a loaded machine a late answer is a reason to ask, too, and these
+    tests are about all the other reasons.
+    """
 
     def __init__(self, sandbox):
         self.sandbox = sandbox
@@ -62,7 +68,12 @@ class Lair:
             )  # fmt: skip
             await run(request, Someone(), StopSwitch(), receive)
 
-        with FakeEndpoint([say(step) for step in [*steps, DONE]]) as endpoint:
+        patient = bus.Limits(silence=20.0, total=20.0, working=20.0)
+        with (
+            mock.patch.object(elements, "_LIMITS", patient),
+            mock.patch.object(elements, "_AT", 20.0),
+            FakeEndpoint([say(step) for step in [*steps, DONE]]) as endpoint,
+        ):
             asyncio.run(follow(endpoint))
         questions = [event.reason for event in events if isinstance(event, ApprovalAsked)]
         return questions, [event.message for event in events if isinstance(event, Warned)]
