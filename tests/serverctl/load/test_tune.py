@@ -525,7 +525,10 @@ def test_the_load_of_now_is_judged_alone_where_it_is_enough_to_judge(
     monkeypatch.setattr(tuning, "_looking", looking)
     monkeypatch.setattr(tuning, "snapshot_of", lambda *_: at(100, 40))
     monkeypatch.setattr(tuning, "read_record", lambda _: [at(50, 0), at(90, 40), at(105, 40 + now)])
-    monkeypatch.setattr(tuning.time, "sleep", lambda _: None)
+    clock = [0.0]  # moved by the sleep: 60 s are waited for more requests
+    monkeypatch.setattr(
+        tuning, "time", SimpleNamespace(sleep=lambda s: clock.append(clock[-1] + s), monotonic=lambda: clock[-1])
+    )
     monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
     window, _ = tuning.observe(on_loopback(1), load=None, seconds=10, state=State(port=1, ready_at=0.0))
     assert window is not None
