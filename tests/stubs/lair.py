@@ -7,8 +7,8 @@ from unittest import mock
 
 from stubs.endpoint import DONE, FakeEndpoint, say
 
-from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.trees import bus, elements
+from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.x11.windows import X11Windows
 from agent.events.run_events import ApprovalAsked, Warned
 from agent.model.endpoint import Endpoint

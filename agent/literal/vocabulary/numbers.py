@@ -20,7 +20,9 @@ _TENS = either(word for word, value in _WORDS.items() if value >= 20)
 _ONES = either(word for word, value in _WORDS.items() if value < 20)
 _BELOW_HUNDRED = rf"(?:{_TENS}(?:[ -]{_ONES})?|{_ONES})"
 _IN_WORDS = rf"(?:(?:{_ONES}|{_TENS}|a|one) hundred(?: (?:and )?{_BELOW_HUNDRED})?|{_BELOW_HUNDRED})"
-_DIGITS = r"[+-]?\d{1,15}(?:[.,]\d{1,10})?"
+#: Digits in groups of three, as English writes thousands: "1,250", but not "0,125".
+_GROUPED = r"[1-9]\d{0,2}(?:,\d{3})+(?!\d|,\d)"
+_DIGITS = rf"[+-]?(?:{_GROUPED}(?:\.\d{{1,10}})?|\d{{1,15}}(?:[.,]\d{{1,10}})?)"
 #: A regular expression for a number.
 NUMBER = rf"(?:{_DIGITS}|{_IN_WORDS})(?![\w])"
 _NUMBER = re.compile(rf"(?P<number>{_DIGITS}|{_IN_WORDS})(?P<unit>\s?%|\s?[a-zA-Zµ°]{{1,14}})?", re.IGNORECASE)
@@ -59,6 +61,7 @@ _IN_SIGNS: Sequence[tuple[str, Callable[[re.Match[str]], str]]] = (
         rf"\b{either(word for word in _OPERATORS if word[0].isalpha())}\b|\*\*|[-+*/×·÷:^−–]",
         lambda found: _OPERATORS[found[0].casefold()],
     ),
+    (rf"(?<![\d.,]){_GROUPED}", lambda found: found[0].replace(",", "")),
     (r"(?<=\d),(?=\d)", lambda _: "."),
 )
 
@@ -67,7 +70,8 @@ def number_of(text: str) -> float | None:
     """Parse a number in digits or words; None for anything else."""
     text = " ".join(text.split()).casefold()
     if re.fullmatch(_DIGITS, text):
-        return float(text.replace(",", "."))
+        grouped = re.match(rf"[+-]?{_GROUPED}", text)
+        return float(text.replace(",", "" if grouped else "."))
     return _in_words(text) if re.fullmatch(_IN_WORDS, text) else None
 
 

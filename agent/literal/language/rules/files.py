@@ -23,9 +23,10 @@ _ARTICLE = re.compile(r"^(?:(?:the|a|an|my|this|that) )+", re.IGNORECASE)
 _NO_NAME = re.compile(
     r"(?:in|inside|within|on|under|at|for|with|and|to|from|there|somewhere|here)(?: |$)", re.IGNORECASE
 )
-#: Words that are rare in unquoted names and usually give a place, a manner or another action.
+#: Words that are rare in unquoted names and usually give a place, a manner or another action, or begin a description.
 _SAYS_MORE = re.compile(
-    r"(?:^|\s)(?:in|into|inside|within|on|onto|to|from|under|next|beside|beneath|with|without|then|also|instead|please"
+    r"(?-i:^(?:the|an?|another|some|any|today's|tomorrow's) \S)"
+    r"|(?:^|\s)(?:in|into|inside|within|on|onto|to|from|under|next|beside|beneath|with|without|then|also|instead|please"
     r"|it|my|your|where|which|that|because)(?:\s|$)",
     re.IGNORECASE,
 )
