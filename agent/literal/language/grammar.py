@@ -66,7 +66,8 @@ def read_instruction(instruction: str) -> list[Goal]:
         reader.read(piece, last=index == len(pieces) - 1)
     goals = _joined(_through_tabs(reader.goals))
     if not goals:
-        raise NotUnderstoodError("The instruction is empty." if not pieces else "The instruction says nothing to do.")
+        told = f"I do not understand “{quotes.show(' '.join(pieces), quoted)}”: it says nothing that I could do."
+        raise NotUnderstoodError(told if pieces else "The instruction is empty.")
     return goals
 
 

@@ -13,7 +13,7 @@ from foundation.configs import load_config
 #: "all" and similar words in expressions that do not mean several things.
 _HARMLESS = re.compile(
     r"all the way|both (?=\S+ and )|some(?= text| more\b)|any more|not so (?=\w+$)"
-    r"|^replace (?:all|every|each)(?= (?:(?:occurrences?|instances?) of )?\x00)"
+    r"|\breplace (?:all|every|each)(?= (?:(?:occurrences?|instances?) of )?\x00)"
     r"|^close (?:all|every|everything)(?: (?:the|other|open|windows?|apps?|applications?|programs?))*"
     r",? (?:but|except|other)\b",
     re.IGNORECASE,
