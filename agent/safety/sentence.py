@@ -72,8 +72,10 @@ class Sentence:
         return min(counts, default=0)
 
     def _asked(self) -> list[str]:
-        """Return the significant words of the instruction that are not negated."""
+        """Return the significant words of the instruction that are not negated; none of a mere question."""
         words = _WORD.findall(plain(_QUOTED.sub(" ", self.text)))
+        if words and words[0] in _listed("asking"):
+            return []
         denied = [_listed("denying") & set(words[max(0, at - _DENIES_WITHIN) : at]) for at in range(len(words))]
         return [word for word, no in zip(words, denied, strict=True) if word not in _listed("common") and not no]
 
