@@ -39,17 +39,23 @@ class Desk:
         """Opens it for one run."""
         from agent.desktop.factory import open_desktop
 
-        return open_desktop if self._options.sandbox else partial(open_desktop, kind=self._options.desktop)
+        if self._options.sandbox:
+            return open_desktop
+        return partial(open_desktop, kind=self._options.desktop, remote=self._options.remote)
 
     def check(self) -> None:
-        """Say at once when there is no display or no such monitor, and no sandbox is wanted."""
-        if not self._options.sandbox:
+        """Say at once when there is no display, no such monitor or no such machine, and no sandbox is wanted."""
+        if self._options.remote is not None:
+            self.open_desktop(StopSwitch(), self._options.monitor, None).screen.close()
+        elif not self._options.sandbox:
             from agent.desktop.factory import check_display
 
             check_display(os.environ, self._options.desktop, self._options.monitor)
 
     def open(self, stop: StopSwitch) -> None:
         """Start the sandbox, if one is wanted."""
+        if self._options.remote is not None:
+            return
         if not self._options.sandbox:
             self._open_accessibility()
             from agent.desktop.factory import asks_first

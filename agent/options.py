@@ -40,6 +40,7 @@ class RunOptions:
     accessibility: str | None = None  # ask, on, off: may it be switched on in the person's session while runs last
     monitor: int | None = None  # which one, from 1
     desktop: DesktopKind = "auto"  # by which way it is seen and touched
+    remote: str | None = None  # address of another machine's server, whose desktop is used in place of this one's
     stop_key: str | None = None  # chord that stops a run anywhere
     patience: float | None = None  # longest wait for a first token, in seconds
     sandbox: bool = False  # work in a throw-away desktop: its size, kind, language and network, whether it stays

@@ -48,7 +48,7 @@ def _parser() -> Parser:
                         "remedy")  # fmt: skip
     parser.add_argument("--try", dest="tried", action="store_true", help="open a window, and find out by it what is "
                         "really seen, clicked, typed, dragged, scrolled and copied")  # fmt: skip
-    add_options(parser, "desktop", titled=False)
+    add_options(parser, "desktop", titled=False, without=("remote",))
     add_options(parser, "sandbox")
     return parser
 

@@ -33,8 +33,16 @@ def open_desktop(
     monitor: int | None = None,
     environ: Mapping[str, str] | None = None,
     kind: DesktopKind = "auto",
+    remote: str | None = None,
 ) -> Desktop:
-    """Open the desktop that this process's own environment names. `OpenDesktop` describes the arguments."""
+    """Open the desktop that this process's own environment names, or that of a machine at the address `remote`.
+
+    `OpenDesktop` describes the other arguments.
+    """
+    if remote is not None:
+        from agent.desktop.remote.desktop import RemoteDesktop
+
+        return RemoteDesktop(remote, stop, monitor)
     session = os.environ if environ is None else environ
     match _chosen(os.environ, kind, session):
         case "wlroots":

@@ -66,6 +66,7 @@ class RunStarted(RunEvent):
     viewport: Viewport
     bundle: str
     sandbox_name: str = ""  # the throw-away desktop, as `mai-agent sandbox list` calls it; empty for a person's own
+    machine: str = ""  # the address of the other machine whose desktop it is; empty for this one
 
     @property
     def actor(self) -> ModelInUse:

@@ -129,6 +129,7 @@ async def run(
                 viewport=viewport,
                 bundle=request.bundle,
                 sandbox_name=environ.get(MARK, ""),
+                machine=real.abilities.machine,
             )
         )
         told = desktop.watch(request.stop_key, steering)

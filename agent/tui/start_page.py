@@ -70,6 +70,8 @@ def _desktop(options: RunOptions) -> tuple[str, bool]:
 
     if options.sandbox:
         return f"a throw-away one ({options.sandbox_session}), started with the first run", True
+    if options.remote is not None:
+        return options.remote, True
     try:
         check_display(os.environ, options.desktop, options.monitor)
         monitors, _ = describe_display(os.environ, options.desktop)

@@ -16,6 +16,7 @@ from agent.desktop.protocol.input_log import InputLog
 from agent.desktop.protocol.windows import Windows
 from agent.desktop.protocol.witness import Witness
 from agent.safety.stop import StopSwitch
+from agent.screen.capture import Screen
 
 _CORNER = "The pointer in a corner of the screen stops a run too."
 
@@ -28,9 +29,10 @@ class PortableDesktop:
 
     def __init__(self, stop: StopSwitch, monitor: int | None = None, environ: Mapping[str, str] | None = None) -> None:
         self._stop = stop
-        self.screen = MssScreen(monitor)
-        self.monitors = self.screen.monitors
-        self.home = self.screen.home
+        screen = MssScreen(monitor)
+        self.screen: Screen = screen
+        self.monitors = screen.monitors
+        self.home = screen.home
         self.applications: Applications = Launcher(environ, self.open_windows)
 
     @cached_property

@@ -44,6 +44,7 @@ class Abilities:
     stop_key: bool = True  # has a global hotkey that stops a run
     stops: str = ""  # the desktop's own way to stop a run if there is no stop key
     remarks: tuple[str, ...] = ()  # other limits, as sentences
+    machine: str = ""  # the address of another machine whose desktop it is
 
     @property
     def untold(self) -> frozenset[Sense]:
