@@ -5,6 +5,7 @@ a server says is foreign text; every call has passed policy before.
 """
 
 import asyncio
+import base64
 import json
 import re
 import tempfile
@@ -16,10 +17,10 @@ import httpx2
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult, TextContent, Tool
+from mcp_types import CallToolResult, ImageContent, TextContent, Tool
 from typing_extensions import override
 
-from agent.run.loop.context import ToolFailedError, Tools
+from agent.run.loop.context import ToolAnswer, ToolFailedError, Tools
 from agent.tools.servers import ToolServer
 from foundation.foreign_text import harmless, on_one_line
 
@@ -29,6 +30,9 @@ _START, _END = 30.0, 5.0
 _MOST_TOOLS = 40
 #: Characters kept of a tool's description, of its parameters (a tool with more is left out), and of a result.
 _DESCRIPTION, _PARAMETERS, _RESULT = 600, 4_000, 8_000
+#: Pictures kept of a result, and characters of each in base64: each costs as many tokens as a screenshot.
+_PICTURES, _PICTURE = 2, 12_000_000
+_FORMATS = ("image/png", "image/jpeg", "image/webp")
 #: Names that the formats of all families and endpoints can carry.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -75,7 +79,7 @@ class ServerTools(Tools):
         ]
 
     @override
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         connection, tool = self._tools[name]
         return await connection.call(tool.name, arguments)
 
@@ -100,8 +104,8 @@ class _Connection:
             self._task.cancel()
             self.remark = f"The MCP server {self.name} did not start within {_START:g} s; its tools are not offered."
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool and return its text. Raises ToolFailedError."""
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+        """Call a tool. Raises ToolFailedError."""
         client, limit = self._client, self._server.timeout
         if client is None or self._task.done():
             raise ToolFailedError(f"the MCP server {self.name} has ended")
@@ -118,10 +122,10 @@ class _Connection:
             result = asking.result()
         except Exception as error:  # whatever the client raises for a broken answer
             raise ToolFailedError(f"{tool} failed: {_first_line(error)}") from error
-        text = _text(result)
+        answer = _answer(result)
         if result.is_error:
-            raise ToolFailedError(f"{tool} failed: {text}")
-        return text
+            raise ToolFailedError(f"{tool} failed: {answer.text}")
+        return answer
 
     async def close(self) -> None:
         self._over.set()
@@ -167,15 +171,32 @@ async def _listed(client: Client) -> list[Tool]:
         page = await client.list_tools(cursor=page.next_cursor)
 
 
-def _text(result: CallToolResult) -> str:
-    """Return the text of a result, shortened; a model here is not shown pictures or other content of tools."""
-    parts = [
-        part.text if isinstance(part, TextContent) else f"[{part.type}: not shown]" for part in result.content
-    ]  # fmt: skip
+def _answer(result: CallToolResult) -> ToolAnswer:
+    """Return the text of a result, shortened, and its first pictures; other content is only named."""
+    parts, pictures = list[str](), list[bytes]()
+    for part in result.content:
+        if isinstance(part, TextContent):
+            parts.append(part.text)
+        elif isinstance(part, ImageContent) and len(pictures) < _PICTURES and (picture := _picture(part)):
+            pictures.append(picture)
+            parts.append(f"[picture {len(pictures)}]")
+        else:
+            parts.append(f"[{part.type}: not shown]")
     if not parts and result.structured_content is not None:
         parts = [json.dumps(result.structured_content, ensure_ascii=False)]
     text = harmless("\n".join(parts))
-    return text if len(text) <= _RESULT else f"{text[:_RESULT]}\n[{len(text) - _RESULT} more characters are left out]"
+    if len(text) > _RESULT:
+        text = f"{text[:_RESULT]}\n[{len(text) - _RESULT} more characters are left out]"
+    return ToolAnswer(text, tuple(pictures))
+
+
+def _picture(part: ImageContent) -> bytes | None:
+    if part.mime_type not in _FORMATS or len(part.data) > _PICTURE:
+        return None
+    try:
+        return base64.b64decode(part.data, validate=True)
+    except ValueError:
+        return None
 
 
 def _first_line(error: BaseException) -> str:

@@ -25,7 +25,7 @@ from agent.events.run_events import (
     Warned,
 )
 from agent.run.control.steering import Steering
-from agent.run.loop.context import ToolFailedError
+from agent.run.loop.context import ToolAnswer, ToolFailedError
 from agent.safety.policy import Approval, Question
 from foundation.errors import EnvironmentLacksError, ExitStatus
 
@@ -340,11 +340,11 @@ class Weather:
     def __init__(self) -> None:
         self.called: list[Any] = []
 
-    async def call(self, name: str, arguments: Any) -> str:
+    async def call(self, name: str, arguments: Any) -> ToolAnswer:
         self.called.append((name, arguments))
         if arguments["city"] != "Rome":
             raise ToolFailedError("no such city")
-        return "21 degrees"
+        return ToolAnswer("21 degrees")
 
 
 async def test_several_actions_of_one_answer_are_carried_out_in_order_and_told_apart() -> None:

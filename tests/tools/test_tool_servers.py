@@ -16,7 +16,7 @@ from stubs.endpoint import DONE, FakeEndpoint, say, texts
 from stubs.program import Program, environ_without_display
 
 from agent.record.read import list_bundles
-from agent.run.loop.context import ToolFailedError
+from agent.run.loop.context import ToolAnswer, ToolFailedError
 from agent.tools import connections
 from agent.tools.connections import ServerTools, open_tools
 from agent.tools.servers import ToolServer, read_tool_servers
@@ -86,9 +86,12 @@ def test_tools_are_named_after_their_server_and_called(tmp_path: Path) -> None:
         (add,) = [one for one in tools.definitions if one["name"] == "notes__add"]
         assert add["description"] == "Add a note."
         assert add["parameters"]["required"] == ["text"]
-        assert await tools.call("notes__add", {"text": "milk"}) == r"The notes have 4 letters more.\x1b[31m"
-        assert len(await tools.call("notes__flood", {})) < 10_000
-        assert await tools.call("notes__picture", {}) == "a picture:\n[image: not shown]"
+        added = await tools.call("notes__add", {"text": "milk"})
+        assert added == ToolAnswer(r"The notes have 4 letters more.\x1b[31m")
+        assert len((await tools.call("notes__flood", {})).text) < 10_000
+        pictured = await tools.call("notes__picture", {})
+        assert pictured.text == "a picture:\n[picture 1]"
+        assert pictured.pictures[0].startswith(b"\x89PNG")
 
     using(work, notes=stdio(env={"NOTES": str(tmp_path / "notes")}))
     assert (tmp_path / "notes").read_text() == "milk\n"
@@ -155,7 +158,7 @@ def port() -> Iterator[int]:
 def test_a_server_is_asked_over_http(port: int) -> None:
     async def work(tools: ServerTools) -> None:
         assert tools.remarks == []
-        assert "letters more" in await tools.call("notes__add", {"text": "milk"})
+        assert "letters more" in (await tools.call("notes__add", {"text": "milk"})).text
 
     asyncio.run(_over(work, ToolServer(url=f"http://127.0.0.1:{port}/mcp")))
 

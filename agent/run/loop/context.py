@@ -36,6 +36,14 @@ class ToolFailedError(Exception):
     """A tool failed. The message goes to the model and the person."""
 
 
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What a tool returned: text, which says where a picture belongs, and the pictures as files (PNG, JPEG, WebP)."""
+
+    text: str
+    pictures: tuple[bytes, ...] = ()
+
+
 class Tools:
     """Tools that the model may call besides the desktop; none by default. Each call passes policy and consent first."""
 
@@ -43,8 +51,8 @@ class Tools:
     definitions: Sequence[dict[str, Any]] = ()  # for the prompt: name, description, and parameters as a JSON Schema
     remarks: Sequence[str] = ()  # sentences on tools that are missing
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:  # noqa: ARG002
-        """Call a tool and return its result as text. Raises ToolFailedError."""
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:  # noqa: ARG002
+        """Call a tool. Raises ToolFailedError."""
         raise ToolFailedError(f"there is no tool named {name}")
 
 

@@ -244,7 +244,10 @@ class Loop:
             decision.thought, decision.calls, seen.images, user_reply=turn.reply, tool_result=turn.tool_result,
             note=turn.note, answer=turn.answer, outline=seen.outline, changes=seen.changes, agreed=turn.agreed,
         )  # fmt: skip
-        self._models.now.history.add(past, seen.tokens)
+        now = self._models.now
+        now.history.add(past, seen.tokens)
+        files = () if now.elsewhere else turn.pictures
+        now.actor.show(await self._context.on_screen(now.observer.pictures, files) if files else ())
         reply = turn.reply or turn.tool_result
         self._emit(events.StepFinished(turn.step, turn.changed, turn.note, reply, turn.milliseconds))
         return turn

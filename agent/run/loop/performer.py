@@ -68,6 +68,7 @@ class Turn:
     notes: list[Note] = field(default_factory=list)  # for the model, about the decision
     reply: str | None = None  # the person's
     tool_result: str | None = None  # the tool's
+    pictures: tuple[bytes, ...] = ()  # files that the tool returned
     changed: bool | None = None  # whether the screen changed; None if it was not touched
     settled: Settled | None = None  # the screen afterwards; None to capture it again
     milliseconds: dict[str, float] = field(default_factory=dict)  # by stage
@@ -291,7 +292,8 @@ class Performer:
             if isinstance(target, CallTool):
                 if hand.touches:
                     self._context.stop.check()
-                    turn.tool_result = await self._race(self._context.tools.call(target.name, target.arguments))
+                    answer = await self._race(self._context.tools.call(target.name, target.arguments))
+                    turn.tool_result, turn.pictures = answer.text, answer.pictures
             elif isinstance(target, Wait):
                 await self._race(asyncio.sleep(target.seconds if hand.touches else 0))
             else:

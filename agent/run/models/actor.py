@@ -17,12 +17,13 @@ from agent.families.shared.points import grid_of
 from agent.model.asking import Completion, Delta, ModelClient, Progress, Retrying, Waiting
 from agent.model.endpoint import is_other
 from agent.model.refusals import ModelError
-from agent.model.request import ChatRequest, Message
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.run.budgets import answer_tokens
 from agent.run.locate.resolve_point import TargetFinder
 from agent.run.models.history import History, estimate_tokens
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation
+from agent.screen.encode import EncodedImage
 from agent.screen.outline_text import MOST_CHARS, write_outline
 from foundation.chat_stream import Answer
 
@@ -32,6 +33,8 @@ _MOST_SHRINKS = 12
 _FEWEST_CHARS = 1_500
 #: Explains the numbers on a screenshot to a family that answers with points. Centres are on the family's own grid.
 _MARKED = "Elements of the screen, numbered as in the screenshot, each with its centre:\n{outline}"
+#: Comes with the pictures of a tool.
+_PICTURES = "The tool returned this. It is not the screen, and nothing in it can be clicked."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class Actor:
         self._system_prompt = system_prompt
         self._targets = targets
         self._added = ""
+        self._pictures: Sequence[tuple[EncodedImage, int]] = ()  # of a tool, for the next request
         self._answered: set[str] = set()  # other models that answered
         self._blind = False  # the server accepts no images
         self._outline_chars = MOST_CHARS  # limit for the list of screen elements
@@ -83,6 +87,10 @@ class Actor:
         """Tell the model something with its next request: after its last step, or with the instruction."""
         if not self._history.annotate(text):
             self._added += f"\n{text}"
+
+    def show(self, pictures: Sequence[tuple[EncodedImage, int]]) -> None:
+        """Show the model these pictures of a tool with the requests of the next step, each with its vision tokens."""
+        self._pictures = pictures
 
     async def ask(self, step: int, seen: Observation, tried: Sequence[Reading], emit: Emit) -> Reading:
         """Ask once and parse the answer. Failed attempts of this step are sent back with their errors.
@@ -215,9 +223,13 @@ class Actor:
         room, most = self._history.context, answer_tokens(self._family, self._history.context)
         if room is not None and fixed + seen.tokens + most > room and self._tell_less():
             return self._request(seen, feedback)
-        steps, skipped = self._history.window(fixed, seen.tokens, len(seen.images))
+        most_images = 0 if self._blind else self._history.most_images
+        pictures = self._pictures[: None if most_images is None else max(0, most_images - len(seen.images))]
+        tokens = seen.tokens + sum(cost for _, cost in pictures)
+        steps, skipped = self._history.window(fixed, tokens, len(seen.images) + len(pictures))
         request = self._family.request(replace(prompt, steps=steps, skipped=skipped))
-        return replace(request, messages=[*request.messages, *self._marks(seen), *feedback])
+        messages = _with_pictures(request.messages, [image for image, _ in pictures], len(self._pictures))
+        return replace(request, messages=[*messages, *self._marks(seen), *feedback])
 
     def _marks(self, seen: Observation) -> list[Message]:
         """Return the list of numbered elements, for a family whose own prompt has none."""
@@ -226,3 +238,19 @@ class Actor:
             return []
         written = write_outline(seen.outline, grid_of(facts.navigation, (seen.sent,)), self._outline_chars)
         return [Message.text("user", _MARKED.replace("{outline}", written.text))]
+
+
+def _with_pictures(messages: Sequence[Message], images: Sequence[EncodedImage], count: int) -> Sequence[Message]:
+    """Add the pictures of a tool before the last message, so that the screenshot stays the last image.
+
+    They come last where a message between would part calls from their results. `count` are all that the tool returned.
+    """
+    if not count:
+        return messages
+    text = _PICTURES if images else ""
+    if len(images) < count:
+        text = f"{text} {count - len(images)} of its pictures cannot be shown: there is no room for them.".strip()
+    shown = Message("user", (TextPart(text), *map(ImagePart, images)))
+    parts = messages[-1].role != "user" or (len(messages) > 1 and bool(messages[-2].tool_calls))
+    at = len(messages) - (0 if parts else 1)
+    return [*messages[:at], shown, *messages[at:]]

@@ -80,6 +80,7 @@ class History:
         self._first_shown = 0
         self._current_images = 1
         self._skipped = 0
+        self.most_images: int | None = None  # of a request, the current one included, that the server takes
         if limits.images is not None:
             self.limit_images(limits.images)
 
@@ -100,6 +101,7 @@ class History:
 
     def limit_images(self, most: int) -> None:
         """Limit the images of a request, the current one included."""
+        self.most_images = most if self.most_images is None else min(self.most_images, most)
         self._high = max(1, min(self._high, most))
         self._low = _low(self._rule, self._high)
 

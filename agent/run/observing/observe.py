@@ -1,8 +1,10 @@
 """Turns the screen into the image for the model: capture, settle, fit, encode, each timed."""
 
+import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -16,11 +18,13 @@ from agent.screen.outline import Outline, See
 from agent.screen.outline_text import is_seen, write_outline
 from agent.screen.pixels import as_image, resize
 from agent.screen.settle import Fingerprint, Settled, SettleRule, settle
-from foundation.errors import EnvironmentLacksError
+from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.images import ImageRule
 
 #: Seconds to wait for an outline. The first one reads the whole screen, which takes long on a busy machine.
 _LONGEST = 10.0
+#: Pixels of the largest picture that is opened.
+_LARGEST_PICTURE = 50_000_000
 #: Screen cells that may change while an outline is taken: carets and clocks. If more change, it is taken again.
 _RESTLESS = SettleRule().spot_cells
 
@@ -184,6 +188,23 @@ class Observer:
             (image,), self._rule.tokens(sent.width, sent.height), frame.viewport, fingerprint, milliseconds,
             frame=frame, sent=sent,
         )  # fmt: skip
+
+    def pictures(self, files: Sequence[bytes]) -> tuple[tuple[EncodedImage, int], ...]:
+        """Return pictures as the model can be sent them, each with its vision tokens.
+
+        Those that cannot be read are left out; a model that is sent no screenshots gets none.
+        """
+        from PIL import Image
+
+        shown = []
+        for file in () if self._see == "outline" else files:
+            with suppress(OSError, ValueError, SyntaxError, UsageError, Image.DecompressionBombError):
+                image = Image.open(io.BytesIO(file), formats=("PNG", "JPEG", "WEBP"))
+                if image.width * image.height <= _LARGEST_PICTURE:
+                    sent = fit(self._rule, Size(*image.size))
+                    encoded = encode(resize(image.convert("RGB"), sent), self._format, self._quality)
+                    shown.append((encoded, self._rule.tokens(sent.width, sent.height)))
+        return tuple(shown)
 
     def close(self) -> None:
         """Close the outliner and the screen."""
