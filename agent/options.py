@@ -8,9 +8,17 @@ from typing import Any, Literal
 from agent.core.geometry import Size
 from agent.model.endpoint import EngineChoice
 from agent.settings import OTHER_ROLES, DesktopKind, Settings, runs_dir
+from foundation.errors import UsageError
 
 #: What stands for a server of ours in place of an endpoint's address.
 LOCAL = "local"
+
+
+def check_one_desktop(given: argparse.Namespace) -> None:
+    """Raise UsageError if the options name two desktops."""
+    if getattr(given, "remote", None) is not None and (given.sandbox or given.desktop):
+        other = "--sandbox" if given.sandbox else "--desktop"
+        raise UsageError(f"{other} and --remote name two desktops.", "Leave one of them out.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +73,7 @@ class RunOptions:
     @classmethod
     def of(cls, given: argparse.Namespace, settings: Settings) -> "RunOptions":
         """What the command line says, and the settings where it says nothing."""
+        check_one_desktop(given)
         values: dict[str, Any] = {}
         for one in fields(cls):
             said = getattr(given, one.name, None)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent.options import check_one_desktop
 from agent.settings import OPTIONS, load_settings
 from foundation.command_line import positive, positive_seconds
 from foundation.errors import UsageError
@@ -99,9 +100,7 @@ def check_sandbox(given: argparse.Namespace) -> None:
         raise UsageError(
             f"There is no monitor {given.monitor}: a throw-away desktop has only monitor 1.", "Leave out --monitor."
         )
-    if getattr(given, "remote", None) and (given.sandbox or given.desktop):
-        other = "--sandbox" if given.sandbox else "--desktop"
-        raise UsageError(f"{other} and --remote name two desktops.", "Leave one of them out.")
+    check_one_desktop(given)
     if given.sandbox and given.desktop not in (None, "auto"):
         raise UsageError(
             f"--desktop {given.desktop} is about your own desktop; a sandbox is used in the way of its kind.",

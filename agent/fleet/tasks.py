@@ -14,7 +14,7 @@ from foundation.errors import UsageError
 Value: TypeAlias = str | int | float | bool
 
 #: Options of runs that the fleet itself decides, that are about the person's own desktop, or that need a person.
-_NOT_HERE = {"sandbox", "keep", "runs", "monitor", "desktop", "approve"}
+_NOT_HERE = {"sandbox", "keep", "runs", "monitor", "desktop", "remote", "approve"}
 #: Options of runs that a line and the fleet's command line may set.
 ALLOWED = frozenset({option.name for option in OPTIONS if option.help} - _NOT_HERE | {"dry_run"})
 #: Linux limits one argument of a program to 128 KiB.

@@ -63,19 +63,23 @@ class Sentence:
 
     def _times(self, caption: str) -> int:
         """Return how often the instruction names a caption, counting all its significant words."""
-        if caption in map(_bare, _QUOTED.findall(self.text)):
+        if caption in map(_bare, _QUOTED.findall(self._wish())):
             return 1
         if _UNDIVIDED.search(caption):
-            return _bare(self.text).count(caption)
+            return _bare(self._wish()).count(caption)
         asked = self._asked()
         counts = [sum(_same(one, other) for other in asked) for one in _content(caption)]
         return min(counts, default=0)
 
+    def _wish(self) -> str:
+        """Return the instruction without a question at its beginning, which asks for no press."""
+        first = _WORD.search(plain(self.text))
+        asks = first is not None and first[0] in _listed("asking")
+        return self.text.partition("?")[2] if asks else self.text
+
     def _asked(self) -> list[str]:
-        """Return the significant words of the instruction that are not negated; none of a mere question."""
-        words = _WORD.findall(plain(_QUOTED.sub(" ", self.text)))
-        if words and words[0] in _listed("asking"):
-            return []
+        """Return the significant words of the instruction that are not negated."""
+        words = _WORD.findall(plain(_QUOTED.sub(" ", self._wish())))
         denied = [_listed("denying") & set(words[max(0, at - _DENIES_WITHIN) : at]) for at in range(len(words))]
         return [word for word, no in zip(words, denied, strict=True) if word not in _listed("common") and not no]
 
@@ -91,7 +95,7 @@ class Sentence:
         written = re.escape("+".join(keys)).replace(r"\+", r"\s?[+-]\s?")
         return (
             any(len(key) > 1 for key in keys)
-            and re.search(rf"(?<!\w){written}(?!\w)", self.text, re.IGNORECASE) is not None
+            and re.search(rf"(?<!\w){written}(?!\w)", self._wish(), re.IGNORECASE) is not None
         )
 
 

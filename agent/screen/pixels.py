@@ -5,8 +5,9 @@ Pillow keeps 4 bytes for each RGB pixel and resizes in one thread. Most screensh
 takes its result without another copy (scripts/bench/step.py).
 """
 
+import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
@@ -25,6 +26,8 @@ else:
 
 T = TypeVar("T")
 
+#: Pixels of the largest foreign picture that is opened.
+_LARGEST = 50_000_000
 #: More threads than this were not measured.
 _MOST_THREADS = 4
 #: Bytes that are worth a thread of their own: a quarter of a 1080p screen.
@@ -52,6 +55,27 @@ def as_image(picture: "Image | Pixels") -> "Image":
     if isinstance(picture, np.ndarray):
         return Image.fromarray(picture)
     return picture if picture.mode == "RGB" else picture.convert("RGB")
+
+
+def open_foreign(data: bytes, formats: Sequence[str]) -> "Image":
+    """Open an image file that somebody else made, as RGB: turned as it says, and on white where it is transparent.
+
+    Raises OSError: it is none of these formats, is broken, or has more than 50 million pixels.
+    """
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(io.BytesIO(data), formats=list(formats)) as opened:
+            if opened.width * opened.height > _LARGEST:
+                raise OSError(f"a picture of {opened.width}x{opened.height} is too large")
+            turned = ImageOps.exif_transpose(opened)
+            if not turned.has_transparency_data:
+                return turned.convert("RGB")
+            clear = turned.convert("RGBA")
+            white = Image.new("RGBA", clear.size, "white")
+            return Image.alpha_composite(white, clear).convert("RGB")
+    except Exception as error:  # a broken file makes the library raise anything
+        raise OSError(str(error) or repr(error)) from error
 
 
 def resize(image: "Image", to: Size) -> Pixels:

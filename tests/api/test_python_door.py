@@ -73,6 +73,9 @@ def test_a_stop_from_another_thread_ends_the_run(desk: mai_agent.Desktop) -> Non
         ({"engine": "literally"}, "engine cannot be 'literally'"),
         ({"max_steps": 0}, "max_steps cannot be 0"),
         ({"sandbox_size": "wide"}, "sandbox_size cannot be 'wide'"),
+        ({"sandbox": True, "remote": "http://127.0.0.1:9"}, "name two desktops"),
+        ({"sandbox": True, "remote": ""}, "name two desktops"),
+        ({"desktop": "x11", "remote": "http://127.0.0.1:9"}, "name two desktops"),
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, object], words: str) -> None:

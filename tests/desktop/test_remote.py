@@ -118,6 +118,11 @@ def test_what_is_no_picture_is_told(machine):
         RemoteScreen(machine.stub.url).grab()
 
 
+def test_a_long_text_is_sent_in_pieces(machine):
+    machine.hand().perform(TypeText("x" * 25_000))
+    assert [len(events[0][1]) for events in machine.events] == [10_000, 10_000, 5_000]
+
+
 def test_a_machine_that_is_gone_is_told(machine):
     machine.stub.close()
     with pytest.raises(EnvironmentLacksError, match="does not answer"):

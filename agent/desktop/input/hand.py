@@ -83,8 +83,10 @@ class InputHand:
         finally:
             if not done:
                 self.release_all()
-            self._input.set_busy(False)
-            self.rest.since, self.rest.busy = time.monotonic(), False
+            try:
+                self._input.set_busy(False)  # some inputs act only now
+            finally:
+                self.rest.since, self.rest.busy = time.monotonic(), False
 
     def _perform(self, action: Action[DesktopPoint]) -> str | None:
         match action:

@@ -4,7 +4,6 @@ Source of the routes: desktop_env/server/main.py of OSWorld (Apache-2.0), and of
 server asks for no password, so it must be reachable from here only.
 """
 
-import io
 import json
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
+from agent.screen.pixels import open_foreign
 from foundation.errors import EnvironmentLacksError, UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 #: Seconds for a screenshot, and for a command; the server ends a command after 120.
 _LOOK, _ACT = 10.0, 90.0
+_NO_INPUT = "Is somebody logged in there? To paste text, it needs xclip."
 #: Runs in the machine, with events as JSON: no text of a model ever becomes code. pyautogui types "<" as ">" on its
 #: usual layout, and cannot type what the layout lacks, which is pasted instead.
 _PROGRAM = """
@@ -74,6 +75,7 @@ class MachineServer:
         try:
             parts = urlsplit(url)
             is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
+            is_address = is_address and not (parts.query or parts.fragment)
         except ValueError:
             is_address = False
         if not is_address:  # it is not repeated: it may hold a password
@@ -84,12 +86,10 @@ class MachineServer:
 
     def screenshot(self) -> "Image":
         """Return a capture of the screen, as RGB. Raises EnvironmentLacksError."""
-        from PIL import Image, UnidentifiedImageError
-
         body = self._asked("GET", "/screenshot", timeout=_LOOK).content
         try:
-            return Image.open(io.BytesIO(body)).convert("RGB")
-        except (UnidentifiedImageError, OSError) as error:
+            return open_foreign(body, ("PNG", "JPEG"))
+        except OSError as error:
             raise EnvironmentLacksError(
                 f"{self.url} sent no picture of its screen.", "Is this the server of an OSWorld machine?"
             ) from error
@@ -109,7 +109,7 @@ class MachineServer:
 
         Raises EnvironmentLacksError.
         """
-        self._run(_PROGRAM, json.dumps(list(map(list, events))))
+        self._run(_PROGRAM, json.dumps(list(map(list, events)), ensure_ascii=False))
 
     def _run(self, program: str, *arguments: str) -> str:
         """Return what a Python program prints there."""
@@ -122,7 +122,8 @@ class MachineServer:
         if told.status != "success" or told.returncode != 0:
             last = (told.error or told.message).strip().splitlines()[-1:]
             raise EnvironmentLacksError(
-                f"The machine at {self.url} takes no input ({' '.join(last)[:200]}).", "Is somebody logged in there?"
+                f"The machine at {self.url} takes no input ({' '.join(last)[:200]}).",
+                _NO_INPUT,
             )
         return told.output
 

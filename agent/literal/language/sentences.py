@@ -84,14 +84,6 @@ def _check_ending(piece: str, part: str) -> None:
 _SUBJECT = r"(?:i|i['’](?:m|d|ve|ll)|it|it['’]s|that['’]s|that|they|my \w+|the \w+|there|we|you never know)"
 #: A reason before an instruction, joined by "so".
 _REASON_BEFORE = re.compile(rf"(?P<why>{_SUBJECT} [^.;]+?), so (?P<what>{lexicon.verbs()} .+)", re.IGNORECASE)
-#: What a person tells of themselves before an instruction: "my eyes are bad", "I'm left-handed". It must not say more
-#: of the instruction: no wish, nothing that points at it, no number, no quotation or name.
-_ABOUT_ME = (
-    r"(?:i|i['’](?:m|ve)|we|we['’](?:re|ve)|my (?:own )?[a-z]+)"
-    r"(?: (?!(?:want|need|wish|mean|would|should|prefer|said|meant|thought|it|its|that|this|them|those|these|there|here"
-    r"|one|ones|only|if|unless|but|until|so|instead)\b)[a-z'’-]+){1,12}"
-)
-_ABOUT_ME_BEFORE = re.compile(rf"(?P<why>{_ABOUT_ME})[.,!]+ (?={lexicon.verbs()} )", re.IGNORECASE)
 _ASIDE = re.compile(
     r"(?P<verb>open|start|launch|show|close|make|create|find|turn|switch|set|change|get|give|bring|put)"
     r"(?P<on> on| off| up| down)? (?:(?:for me|me please|please|pls|plz|kindly|quickly|just),? )+(?=\S)",
@@ -104,9 +96,6 @@ def _without_reasons(text: str) -> str:
     reason = _REASON_BEFORE.fullmatch(text)
     if reason is not None and not _is_complaint(without_courtesy(reason["why"])):
         text = reason["what"]
-    about_me = _ABOUT_ME_BEFORE.match(text)
-    if about_me is not None and not _is_complaint(without_courtesy(about_me["why"])):
-        text = text[about_me.end() :]
     return re.sub(r"(\w) for me (?=(?:called|named|titled) )", r"\1 ", _ASIDE.sub(r"\g<verb>\g<on> ", text))
 
 

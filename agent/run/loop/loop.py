@@ -247,7 +247,8 @@ class Loop:
         now = self._models.now
         now.history.add(past, seen.tokens)
         files = () if now.elsewhere else turn.pictures
-        now.actor.show(await self._context.on_screen(now.observer.pictures, files) if files else ())
+        pictures = await self._context.on_screen(now.observer.pictures, files) if files else ()
+        now.actor.show(pictures, len(turn.pictures))
         reply = turn.reply or turn.tool_result
         self._emit(events.StepFinished(turn.step, turn.changed, turn.note, reply, turn.milliseconds))
         return turn

@@ -68,7 +68,8 @@ class Actor:
         self._system_prompt = system_prompt
         self._targets = targets
         self._added = ""
-        self._pictures: Sequence[tuple[EncodedImage, int]] = ()  # of a tool, for the next request
+        self._pictures: Sequence[tuple[EncodedImage, int]] = ()  # of a tool, for the next step
+        self._returned = 0  # how many pictures it returned
         self._answered: set[str] = set()  # other models that answered
         self._blind = False  # the server accepts no images
         self._outline_chars = MOST_CHARS  # limit for the list of screen elements
@@ -88,9 +89,12 @@ class Actor:
         if not self._history.annotate(text):
             self._added += f"\n{text}"
 
-    def show(self, pictures: Sequence[tuple[EncodedImage, int]]) -> None:
-        """Show the model these pictures of a tool with the requests of the next step, each with its vision tokens."""
-        self._pictures = pictures
+    def show(self, pictures: Sequence[tuple[EncodedImage, int]], returned: int) -> None:
+        """Show the model these pictures of a tool in the next step, each with its vision tokens.
+
+        `returned` counts all that the tool returned: the model is told how many it does not see.
+        """
+        self._pictures, self._returned = pictures, returned
 
     async def ask(self, step: int, seen: Observation, tried: Sequence[Reading], emit: Emit) -> Reading:
         """Ask once and parse the answer. Failed attempts of this step are sent back with their errors.
@@ -189,6 +193,9 @@ class Actor:
             self._history.limit_images(error.limit)
             return True
         if error.kind == "context_too_long":
+            if self._pictures:
+                self._pictures = ()
+                return True
             known = self._history.context
             if error.limit and (known is None or error.limit < known):
                 self._history.context = error.limit
@@ -228,7 +235,7 @@ class Actor:
         tokens = seen.tokens + sum(cost for _, cost in pictures)
         steps, skipped = self._history.window(fixed, tokens, len(seen.images) + len(pictures))
         request = self._family.request(replace(prompt, steps=steps, skipped=skipped))
-        messages = _with_pictures(request.messages, [image for image, _ in pictures], len(self._pictures))
+        messages = _with_pictures(request.messages, [image for image, _ in pictures], self._returned)
         return replace(request, messages=[*messages, *self._marks(seen), *feedback])
 
     def _marks(self, seen: Observation) -> list[Message]:
@@ -249,7 +256,7 @@ def _with_pictures(messages: Sequence[Message], images: Sequence[EncodedImage], 
         return messages
     text = _PICTURES if images else ""
     if len(images) < count:
-        text = f"{text} {count - len(images)} of its pictures cannot be shown: there is no room for them.".strip()
+        text = f"{text} Pictures of the tool that are not shown: {count - len(images)}.".strip()
     shown = Message("user", (TextPart(text), *map(ImagePart, images)))
     parts = messages[-1].role != "user" or (len(messages) > 1 and bool(messages[-2].tool_calls))
     at = len(messages) - (0 if parts else 1)

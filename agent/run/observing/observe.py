@@ -1,6 +1,5 @@
 """Turns the screen into the image for the model: capture, settle, fit, encode, each timed."""
 
-import io
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
@@ -16,15 +15,13 @@ from agent.screen.drawing import draw_marks
 from agent.screen.encode import EncodedImage, ImageFormat, encode, fit
 from agent.screen.outline import Outline, See
 from agent.screen.outline_text import is_seen, write_outline
-from agent.screen.pixels import as_image, resize
+from agent.screen.pixels import as_image, open_foreign, resize
 from agent.screen.settle import Fingerprint, Settled, SettleRule, settle
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.images import ImageRule
 
 #: Seconds to wait for an outline. The first one reads the whole screen, which takes long on a busy machine.
 _LONGEST = 10.0
-#: Pixels of the largest picture that is opened.
-_LARGEST_PICTURE = 50_000_000
 #: Screen cells that may change while an outline is taken: carets and clocks. If more change, it is taken again.
 _RESTLESS = SettleRule().spot_cells
 
@@ -194,16 +191,13 @@ class Observer:
 
         Those that cannot be read are left out; a model that is sent no screenshots gets none.
         """
-        from PIL import Image
-
         shown = []
         for file in () if self._see == "outline" else files:
-            with suppress(OSError, ValueError, SyntaxError, UsageError, Image.DecompressionBombError):
-                image = Image.open(io.BytesIO(file), formats=("PNG", "JPEG", "WEBP"))
-                if image.width * image.height <= _LARGEST_PICTURE:
-                    sent = fit(self._rule, Size(*image.size))
-                    encoded = encode(resize(image.convert("RGB"), sent), self._format, self._quality)
-                    shown.append((encoded, self._rule.tokens(sent.width, sent.height)))
+            with suppress(OSError, UsageError):
+                image = open_foreign(file, ("PNG", "JPEG", "WEBP"))
+                sent = fit(self._rule, Size(*image.size))
+                encoded = encode(resize(image, sent), self._format, self._quality)
+                shown.append((encoded, self._rule.tokens(sent.width, sent.height)))
         return tuple(shown)
 
     def close(self) -> None:

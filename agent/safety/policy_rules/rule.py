@@ -101,7 +101,7 @@ class Rule(PolicyPart):
     elements: Patterns = ()  # searched in the target element's role and name: push button Save
     buttons: Some[Button] = ()
     says: Words = ()  # word lists; one of them is found where `words` is searched
-    asked: Words = ()  # the same, in the title and text of the dialog that is answered
+    asked: Words = ()  # the same, in the text of the dialog that is answered
     unlisted: Words = ()  # word lists; none of them covers the pressed element's caption
     unlisted_keys: Some[Chord] = ()  # chords; the pressed chord is none of them, and enters no text
     given: Facts = ()  # all of these hold
@@ -166,8 +166,7 @@ class Rule(PolicyPart):
             return False
         if self.unlisted and not unread and not self._is_unlisted(situation, typing=typing):
             return False
-        question = "\n".join([*(place.title for place in places if place and place.dialog), situation.asked])
-        answered = bool(lost & {"words", "places"}) or any(each.found(question) for each in self.asked)
+        answered = bool(lost & {"words", "places"}) or any(each.found(situation.asked) for each in self.asked)
         if self.asked and not answered:
             return False
         return not self.elements or "elements" in lost or _any_found(self.elements, map(_called, situation.elements))

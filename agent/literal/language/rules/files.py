@@ -25,7 +25,7 @@ _NO_NAME = re.compile(
 )
 #: Words that are rare in unquoted names and usually give a place, a manner or another action, or begin a description.
 _SAYS_MORE = re.compile(
-    r"(?-i:^(?:the|an?|another|some|any|today's|tomorrow's) \S)"
+    r"(?-i:^(?:the|an?|another|some|any|same|its|their|this|that|these|those|one of|something) \S)"
     r"|(?:^|\s)(?:in|into|inside|within|on|onto|to|from|under|next|beside|beneath|with|without|then|also|instead|please"
     r"|it|my|your|where|which|that|because)(?:\s|$)",
     re.IGNORECASE,
