@@ -5,7 +5,7 @@ from collections.abc import Collection, Generator
 from dataclasses import replace
 from typing import TypeAlias, cast
 
-from agent.literal.do.known_places import known_place, settings_of, shows
+from agent.literal.do.known_places import in_its_window, known_place, settings_of, shows
 from agent.literal.do.looking import look, moved
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, wait
 from agent.literal.do.toggling import targets_of
@@ -49,6 +49,9 @@ def choose(now: Now, goal: Choose) -> OrGoal:
         return (yield from _choice(now, goal, place, on_way=len(now.moves) > begun and place is known))
 
     looked = yield from look(now, find, lambda: _to_look_for(now, goal), known)
+    if isinstance(looked, Stuck) and known is not None and in_its_window(now, known):
+        where = "" if now.scene.front is None else f" in the window “{now.scene.front.title}”"
+        return Stuck(f"I found no choice “{goal.value}” for {describe_target(goal.control)}{where}.")
     found = cast("Element | Verdict | Click | SetValue | Type", looked)
     if not isinstance(found, Element):
         return found
@@ -82,11 +85,13 @@ def _find(now: Now, control: Target, place: Place | None, roles: Collection[str]
     return None
 
 
-def _other_kind(now: Now, goal: Choose, place: Place | None) -> Steps[SetValue | Type | None]:
+def _other_kind(now: Now, goal: Choose, place: Place | None) -> Steps[SetValue | Type | Stuck | None]:
     """Return another goal if the control takes a number or a text."""
     if (yield from _find(now, goal.control, place, AMOUNTS)) is not None:
         number = re.fullmatch(r"(-?\d+(?:[.,]\d+)?)\s*(\S{0,3})", goal.value.strip())
-        return SetValue(goal.control, float(number[1].replace(",", ".")), number[2]) if number else None
+        if number is None:
+            return Stuck(f"{describe_target(goal.control)} takes a number, and “{goal.value}” is none.")
+        return SetValue(goal.control, float(number[1].replace(",", ".")), number[2])
     if (yield from _find(now, goal.control, place, FIELDS)) is not None:
         return Type(goal.value, into=goal.control, replace=True)
     return None
