@@ -91,3 +91,11 @@ def test_what_is_not_there_is_said_and_not_replaced(command, no_sandbox_left):
     assert outcome.status == 1
     assert "could not find “Quantum Entanglement”" in outcome.out
     assert not any((step["target"] or {}).get("type") == "click" for step in outcome.steps)
+
+
+@pytest.mark.slow
+def test_a_style_that_is_not_installed_is_named(command, no_sandbox_left):
+    outcome = command("--sandbox", "use the theme UltraNeonDragon9")
+    assert outcome.status == 1
+    assert "I found no choice “UltraNeonDragon9” for “theme”" in outcome.out
+    assert "setting xfconf" not in outcome.out
