@@ -176,3 +176,23 @@ def test_the_switch_in_a_title_bar_may_stand_left_of_the_title():
     title = element("label", "Repeat Keys", x=350, y=119, w=80, h=18)
     answer = reply("turn off Repeat Keys", switch, title, element("push button", "Close", x=600, y=116, w=24, h=24))
     assert (answer["action"], answer["coordinate"]) == ("click", [191, 127])
+
+
+def test_no_slider_further_down_is_taken_for_the_number_of_a_switch():
+    page = [
+        element("label", "Accessibility", x=588, y=19),
+        element("label", "Large Text", x=371, y=150),
+        element("switch", "Large Text", x=840, y=150, w=44, h=22),
+        element("label", "Double-Click Delay", x=371, y=580),
+        element("slider", "Double-Click Delay", x=679, y=571, w=206, h=38, value="400", limits=(100.0, 1000.0)),
+    ]
+    now, moves = Screen(outline(*page), environ=ON_GNOME), []
+    for _ in range(20):
+        answer = Engine().reply(talk("set the text size to 60 percent", now, *moves))
+        if answer.arguments["action"] == "terminate":
+            break
+        assert "Delay" not in str(answer.arguments)
+        assert answer.arguments["action"] in ("open", "wait", "scroll", "click")
+        assert answer.arguments.get("coordinate") != [782, 590]
+        moves.append(taken(answer, now))
+    assert "takes no number here: it is the switch “Large Text”" in answer.arguments["text"]

@@ -72,6 +72,8 @@ def _approach(now: Now, goal: SetValue, track: _Track, why: str = "") -> Generat
         return (yield from _control(now, goal, place)) or _as_choice(now, goal, place)
 
     found = yield from look(now, find, goal.target, place)
+    if isinstance(found, Stuck) and place is not None and place.is_switch:
+        return Stuck(f"{words} takes no number here: it is the switch “{place.control}”.")
     if isinstance(found, Choose | Stuck):
         return found
     mover: _Mover | None = None
@@ -174,9 +176,9 @@ def _control(now: Now, goal: SetValue, place: Place | None) -> Steps[Element | N
             for roles in (AMOUNTS, FIELDS - {"document text", "terminal"}):
                 if (found := (yield from now.the(target, roles, least))) is not None:
                     return found
-    # The name may be the heading of a slider and a number.
+    # The name may be the heading of a slider and a number, but no switch has its number below it.
     for target in targets_of(goal.target, place):
-        if not target.name:
+        if not target.name or (place is not None and place.is_switch):
             continue
         held = now.finder.all(Target(role="slider", under=target.name, inside=target.inside), AMOUNTS)
         if held and held[0].element.role in AMOUNTS:

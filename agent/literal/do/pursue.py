@@ -54,7 +54,9 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
             return clicking.go_to(now, page)
         case Toggle(target, on) if (choice := _as_choice(now, target, on=on)) is not None:
             return pursue(now, choice)
-        case SetValue(target, None, _, direction) if direction and _is_switched(now, target):
+        case SetValue(target, None, _, direction) if (
+            direction and (known := known_place(now, target)) is not None and known.is_switch
+        ):
             return pursue(now, Toggle(target, on=direction == "up"))
     return _then(now, _PURSUED[type(goal)](now, goal))
 
@@ -62,12 +64,6 @@ def pursue(now: Now, goal: Goal) -> Pursuit:
 def _then(now: Now, steps: "choosing.OrGoal") -> Pursuit:
     end = yield from steps
     return (yield from pursue(now, end)) if isinstance(end, goals.Goal) else end
-
-
-def _is_switched(now: Now, target: Target) -> bool:
-    """Return whether "bigger" is a switch on this desktop, as for GNOME's large text."""
-    place = known_place(now, target)
-    return place is not None and place.role in ("switch", "check box")
 
 
 def _page(now: Now, name: str) -> Place | None:

@@ -58,6 +58,11 @@ class Place:
     unset: float  # the number that is in force where nothing is set, though the control shows less; 0 for none
     settings: tuple[Setting, ...]  # any of them proves the change
 
+    @property
+    def is_switch(self) -> bool:
+        """Whether it can only be switched on and off here, as GNOME's large text."""
+        return self.role in _SWITCHES
+
 
 def desktop_named(current: str) -> Desktop | None:
     """Parse `XDG_CURRENT_DESKTOP` ("X-Cinnamon", "ubuntu:GNOME", "XFCE"); None for an unknown desktop."""
