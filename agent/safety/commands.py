@@ -45,9 +45,11 @@ def _only_looks(line: str) -> bool:
 def _is_known(words: list[str]) -> bool:
     if not words or words[0] not in _known().commands:
         return False
-    options, arguments = _known().commands[words[0]]
+    options, arguments, first = _known().commands[words[0]]
     bare = [re.sub(r"['\"]", "", word) for word in words[1:]]
     if any(_known().private.search(word) for word in bare):
+        return False
+    if first is not None and not (bare and first.fullmatch(bare[0])):
         return False
     return all((options if word.startswith(("-", "+")) else arguments).fullmatch(word) for word in bare)
 
@@ -56,7 +58,11 @@ class _Known:
     def __init__(self, data: Mapping[str, object]) -> None:
         told: list[Mapping[str, str]] = data["commands"]  # type: ignore[assignment]
         self.commands = {
-            name: (re.compile(one.get("options", "(?!)")), re.compile(one.get("arguments", "(?!)")))
+            name: (
+                re.compile(one.get("options", "(?!)")),
+                re.compile(one.get("arguments", "(?!)")),
+                re.compile(one["first"]) if "first" in one else None,
+            )
             for one in told
             for name in one["names"].split()
         }

@@ -114,7 +114,7 @@ def test_a_sentence_takes_away_no_question_about_what_cannot_be_taken_back() -> 
 
 @pytest.mark.parametrize(
     "line",
-    ["ls", "ls -la ~/Documents", "cd ..", "cat notes.txt | grep -i milk | wc -l", "pwd && ls", "git status",
+    ["ls", "ls -la ~/Documents", "cd ..", "cat notes.txt | grep -i milk | wc -l", "pwd && ls", "git status", "git log -n 3 -- README.md",
      "find . -name '*.txt'",
      "date +%F", "sort -n", "du -sh *\ndf -h"],
 )  # fmt: skip
@@ -128,7 +128,7 @@ def test_lines_that_only_look_are_entered_into_a_terminal_unasked(line: str) -> 
     ["rm x", "ls; rm x", "ls > x", "ls `rm x`", "ls $(rm x)", "cat x | sh", "ls & rm x", "find . -delete",
      "find . -exec rm {} +",
      "sort -o x y", "date -s 12:00",
-     "git push", "git -c core.pager=x log", "make", "alias ls=rm", "./ls", "ls\nrm x",
+     "git push", "git pwn.sh", "git 5", "git", "git -c core.pager=x log", "make", "alias ls=rm", "./ls", "ls\nrm x",
      "cat ~/.ssh/id_rsa",
      "cat /etc/shadow", "history -c", "tree -o x", "less +!x", "uniq a b", "hostname x", "lsx", "!!", "",
      "X=1 ls", "ls \\\nrm", "file -C x"],
