@@ -114,7 +114,8 @@ def test_a_sentence_takes_away_no_question_about_what_cannot_be_taken_back() -> 
 
 @pytest.mark.parametrize(
     "line",
-    ["ls", "ls -la ~/Documents", "cd ..", "cat notes.txt | grep -i milk | wc -l", "pwd && ls", "git status", "git log -n 3 -- README.md",
+    ["ls", "ls -la ~/Documents", "cd ..", "cat notes.txt | grep -i milk | wc -l", "pwd && ls", "git status",
+     "git log -n 3 -- README.md",
      "find . -name '*.txt'",
      "date +%F", "sort -n", "du -sh *\ndf -h"],
 )  # fmt: skip
