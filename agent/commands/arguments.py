@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.options import check_one_desktop
 from agent.settings import OPTIONS, load_settings
 from foundation.command_line import positive, positive_seconds
 from foundation.errors import UsageError
@@ -100,6 +99,8 @@ def check_sandbox(given: argparse.Namespace) -> None:
         raise UsageError(
             f"There is no monitor {given.monitor}: a throw-away desktop has only monitor 1.", "Leave out --monitor."
         )
+    from agent.options import check_one_desktop  # here, as it loads what --help does not need
+
     check_one_desktop(given)
     if given.sandbox and given.desktop not in (None, "auto"):
         raise UsageError(

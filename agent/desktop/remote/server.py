@@ -23,19 +23,12 @@ if TYPE_CHECKING:
 _LOOK, _ACT = 10.0, 90.0
 _NO_INPUT = "Is somebody logged in there? To paste text, it needs xclip."
 #: Runs in the machine, with events as JSON: no text of a model ever becomes code. pyautogui types "<" as ">" on its
-#: usual layout, and cannot type what the layout lacks, which is pasted instead.
+#: usual layout, and cannot type what the layout lacks, which is pasted instead. The clipboard keeps that text: nothing
+#: tells when it was fetched.
 _PROGRAM = """
 import json, os, sys, time
 import pyautogui as gui
 gui.PAUSE, gui.FAILSAFE = 0, False
-def copy(text):
-    import pyperclip
-    kept = [os.dup(1), os.dup(2)]
-    for number in (1, 2):  # the program that keeps the clipboard would hold the server's pipes open
-        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-    pyperclip.copy(text)
-    for number, own in zip((1, 2), kept):
-        os.dup2(own, number)
 for pause, name, *given in json.loads(sys.argv[1]):
     time.sleep(pause)
     if name == "write":
@@ -43,11 +36,15 @@ for pause, name, *given in json.loads(sys.argv[1]):
             gui.hotkey("shift", ",") if char == "<" else gui.write(char)
     elif name == "paste":
         import pyperclip
-        before = pyperclip.paste()
-        copy(given[0])
+        kept = os.dup(1), os.dup(2)
+        for number in (1, 2):  # the program that keeps the clipboard would hold the server's pipes open
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+        try:
+            pyperclip.copy(given[0])
+        finally:
+            for number, own in zip((1, 2), kept):
+                os.dup2(own, number)
         gui.hotkey("ctrl", "v")
-        time.sleep(0.5)
-        copy(before)
     elif name in ("mouseDown", "mouseUp"):
         getattr(gui, name)(button=given[0])
     else:
