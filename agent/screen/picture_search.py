@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agent.core.geometry import DesktopPoint, Region
+from agent.screen.pixels import open_foreign
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,15 +54,13 @@ def cut_out(screen: "Image", point: DesktopPoint, box: Region | None) -> str:
 @lru_cache(maxsize=64)
 def read_picture(picture: str) -> "tuple[Grays, Grays]":
     """Return a picture's gray values, (height, width) of 0 to 255, and its tint. Raises ValueError if it is none."""
-    from PIL import Image
-
     try:
-        with Image.open(io.BytesIO(base64.b64decode(picture, validate=True)), formats=["PNG"]) as opened:
-            if max(opened.size) > 2 * _MOST or min(opened.size) < 2:
-                raise ValueError(f"a picture of {opened.width}x{opened.height} is too large or too small")
-            grays, tint = _grays(opened), _tint(opened)
-    except (OSError, SyntaxError, binascii.Error) as error:
+        opened = open_foreign(base64.b64decode(picture, validate=True), ("PNG",))
+    except (OSError, binascii.Error) as error:
         raise ValueError("that is no picture as `mai-agent save` keeps them") from error
+    if max(opened.size) > 2 * _MOST or min(opened.size) < 2:
+        raise ValueError(f"a picture of {opened.width}x{opened.height} is too large or too small")
+    grays, tint = _grays(opened), _tint(opened)
     if grays.std() < 1:
         raise ValueError("that picture shows nothing")
     return grays, tint

@@ -121,7 +121,7 @@ class RemoteInput:
 
 
 class _NoApplications:
-    """The applications of the other machine, of which nothing is known here."""
+    """Knows none of the other machine's applications, and opens none."""
 
     def names(self) -> list[str]:
         return []
