@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import json
-import shlex
 import signal
 import time
 from datetime import timedelta
@@ -98,7 +97,7 @@ def main(arguments: list[str]) -> int:
     began = time.monotonic()
     with AnswersFile(out) as answers, AnswerProgress(program="mai-server batch") as progress:
         outcome = _answer_all(options, index, answers, progress)
-    return _finish(outcome, out, arguments, time.monotonic() - began, as_json=options.json)
+    return _finish(outcome, out, time.monotonic() - began, as_json=options.json)
 
 
 def _parser() -> Parser:
@@ -261,7 +260,7 @@ def _engine(options: argparse.Namespace) -> tuple[str, list[str]]:
     return model, flags
 
 
-def _finish(outcome: "Outcome", out: Path, arguments: list[str], seconds: float, *, as_json: bool) -> int:
+def _finish(outcome: "Outcome", out: Path, seconds: float, *, as_json: bool) -> int:
     answered = outcome.before + outcome.answered
     if as_json:
         document = {
@@ -279,8 +278,7 @@ def _finish(outcome: "Outcome", out: Path, arguments: list[str], seconds: float,
     if outcome.cut_off:
         _say(f"{outcome.cut_off} answers were cut off by the token limit (finish_reason length); see --max-tokens.")
     if outcome.stopped:
-        again = shlex.join(["mai-server", "batch", *_without_key(arguments)])
-        _say(f"Stopped: {answered} of {outcome.total} have an answer, in {out}. To go on: {again}")
+        _say(f"Stopped: {answered} of {outcome.total} have an answer, in {out}. The same command goes on.")
         return ExitStatus.STOPPED
     if outcome.failed:
         kinds = ", ".join(f"{count} {kind}" for kind, count in outcome.errors.most_common())
@@ -288,14 +286,6 @@ def _finish(outcome: "Outcome", out: Path, arguments: list[str], seconds: float,
         return ExitStatus.NOT_DONE
     _say(f"All {outcome.total} have an answer, in {out}.")
     return ExitStatus.DONE
-
-
-def _without_key(arguments: list[str]) -> list[str]:
-    """The command line without the key: what is printed stays on screens and in logs."""
-    return [
-        "KEY" if before == "--api-key" else "--api-key=KEY" if argument.startswith("--api-key=") else argument
-        for before, argument in zip(["", *arguments], arguments, strict=False)
-    ]
 
 
 def _say(text: str) -> None:
