@@ -14,7 +14,7 @@ from stubs.several import Several
 
 from agent.cli import main
 from agent.console.printers import JsonPrinter, PlainPrinter
-from agent.core.actions import PressKeys, TypeText
+from agent.core.actions import PressKeys
 from agent.events.fates import WORDS, Fate
 from agent.events.run_events import ApprovalGiven, Dropped, Event
 from agent.record.bundle import Recorder
@@ -166,29 +166,6 @@ def test_a_replay_tells_what_became_of_each_and_what_the_run_changed(
     assert lines[1].index(COMMANDS) < lines[1].index("you changed it") < lines[1].index(CLOSING)
     assert [WORDS[fate] in line for line, fate in zip(lines, FATES, strict=False)][2:5] == [True] * 3
     assert lines[6] == "what the recorded run changed:"
-
-
-def test_a_live_replay_carries_out_what_was_carried_out(ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, path, _ = ran
-    from agent.commands import replay
-    from agent.desktop.input.hand import RecordingHand
-
-    done: list[Any] = []
-
-    class Hand(RecordingHand):
-        touches = True
-
-        def perform(self, action: Any) -> str:
-            done.append(action)
-            return ""
-
-    async def yes(*_: object) -> Approval:
-        return YES
-
-    monkeypatch.setattr(replay, "_live_hand", lambda _: Hand())
-    monkeypatch.setattr(replay.Console, "approve", yes)
-    assert main(["replay", str(path), "--live"]) == 0
-    assert done == [TypeText(SUDO), PressKeys(("alt", "f4"))]
 
 
 async def test_what_follows_an_action_that_was_not_done_is_left_out_and_not_refused(tmp_path: Path) -> None:
