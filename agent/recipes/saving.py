@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.core.actions import Action, Click, OpenApp, PressKeys, Scroll, TypeText, Wait
-from agent.core.geometry import DesktopPoint, Region
+from agent.core.geometry import DesktopPoint, Region, Size
 from agent.core.roles import role_group
 from agent.literal.goals import DESKTOP
 from agent.literal.vocabulary.lexicon import letters_of
@@ -53,17 +53,17 @@ class _Deed:
     number: int  # of its step in the run
     action: Action[DesktopPoint]
     record: ActionRecord
-    screen: "Callable[[], Image | None]"  # before it, one pixel for each desktop unit
+    shot: "Callable[[], tuple[Image, Size] | None]"  # the screen before it, and its size in desktop units
 
     @property
     def picture(self) -> str:
         """What it was clicked on looks like; "" where that is not known, or looks like something else too."""
-        screen, element = self.screen(), self.element
-        if screen is None or not isinstance(self.action, Click) or self.action.point is None:
+        shot, element = self.shot(), self.element
+        if shot is None or not isinstance(self.action, Click) or self.action.point is None:
             return ""
         if element is None or element.box is None or element.role in _CONTAINERS:
-            return cut_out(screen, self.action.point, None)
-        return cut_out(screen, element.box.region.middle, element.box.region)
+            return cut_out(*shot, self.action.point, None)
+        return cut_out(*shot, element.box.region.middle, element.box.region)
 
     @property
     def element(self) -> ElementRecord | None:
@@ -127,16 +127,16 @@ def _deeds(bundle: Bundle) -> Iterable[_Deed]:
                 raise _cannot(step.step or 0, record, "is no step of a recipe")
             if isinstance(action, Click) and (action.count > 2 or action.held or action.point is None):
                 raise _cannot(step.step or 0, record, "is no step of a recipe")
-            yield _Deed(step.step or 0, action, record, partial(_screen, bundle.path, step))
+            yield _Deed(step.step or 0, action, record, partial(_shot, bundle.path, step))
 
 
-def _screen(folder: Path, step: StepRecord) -> "Image | None":
-    """Return a step's screenshot, one pixel for each desktop unit. None if there is none at 0,0."""
+def _shot(folder: Path, step: StepRecord) -> "tuple[Image, Size] | None":
+    """Return a step's screenshot with the screen's size in desktop units. None if there is none at 0,0."""
     view = step.viewport
     if step.image is None or view is None or (view.left, view.top) != (0, 0):
         return None
     image = load(folder / step.image.file)
-    return None if image is None else image.resize((view.width, view.height))
+    return None if image is None else (image, Size(view.width, view.height))
 
 
 def _cannot(number: int, record: ActionRecord, why: str) -> UsageError:

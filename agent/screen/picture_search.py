@@ -3,11 +3,13 @@
 import base64
 import binascii
 import io
+import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from agent.core.geometry import DesktopPoint, Region
-from agent.screen.pixels import open_foreign
+from agent.core.geometry import DesktopPoint, Region, Size
+from agent.screen.pixels import as_image, open_foreign, resize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 
     Grays = NDArray[np.float64]
 
-#: Pixels of a picture around a point where no element is known, and the most of one side. A picture is read only up to
-#: twice that.
+#: Desktop units of a picture around a point where no element is known, and the most of one side. A picture is read only
+#: up to twice as many pixels.
 _SIDE, _MOST = 36, 96
 #: Standard deviation of the gray values from which a picture shows something (0 to 255), and levels that are kept.
 _LEAST_CONTRAST, _LEVELS = 8.0, 32
@@ -27,33 +29,53 @@ _ALIKE = 0.9
 _OTHER_TINT = 10.0
 #: Places that are looked at. Of more than one that fits, none is taken anyhow.
 _MOST_PLACES = 12
+#: How many times as large a thing may be as it was: on a screen of another scale.
+_SIZES = (1.0, 2.0, 1.5, 1.25, 0.8, 2 / 3, 0.5)
+#: The text of a picture's file that tells its pixels for each desktop unit, across and down; and the least of these.
+_SCALE, _LEAST_SCALE = "scale", 0.1
 
 
-def cut_out(screen: "Image", point: DesktopPoint, box: Region | None) -> str:
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A small picture of a thing."""
+
+    grays: "Grays"  # (height, width) of 0 to 255
+    tint: "Grays"  # how much more red, and more blue, than green it is in the mean
+    across: float  # its pixels for each desktop unit
+    down: float
+
+
+def cut_out(shot: "Image", size: Size, point: DesktopPoint, box: Region | None) -> str:
     """Return a picture of what is at a point, as a PNG in base64; "" if it shows nothing, or the screen shows it twice.
 
     Args:
-        screen: the screen, one pixel for each desktop unit, beginning at 0,0.
+        shot: a screenshot, which may have been shrunk for a model.
+        size: of that screen in desktop units; it begins at 0,0.
         point: becomes the picture's middle.
         box: the element there; its size is the picture's size, within limits.
     """
-    x, y = point.rounded()
+    from PIL.PngImagePlugin import PngInfo
+
+    scale = shot.width / size.width, shot.height / size.height
+    x, y = round(point.x * scale[0]), round(point.y * scale[1])
     wide, high = (_SIDE, _SIDE) if box is None else (min(box.width, _MOST), min(box.height, _MOST))
-    right, down = min(wide // 2, x, screen.width - x), min(high // 2, y, screen.height - y)
+    right = min(round(wide * scale[0] / 2), x, shot.width - x)
+    down = min(round(high * scale[1] / 2), y, shot.height - y)
     if min(right, down) < 4:
         return ""
-    part = screen.convert("RGB").crop((x - right, y - down, x + right, y + down))
+    part = shot.convert("RGB").crop((x - right, y - down, x + right, y + down))
     if _grays(part).std() < _LEAST_CONTRAST:
         return ""
-    file = io.BytesIO()
-    part.quantize(_LEVELS).save(file, "png", optimize=True)
+    file, told = io.BytesIO(), PngInfo()
+    told.add_text(_SCALE, f"{scale[0]:.4f} {scale[1]:.4f}")
+    part.quantize(_LEVELS).save(file, "png", optimize=True, pnginfo=None if scale == (1, 1) else told)
     picture = base64.b64encode(file.getvalue()).decode()
-    return picture if len(places_of(picture, screen)) == 1 else ""
+    return picture if len(places_of(picture, shot, size)) == 1 else ""
 
 
 @lru_cache(maxsize=64)
-def read_picture(picture: str) -> "tuple[Grays, Grays]":
-    """Return a picture's gray values, (height, width) of 0 to 255, and its tint. Raises ValueError if it is none."""
+def read_picture(picture: str) -> Picture:
+    """Read a picture as `cut_out` makes them. Raises ValueError if it is none."""
     try:
         opened = open_foreign(base64.b64decode(picture, validate=True), ("PNG",))
     except (OSError, binascii.Error) as error:
@@ -63,34 +85,57 @@ def read_picture(picture: str) -> "tuple[Grays, Grays]":
     grays, tint = _grays(opened), _tint(opened)
     if grays.std() < 1:
         raise ValueError("that picture shows nothing")
-    return grays, tint
+    told = re.fullmatch(r"(\d\.\d{4}) (\d\.\d{4})", str(opened.info.get(_SCALE, "1.0000 1.0000")))
+    across, down = (float(number) for number in told.groups()) if told else (0.0, 0.0)
+    if min(across, down) < _LEAST_SCALE or max(across, down) > 1 / _LEAST_SCALE:
+        raise ValueError("that picture has no scale as `mai-agent save` writes it")
+    return Picture(grays, tint, across, down)
 
 
-def places_of(picture: str, screen: "Image") -> list[Region]:
-    """Return where a screen shows a picture, best first; at most a few. Boxes are in the screen's pixels.
+def places_of(picture: str, shot: "Image", size: Size) -> list[Region]:
+    """Return where a screen shows a picture, best first, in desktop units; at most a few.
 
-    It is the normalized cross-correlation of the gray values at the picture's own size, computed by Fourier transforms
-    (J. P. Lewis, "Fast Normalized Cross-Correlation", 1995). A place of another tint is none.
+    The screenshot is brought to the picture's scale first. If the thing is nowhere at its own size, it is looked for at
+    others. A place of another tint is none.
+    """
+    wanted = read_picture(picture)
+    for times in _SIZES:
+        across, down = wanted.across / times, wanted.down / times
+        scaled = as_image(resize(shot, Size(round(size.width * across), round(size.height * down))))
+        if found := _places(wanted, scaled):
+            return [_region(one.left / across, one.top / down, one.width / across, one.height / down) for one in found]
+    return []
+
+
+def _region(left: float, top: float, width: float, height: float) -> Region:
+    return Region(round(left), round(top), round(width), round(height))
+
+
+def _places(wanted: Picture, screen: "Image") -> list[Region]:
+    """Return where a screen shows a picture at its own size in pixels, best first.
+
+    It is the normalized cross-correlation of the gray values, computed by Fourier transforms (J. P. Lewis, "Fast
+    Normalized Cross-Correlation", 1995). Its negative is as good: a dark theme draws many signs in white.
     """
     import numpy as np
 
-    (wanted, tint), shown = read_picture(picture), _grays(screen)
-    (high, wide), (rows, columns) = wanted.shape, shown.shape
+    shown = _grays(screen)
+    (high, wide), (rows, columns) = wanted.grays.shape, shown.shape
     if high > rows or wide > columns:
         return []
-    wanted = wanted - wanted.mean()
-    spectrum = np.fft.rfft2(shown) * np.conj(np.fft.rfft2(wanted, shown.shape))
+    grays = wanted.grays - wanted.grays.mean()
+    spectrum = np.fft.rfft2(shown) * np.conj(np.fft.rfft2(grays, shown.shape))
     product = np.fft.irfft2(spectrum, shown.shape)[: rows - high + 1, : columns - wide + 1]
-    mean = _sums(shown, high, wide) / wanted.size
-    variance = np.maximum(_sums(shown**2, high, wide) / wanted.size - mean**2, 1.0)
-    alike = product / (wanted.size * wanted.std() * np.sqrt(variance))
+    mean = _sums(shown, high, wide) / grays.size
+    variance = np.maximum(_sums(shown**2, high, wide) / grays.size - mean**2, 1.0)
+    alike = np.abs(product / (grays.size * grays.std() * np.sqrt(variance)))
     found: list[Region] = []
     for _ in range(_MOST_PLACES):
         if alike.max() < _ALIKE:
             break
         top, left = (int(at) for at in np.unravel_index(alike.argmax(), alike.shape))
         there = screen.crop((left, top, left + wide, top + high))
-        if abs(_tint(there) - tint).max() <= _OTHER_TINT:
+        if abs(_tint(there) - wanted.tint).max() <= _OTHER_TINT:
             found.append(Region(left, top, wide, high))
         alike[max(0, top - high // 2) : top + high // 2 + 1, max(0, left - wide // 2) : left + wide // 2 + 1] = 0
     return found

@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image, ImageDraw
 
-from agent.core.geometry import DesktopPoint, Region
+from agent.core.geometry import DesktopPoint, Region, Size
 from agent.literal.engine import Engine
 from agent.literal.goals import Click, Expected, Open, Part, Press, Reading, Repeat, Target, Toggle, Type
 from agent.screen.encode import encode
@@ -77,7 +77,7 @@ def shown_at(*places):
     return image
 
 
-RING = cut_out(shown_at((500, 400)), DesktopPoint(500, 400), None)
+RING = cut_out(shown_at((500, 400)), Size(1000, 800), DesktopPoint(500, 400), None)
 
 
 def ring(role=""):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageDraw
 
+from agent.core.geometry import Size
 from agent.recipes.files import read_recipe
 from agent.recipes.saving import recipe_of, window_name
 from agent.record.read import Bundle
@@ -175,7 +176,7 @@ def test_what_has_no_name_is_kept_as_a_picture(tmp_path, element, role):
     [saved] = recipe.model_dump(by_alias=True, exclude_unset=True)["steps"]
     picture = saved["click"].pop("picture")
     assert saved == {"click": {**role, "in": "Notes"}}
-    [place] = places_of(picture, Image.open(tmp_path / "screens/0001.png").resize((400, 300)))
+    [place] = places_of(picture, Image.open(tmp_path / "screens/0001.png"), Size(400, 300))
     assert (abs(place.middle.x - 200) <= 1) and (abs(place.middle.y - 65) <= 5)
     assert read_recipe(recipe.text, "again") == recipe
 

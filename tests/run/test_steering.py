@@ -222,6 +222,23 @@ async def test_what_an_action_goes_to_is_told_by_name_when_it_is_asked_about_and
     assert every(events, ApprovalGiven)[1].instead_aim == Aim(("“Keep”",), "Documents", app="Thunar")
 
 
+@pytest.mark.parametrize(("aside", "told"), [((15, 3), "Delete"), ((40, 3), None), ((0, 12), None)])
+async def test_only_words_that_the_point_lies_on_are_what_an_action_goes_to_where_no_element_is_told(
+    aside: tuple[int, int], told: str | None
+) -> None:
+    def knows(action: Action[DesktopPoint]) -> Situation:
+        [point] = points_of(action)
+        middle = DesktopPoint(point.x + aside[0], point.y + aside[1])
+        return Situation(under=Place("Thunar", "Documents"), words="Delete", words_at=middle)
+
+    events, _ = await run([CLICK, DONE], person=FakePerson(approvals=[YES]), surroundings=FakeSurroundings(knows))
+    described = next(event.described for event in every(events, Acted))
+    assert (described and described.element.name) == told
+    if described is not None:
+        assert (described.element.window, described.element.app) == ("Documents", "Thunar")
+        assert described.element.source == "words"
+
+
 @pytest.mark.parametrize("style", ["reference", "desktop"])
 async def test_whatever_the_record_says_was_told_is_in_the_request_in_every_style(style: str) -> None:
     def watch(event: Event, desk: Desk) -> None:

@@ -52,10 +52,7 @@ class Scene:
 
     def places_of(self, picture: str) -> list[Region]:
         """Return where the screen looks like a small picture."""
-        if self._picture is None:
-            return []
-        size = self.outline.size
-        return places_of(picture, self._picture().resize((size.width, size.height)))
+        return [] if self._picture is None else places_of(picture, self._picture(), self.outline.size)
 
     @cached_property
     def elements(self) -> Sequence[Element]:

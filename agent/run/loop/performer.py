@@ -27,7 +27,7 @@ from agent.core.actions import (
     points_of,
     shorten,
 )
-from agent.core.geometry import DesktopPoint, GridPoint
+from agent.core.geometry import DesktopPoint, GridPoint, Region
 from agent.core.notes import Note
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.fates import Why
@@ -43,7 +43,7 @@ from agent.safety.naming import Aim, aim_of, named
 from agent.safety.sentence import Sentence
 from agent.safety.situation import UNKNOWN, Situation
 from agent.screen.nearby import Described, described_at, described_field
-from agent.screen.outline import Outline
+from agent.screen.outline import Element, Outline
 from agent.screen.settle import CELL, Settled, unchanged
 from foundation.chat_stream import Answer
 from foundation.errors import MaiError
@@ -51,6 +51,8 @@ from foundation.errors import MaiError
 #: Seconds after which a takeover has been noticed: `agent.desktop.input.takeover` first waits for what applications do
 #: to the pointer after an action, then for a pointer that still moves.
 _NOTICED_WITHIN = 1.0
+#: The least width of a letter, and height of a line, in desktop units.
+_LETTER, _LINE = 6, 16
 #: Actions without a visible effect.
 _UNSEEN = (Wait, KeyDown, KeyUp, ButtonDown, ButtonUp)
 
@@ -284,7 +286,7 @@ class Performer:
         hand, target, words = self._context.hand, attempt.target, named(attempt.target, attempt.aim)
         acted = partial(
             Acted, turn.step, target, dry_run=not hand.touches, elements=attempt.situation.elements,
-            index=attempt.index, aim=attempt.aim, described=_described(turn.seen.outline, target, attempt.aim),
+            index=attempt.index, aim=attempt.aim, described=_described(turn.seen.outline, attempt),
         )  # fmt: skip
         error: str | None = None
         detail = words if hand.touches else f"would {words}"
@@ -318,9 +320,21 @@ class Performer:
         return await self._context.on_screen(self._observer().watch, rule, lambda: stop.stopped)
 
 
-def _described(outline: Outline | None, target: Action[DesktopPoint], aim: Aim) -> Described | None:
-    """Return what an action goes to, of the outline before it: the element at its point, or the field for its text."""
-    if isinstance(target, TYPING):
-        return described_field(outline, aim.field)
-    points = points_of(target)
-    return described_at(outline, points[-1]) if points else None
+def _described(outline: Outline | None, attempt: _Attempt) -> Described | None:
+    """Return what an action goes to, before it: the field for its text, or the element or words at its point."""
+    if isinstance(attempt.target, TYPING):
+        return described_field(outline, attempt.aim.field)
+    points = points_of(attempt.target)
+    return (described_at(outline, points[-1]) or _words_at(points[-1], attempt.situation)) if points else None
+
+
+def _words_at(point: DesktopPoint, seen: Situation) -> Described | None:
+    """Return the words that a point lies on. Words beside it may belong to something else."""
+    words = " ".join("".join(seen.words.splitlines()[-1:]).split())
+    if seen.words_at is None or not words:
+        return None
+    wide = _LETTER * len(words)
+    box = Region(round(seen.words_at.x - wide / 2), round(seen.words_at.y - _LINE / 2), wide, _LINE)
+    title, app = ("", "") if seen.under is None or seen.under.backdrop else (seen.under.title, seen.under.app)
+    element = Element(-1, "label", words, box, window=title, app=app, source="words")
+    return Described(element) if box.contains(point) else None

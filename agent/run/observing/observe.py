@@ -75,7 +75,8 @@ class Observer:
     ) -> None:
         """Look at `screen`, with images as `rule` and `image_format` define them.
 
-        With `waits`, each observation waits for its outline; otherwise the outline is taken while the model thinks.
+        With `waits`, each observation waits for its outline; otherwise it may still be in the making when the model
+        answers.
         Marks, observations without an image, and `conceal` need the outline and therefore wait, too. `saw` is called as
         soon as a screen that the model will be shown was captured.
         """
@@ -100,8 +101,8 @@ class Observer:
         return self._observation(frame, Fingerprint.of(frame.image), {"capture": captured})
 
     def watch(self, rule: SettleRule, stopped: Callable[[], bool]) -> Settled:
-        """Wait until the screen is still. If the outline is needed, begin it as soon as the screen may be still."""
-        settled = settle(self._screen, rule, stopped, self._take_ahead if self._waits else None)
+        """Wait until the screen is still. The outline begins as soon as the screen may be still."""
+        settled = settle(self._screen, rule, stopped, self._take_ahead if self._outliner is not None else None)
         self._saw()
         return settled
 
@@ -130,7 +131,7 @@ class Observer:
             return self._altered(self._pictured(frame, fingerprint, milliseconds))
         if not self._waits:  # the image first: nothing may delay it
             seen = self._pictured(frame, fingerprint, milliseconds)
-            return replace(seen, outlining=self._outliner.take(frame))
+            return replace(seen, outlining=outlining or self._outliner.take(frame))
         outlining = outlining or self._outliner.take(frame)
         seen = self._pictured(frame, fingerprint, milliseconds)
         began = time.perf_counter()
