@@ -109,12 +109,15 @@ def test_what_the_cache_says_of_the_focus_is_asked_again(bus: AccessibilityBus) 
 
 
 @pytest.mark.parametrize("toolkit", ["gtk", "GTK", "Qt"])
-def test_an_application_that_hangs_or_talks_nonsense_has_no_known_focus(bus: AccessibilityBus, toolkit: str) -> None:
+def test_an_application_that_hangs_or_talks_nonsense_has_no_known_focus(
+    bus: AccessibilityBus, toolkit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elements, application, _, _ = shown(bus, toolkit)
     for member in ("GetMatches", "GetItems", "GetState"):
         application.broken[member] = ("s", ("nothing",))
     assert elements.focused() is None
     application.silent = True
+    monkeypatch.setattr("agent.desktop.trees.elements._AT", 0.2)
     with pytest.raises(NoAnswerError):
         elements.focused()
 
