@@ -119,6 +119,29 @@ def marked_processes(variable: str, value: str) -> "list[psutil.Process]":
     return found
 
 
+def end_marked(variable: str, value: str, grace: float = 0.0, seconds: float = 10.0) -> list[int]:
+    """End all processes with this environment variable, also those that start meanwhile, and return their PIDs.
+
+    Between SIGTERM and SIGKILL, they get `grace` seconds. What still runs after `seconds` is left.
+    """
+    import psutil
+
+    began, asked = time.monotonic(), set[int]()
+    while left := marked_processes(variable, value):
+        waited = time.monotonic() - began
+        if waited >= seconds:
+            break
+        for process in left:
+            with suppress(psutil.Error):
+                if waited >= grace:
+                    process.kill()
+                elif process.pid not in asked:
+                    process.terminate()
+            asked.add(process.pid)
+        time.sleep(0.02)
+    return sorted(asked)
+
+
 def number_here(pid: int, variable: str, value: str | None) -> int:
     """Translate a PID from another PID namespace into ours. Returns it unchanged if no process matches.
 

@@ -12,9 +12,12 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from foundation.processes import number_here
+from foundation.processes import marked_processes, number_here
+
+if TYPE_CHECKING:
+    import psutil
 
 #: The variable that names the sandbox that a process belongs to.
 MARK = "MAI_AGENT_SANDBOX"
@@ -41,6 +44,14 @@ def bare_environ(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 def number_outside(pid: int, environ: Mapping[str, str]) -> int:
     """Translate a PID from the PID namespace of an environment's sandbox into ours."""
     return number_here(pid, MARK, environ.get(MARK))
+
+
+def marked(name: str) -> "list[psutil.Process]":
+    """Return the running processes of a sandbox, except this one.
+
+    Desktop programs detach, fork and start each other over D-Bus; all of them inherit the environment.
+    """
+    return marked_processes(MARK, name)
 
 
 class Started(Protocol):

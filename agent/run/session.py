@@ -14,6 +14,7 @@ from typing import Any
 from agent.core.geometry import Size
 from agent.desktop.factory import open_desktop
 from agent.desktop.guard.desktop import GuardedDesktop
+from agent.desktop.programs import MARK
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, OpenDesktop
 from agent.events.run_events import RunFinished, RunStarted, Warned
 from agent.events.sink import Emit
@@ -35,7 +36,6 @@ from agent.run.models.settings import RunSettings
 from agent.safety.policy import Policy
 from agent.safety.run_registry import Registered
 from agent.safety.stop import StopSwitch
-from agent.sandbox.processes import MARK
 from agent.screen.ocr import reading_languages
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 

@@ -19,16 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.geometry import Size
-from agent.desktop.programs import Inside, run_inside, start_inside
+from agent.desktop.programs import MARK, Inside, marked, run_inside, start_inside
 from agent.sandbox.display import check_size, release
 from agent.sandbox.isolation import Network, open_sockets, why_not
 from agent.sandbox.locales import locale_environ
-from agent.sandbox.processes import MARK, end_marked, marked
 from agent.sandbox.sessions import install_line, load_session
 from agent.sandbox.start import apply, display_of, start
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
+from foundation.processes import end_marked
 
 _PREFIX = "mai-agent-sandbox-"
+#: Seconds between SIGTERM and SIGKILL for the programs of a sandbox that ends.
+_GRACE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +218,7 @@ def _is_locked(path: Path, *, default: bool) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    end_marked(folder.name.removeprefix(_PREFIX))
+    end_marked(MARK, folder.name.removeprefix(_PREFIX), grace=_GRACE)
     release(folder)
     for _ in range(3):  # a dying program may still write into its home
         shutil.rmtree(folder, ignore_errors=True)

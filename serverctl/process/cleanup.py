@@ -1,9 +1,6 @@
 """Kills leftover processes of a server, which all carry a mark in their environment."""
 
-import contextlib
-import time
-
-from foundation.processes import ProcessIdentity, marked_processes, wait_gone
+from foundation.processes import ProcessIdentity, end_marked, marked_processes, wait_gone
 
 #: Environment variable of every process of a server; its value is random and unique to one start.
 MARK = "MAI_SERVER_RUN"
@@ -11,22 +8,9 @@ MARK = "MAI_SERVER_RUN"
 _GUARDIAN_SECONDS = 5.0
 
 
-def kill_marked(mark: str, seconds: float = 10.0) -> list[int]:
+def kill_marked(mark: str) -> list[int]:
     """Kill all processes with the mark, and return their PIDs."""
-    import psutil
-
-    seen: set[int] = set()
-    end = time.monotonic() + seconds
-    while mark and time.monotonic() < end:
-        left = marked_processes(MARK, mark)
-        if not left:
-            break
-        seen.update(process.pid for process in left)
-        for process in left:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        time.sleep(0.02)
-    return sorted(seen)
+    return end_marked(MARK, mark) if mark else []
 
 
 def end_left_behind(guardian: ProcessIdentity | None, mark: str) -> list[int]:

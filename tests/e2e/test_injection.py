@@ -14,8 +14,8 @@ from stubs.desk import every, finish
 from stubs.endpoint import DONE, FakeEndpoint, act, say
 from stubs.lair import Lair
 
+from agent.desktop.programs import MARK
 from agent.events.run_events import ApprovalAsked
-from agent.sandbox.processes import MARK
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
 

@@ -6,7 +6,8 @@ import time
 
 from stubs.display import wait_until
 
-from agent.sandbox.processes import MARK, end_marked, marked
+from agent.desktop.programs import MARK, marked
+from foundation.processes import end_marked
 
 #: Starts a marked program and never asks how it ended, as the first process of some containers does.
 CARELESS = """
@@ -26,8 +27,8 @@ def test_a_program_that_has_ended_is_not_waited_for_until_somebody_reaps_it():
         # For an instant after exec a process has no environment yet, although its parent was told that exec succeeded.
         wait_until(lambda: [process.name() for process in marked("a-test-of-ending")] == ["sleep"], "it is marked")
         began = time.monotonic()
-        assert end_marked("a-test-of-ending", grace=20) == 1
-        assert time.monotonic() - began < 10
+        assert len(end_marked(MARK, "a-test-of-ending", grace=8)) == 1
+        assert time.monotonic() - began < 5
         assert marked("a-test-of-ending") == []
     finally:
         parent.kill()
@@ -40,5 +41,5 @@ def test_a_program_that_does_not_listen_is_killed():
         [sys.executable, "-c", deaf], env={MARK: "a-deaf-test"}, stdout=subprocess.PIPE, text=True
     )
     program.stdout.readline()
-    assert end_marked("a-deaf-test", grace=0.2) == 1
+    assert len(end_marked(MARK, "a-deaf-test", grace=0.2)) == 1
     program.communicate(timeout=10)

@@ -14,12 +14,11 @@ import pytest
 from agent.commands import doctor
 from agent.core.geometry import Size
 from agent.desktop.linux.bus import age
-from agent.desktop.programs import number_outside
+from agent.desktop.programs import marked, number_outside
 from agent.sandbox import desktop, display, isolation
 from agent.sandbox.desktop import SandboxSpec, environment_of, reap_sandboxes, start_sandbox, stop_sandbox
 from agent.sandbox.display import SOCKETS
 from agent.sandbox.isolation import open_sockets, why_not
-from agent.sandbox.processes import marked
 from foundation.errors import EnvironmentLacksError
 
 #: What this machine can: everything below is tried where it can isolate, and the honest word for it where it cannot.

@@ -10,10 +10,10 @@ import pytest
 from agent.core.geometry import Size
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.factory import open_windows
+from agent.desktop.programs import marked
 from agent.safety.stop import StopSwitch
 from agent.sandbox import desktop
 from agent.sandbox.desktop import SandboxSpec, find_sandboxes, reap_sandboxes, start_sandbox, stop_sandbox
-from agent.sandbox.processes import marked
 from foundation.errors import EnvironmentLacksError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]

@@ -11,10 +11,10 @@ import pytest
 
 from agent.core.geometry import Size
 from agent.desktop.factory import open_desktop, open_windows
+from agent.desktop.programs import marked
 from agent.safety.stop import StopSwitch
 from agent.sandbox import sessions
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
-from agent.sandbox.processes import marked
 from agent.sandbox.sessions import Session, load_session, session_names
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError

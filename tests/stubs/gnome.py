@@ -8,10 +8,9 @@ from jeepney import DBusAddress
 
 from agent.core.geometry import Size
 from agent.desktop.linux.bus import Bus, BusError
-from agent.desktop.programs import MARK, Inside
+from agent.desktop.programs import MARK, Inside, marked
 from agent.desktop.wlroots.keymap import Keymap
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
-from agent.sandbox.processes import marked
 
 _REMOTE = "org.gnome.Mutter.RemoteDesktop"
 _FAR = 10_000.0

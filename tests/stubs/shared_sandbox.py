@@ -9,10 +9,10 @@ from typing import Any
 
 import psutil
 
+from agent.desktop.programs import marked
 from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.windows import X11Windows
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
-from agent.sandbox.processes import marked
 
 #: Beginnings of the names of the programs that make the desktop; every other one was opened by a test.
 DESKTOP = (

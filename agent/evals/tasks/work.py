@@ -16,6 +16,7 @@ import psutil
 from pydantic import BaseModel
 
 from agent.console.printers import JsonPrinter
+from agent.desktop.programs import marked
 from agent.evals.tasks.hand import NoHandError, by_hand
 from agent.evals.tasks.looker import Looker
 from agent.evals.tasks.person import ScriptedPerson
@@ -26,7 +27,6 @@ from agent.events.as_json import to_json
 from agent.model.engines import Engine
 from agent.options import RunOptions
 from agent.safety.stop import StopSwitch, stop_signals
-from agent.sandbox.processes import marked
 from agent.workplace import Workplace
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError
 from foundation.files import cannot_write, write_atomically

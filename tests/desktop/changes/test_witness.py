@@ -12,12 +12,11 @@ from agent.core.changes import Change
 from agent.desktop.changes.bookkeeping import is_neutral
 from agent.desktop.changes.put_back import standing
 from agent.desktop.changes.witness import LinuxWitness
-from agent.desktop.programs import MARK
+from agent.desktop.programs import MARK, marked
 from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.selections import X11Clipboard
 from agent.desktop.x11.windows import open_windows
 from agent.sandbox.desktop import Sandbox
-from agent.sandbox.processes import marked
 
 
 class Scene:
