@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agent.core.languages import languages_of
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
@@ -196,22 +197,13 @@ def relief(image: "Image", reduction: int = 4, *, stretch: bool = False) -> "Ima
 ENGLISH = "eng"
 
 
-def desktop_language(environ: Mapping[str, str]) -> str:
-    """Return the language of applications started in an environment, such as de_DE; "" if none is set."""
-    locale = environ.get("LC_ALL") or environ.get("LC_MESSAGES") or environ.get("LANG") or ""
-    if locale.partition(".")[0] in ("C", "POSIX", ""):  # gettext ignores LANGUAGE in the C locale
-        return ""
-    told = environ.get("LANGUAGE", "").partition(":")[0] or locale
-    return told.partition(".")[0].partition("@")[0]
-
-
 def reading_languages(environ: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
     """Return tesseract's languages for the applications of an environment, and a remark for the user, or "".
 
     The desktop's own language comes first: that way, tesseract 5.5 read all of 30 German captions; with English first
     it read 22 of them, with English alone 17. The time is the same.
     """
-    language = desktop_language(environ)
+    language = next((tag for tag in languages_of(environ) if "@" not in tag), "")
     known: Mapping[str, str] = load_config("reading.toml")["languages"]
     wanted = known.get(language) or known.get(language.partition("_")[0]) or ("" if language else ENGLISH)
     if not wanted:

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from agent.literal.vocabulary import translations
-from agent.literal.vocabulary.translations import application_names, labels_in, languages_of, read_catalogue
+from agent.literal.vocabulary.translations import application_names, labels_in, other_languages, read_catalogue
 
 
 def _catalogue(messages: dict[str, str]) -> bytes:
@@ -64,21 +64,9 @@ def test_a_broken_catalogue_has_no_labels(tmp_path, data):
     assert read_catalogue(path) == {}
 
 
-@pytest.mark.parametrize(
-    ("environ", "languages"),
-    [
-        ({"LANG": "de_DE.UTF-8"}, ("de_DE", "de")),
-        ({"LANG": "en_US.UTF-8"}, ()),
-        ({"LANG": "C.UTF-8"}, ()),
-        ({}, ()),
-        ({"LANG": "de_AT.UTF-8", "LANGUAGE": "de_AT:fr:en"}, ("de_AT", "de", "fr")),
-        ({"LANG": "de_DE.UTF-8", "LC_ALL": "fr_FR.UTF-8"}, ("fr_FR", "fr")),
-        ({"LANG": "sr_RS.UTF-8@latin"}, ("sr_RS@latin", "sr_RS", "sr")),
-        ({"LANG": "../../etc"}, ()),
-    ],
-)
-def test_the_languages_are_those_of_the_environment_up_to_english(environ, languages):
-    assert languages_of(environ) == languages
+def test_languages_are_wanted_up_to_english():
+    assert other_languages({"LANG": "de_AT.UTF-8", "LANGUAGE": "de_AT:fr:en:it"}) == ("de_AT", "de", "fr")
+    assert other_languages({"LANG": "en_US.UTF-8"}) == ()
 
 
 def test_an_application_has_its_name_in_the_language_first(tmp_path, monkeypatch):

@@ -3,25 +3,8 @@
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from agent.screen.ocr import desktop_language, reading_languages
+from agent.screen.ocr import reading_languages
 from agent.screen.words import WordReader
-
-
-@pytest.mark.parametrize(
-    ("environ", "language"),
-    [
-        ({}, ""),
-        ({"LANG": "C.UTF-8"}, ""),
-        ({"LANG": "C.UTF-8", "LANGUAGE": "de"}, ""),
-        ({"LANG": "de_DE.UTF-8"}, "de_DE"),
-        ({"LANG": "de_AT@euro"}, "de_AT"),
-        ({"LANG": "en_US.UTF-8", "LANGUAGE": "fr_FR:en"}, "fr_FR"),
-        ({"LANG": "en_US.UTF-8", "LC_ALL": "pt_BR.UTF-8"}, "pt_BR"),
-        ({"LANG": "en_US.UTF-8", "LC_MESSAGES": "sv_SE.UTF-8"}, "sv_SE"),
-    ],
-)
-def test_the_language_of_a_desktop_is_that_of_its_messages(environ, language):
-    assert desktop_language(environ) == language
 
 
 @pytest.fixture

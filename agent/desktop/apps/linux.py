@@ -7,10 +7,11 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from agent.core.languages import languages_of
 from agent.desktop.apps.catalogue import App
 from agent.desktop.linux import places
 
@@ -27,7 +28,7 @@ _LARGEST = 1_000_000
 
 def installed_apps(environ: Mapping[str, str]) -> Iterator[App]:
     """Return the applications that the running desktop would show. A file in an earlier folder hides later ones."""
-    languages = _languages(environ)
+    languages = languages_of(environ)
     running = desktops(environ)
     seen: set[str] = set()
     for folder in application_folders(environ):
@@ -48,7 +49,7 @@ def application_folders(environ: Mapping[str, str]) -> list[Path]:
     return [path for folder in dict.fromkeys(folders) if (path := folder / "applications").is_dir()]
 
 
-def read_desktop_file(path: Path, identifier: str, languages: list[str], desktops: frozenset[str]) -> App | None:
+def read_desktop_file(path: Path, identifier: str, languages: Sequence[str], desktops: frozenset[str]) -> App | None:
     """Parse a desktop file; None if it is hidden, broken, not installed, or meant for other desktops."""
     entry = _section(path, "Desktop Entry")
     if entry is None:
@@ -136,22 +137,6 @@ def _command(text: str) -> tuple[str, ...]:
 
 def _list(text: str) -> list[str]:
     return [item.strip() for item in text.split(";") if item.strip()]
-
-
-def _languages(environ: Mapping[str, str]) -> list[str]:
-    """Return the language tags to try, most specific first: de_AT@euro gives de_AT@euro, de_AT, de@euro, de."""
-    setting = environ.get("LC_ALL") or environ.get("LC_MESSAGES") or environ.get("LANG") or ""
-    choices = [*environ.get("LANGUAGE", "").split(":"), setting]
-    tags: list[str] = []
-    for choice in choices:
-        base, _, modifier = choice.partition("@")
-        base = base.split(".")[0]
-        if not base or base in ("C", "POSIX"):
-            continue
-        language = base.split("_")[0]
-        for tag in (base, language):
-            tags.extend([f"{tag}@{modifier}", tag] if modifier else [tag])
-    return list(dict.fromkeys(tags))
 
 
 def types_of(path: Path) -> list[str]:

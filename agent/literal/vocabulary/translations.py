@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from gettext import GNUTranslations
+from itertools import takewhile
 from pathlib import Path
 
+from agent.core.languages import languages_of
 from agent.desktop.linux.places import data_dirs, data_home
 from agent.literal.vocabulary.places import Desktop, Place, desktop_named
 from foundation.configs import load_config
@@ -25,22 +27,11 @@ _MOST_BYTES = 8_000_000
 _LONGEST = 120
 #: Most translations tried for one label.
 _MOST_TRANSLATIONS = 6
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:_[A-Za-z0-9]{2,8})?(?:@[A-Za-z0-9]{1,16})?")
 
 
-def languages_of(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the languages in environment variables, best first: ("de_DE", "de"); empty for English."""
-    locale = next((environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), "C")
-    wanted = environ.get("LANGUAGE", "").split(":") if locale not in ("C", "POSIX") else []
-    languages: list[str] = []
-    for name in [*wanted, locale]:
-        bare = re.sub(r"\.[^@]*", "", name)
-        if not _LANGUAGE.fullmatch(bare) or bare in ("C", "POSIX"):
-            continue
-        if bare.startswith("en"):
-            break
-        languages += [bare, bare.split("@")[0], bare.split("_")[0]]
-    return tuple(dict.fromkeys(languages))
+def other_languages(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the languages that are wanted before English, best first."""
+    return tuple(takewhile(lambda tag: not tag.startswith("en"), languages_of(environ)))
 
 
 def labels_in(label: str, desktop: Desktop, languages: Sequence[str]) -> tuple[str, ...]:
@@ -129,7 +120,7 @@ class Names:
     @classmethod
     def told(cls, environ: Mapping[str, str]) -> "Names":
         """Return the names for the desktop and language in environment variables."""
-        return cls(desktop_named(environ.get("XDG_CURRENT_DESKTOP", "")), languages_of(environ))
+        return cls(desktop_named(environ.get("XDG_CURRENT_DESKTOP", "")), other_languages(environ))
 
     def of(self, name: str) -> Sequence[str]:
         """Return the name, then its translations."""
