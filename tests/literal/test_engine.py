@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from agent.core.changes import Change
 from agent.core.geometry import Region
 from agent.core.notes import Note
-from agent.literal.do.now import Now, WhichError
+from agent.literal.do.amounts import _checked, _Track
+from agent.literal.do.now import Done, Now, Stuck, WhichError
 from agent.literal.engine import Engine
 from agent.literal.find.scene import Scene
 from agent.literal.goals import Click, Reading, SetValue, Target
@@ -279,6 +281,35 @@ def test_a_number_outside_the_limits_is_refused_before_anything_is_done(engine):
     [reply] = follow(engine, SetValue(Target("Columns"), 600), screen(amount(4)))
     assert ending(reply)[0] == "fail"
     assert "0 to 100" in reply.arguments["text"]
+
+
+@pytest.mark.parametrize(
+    ("said", "typed"),
+    [
+        ("40 px", "40"), ("40 pixels", "40"), ("two thousand", "2000"), ("2 dozen", "24"), ("minus 5", "-5"),
+        ("5 k", None), ("40 mm", None), ("4 times", None), ("40 bananas", None), ("30 percent", None), ("half", None),
+        ("maximum", "3000"),
+    ],
+)  # fmt: skip
+def test_a_number_with_a_unit_is_only_set_where_the_control_counts_in_it(engine, said, typed):
+    row = element("spin button", "Row size (pixels)", value="26", limits=(-10.0, 3000.0), w=200)
+    replies = made_up.follow(f"set Row size to {said}", screen(row), engine=engine, stays=True)
+    typing = [call_of(reply)["text"] for reply in replies if call_of(reply).get("action") == "type"]
+    assert typing == ([] if typed is None else [typed]), replies[-1].arguments
+    assert typed or ending(replies[-1])[0] == "fail"
+
+
+@pytest.mark.parametrize(("said", "typed"), [("0.5 seconds", "500"), ("300 ms", "300"), ("2 minutes", None)])
+def test_a_time_is_set_in_the_unit_of_its_control(engine, said, typed):
+    delay = element("spin button", "Delay (ms)", value="400", limits=(100.0, 2000.0), w=200)
+    replies = made_up.follow(f"set the delay to {said}", screen(delay), engine=engine, stays=True)
+    assert next((call_of(reply)["text"] for reply in replies if call_of(reply)["action"] == "type"), None) == typed
+
+
+def test_a_setting_that_took_another_number_than_its_control_shows_is_not_done():
+    goal, track = SetValue(Target("Columns"), 3.7), _Track(first=4.0, wanted=3.7)
+    verdict = _checked(goal, Done("it holds 3.7"), track, Change("setting", "dconf /columns", "4", "3"))
+    assert verdict == Stuck("“Columns” takes whole numbers, not 3.7.")
 
 
 # Choices

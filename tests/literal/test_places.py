@@ -47,6 +47,7 @@ def test_places_use_only_known_words(desktop):
         "inverted",
         "above",
         "unset",
+        "unit",
     }
     table = load_config(f"places/{desktop}.toml")
     for thing, entry in table["things"].items():

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -16,6 +17,7 @@ from agent.literal.find.finder import PART, WHOLE
 from agent.literal.find.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS
 from agent.literal.goals import Choose, SetValue, Target
 from agent.literal.language.wording import describe_target
+from agent.literal.vocabulary.numbers import converted
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element
 
@@ -89,9 +91,12 @@ def _approach(now: Now, goal: SetValue, track: _Track, why: str = "") -> Generat
             return Stuck(f"{words} is not to be seen any more.")
         held = number_of(control)
         if track.wanted is None:
-            track.wanted = _wanted(goal, control, held or 0.0, place)
+            amount = _amount(goal, control, place)
+            if isinstance(amount, Stuck):
+                return amount
+            track.wanted = _wanted(goal, amount, control, held or 0.0, place)
         if (end := _end(now, goal, track, control, held)) is not None:
-            return end if isinstance(end, Stuck) else _checked(goal, end, _changed(now, place, track))
+            return end if isinstance(end, Stuck) else _checked(goal, end, track, _changed(now, place, track))
         if mover is None:
             mover = (_slide if control.role in ("slider", "dial") else _enter)(now, goal, track.wanted or 0.0)
             next(mover)
@@ -133,14 +138,17 @@ def _changed(now: Now, place: Place | None, track: _Track) -> Change | None:
     return next((one for one, _ in settings_of(now, place, track.move)), None) if track.move is not None else None
 
 
-def _checked(goal: SetValue, done: Done, changed: Change | None) -> Verdict:
-    """Return Done, unless the setting went the other way than "bigger" or "smaller" says."""
+def _checked(goal: SetValue, done: Done, track: _Track, changed: Change | None) -> Verdict:
+    """Return Done, unless the setting went the other way than "bigger" or "smaller" says, or took another number."""
     try:
         before, after = (float(value or "") for value in (changed.before, changed.after)) if changed else (0.0, 0.0)
     except ValueError:  # it was not set before
         return done
+    words = describe_target(goal.target)
     if goal.direction and (after - before) * (1 if goal.direction == "up" else -1) < 0:
-        return Stuck(f"{describe_target(goal.target)} went the other way: {changed}.")
+        return Stuck(f"{words} went the other way: {changed}.")
+    if before == track.first and track.wanted is not None and before.is_integer() and after == int(track.wanted):
+        return done if after == track.wanted else Stuck(f"{words} takes whole numbers, not {track.wanted:g}.")
     return done
 
 
@@ -186,13 +194,39 @@ def _control(now: Now, goal: SetValue, place: Place | None) -> Steps[Element | N
     return None
 
 
-def _wanted(goal: SetValue, control: Element, held: float, place: Place | None) -> float | None:
+def _amount(goal: SetValue, control: Element, place: Place | None) -> float | Stuck | None:
+    """Return the goal's number as the control counts; Stuck where its unit is not known to be the control's."""
+    amount, unit, limits = goal.value, goal.unit, control.limits
+    if amount is None or not unit:
+        return amount
+    texts = [control.name, control.label, control.value or "", goal.target.name]
+    texts += [place.unit, place.control, place.under] if place is not None else []
+    words = re.findall(r"[^\W\d_]+|%", " ".join(texts))
+    if unit == "%" and limits is not None and "%" not in words:
+        return _percent(goal, control, amount, limits)
+    told = amount if unit == "%" else converted(amount, unit, words)
+    if told is None:
+        said = f"{amount:g} {unit}"
+        return Stuck(f"I do not know how much “{said}” is for {describe_target(goal.target)}: say the number alone.")
+    return told
+
+
+def _percent(goal: SetValue, control: Element, amount: float, limits: tuple[float, float]) -> float | Stuck:
+    """Return the number for a percentage; Stuck where the control is not about shares."""
+    least, most = limits
+    if most >= _FULL_VOLUME:
+        return amount * _FULL_VOLUME / 100
+    if least == 0 and 100 <= most <= 500:
+        return amount
+    if control.role in ("slider", "dial") or (amount in (0, 100) and not goal.direction):
+        return least + (most - least) * amount / 100
+    return Stuck(f"{describe_target(goal.target)} takes {least:g} to {most:g}, and no percentage.")
+
+
+def _wanted(goal: SetValue, amount: float | None, control: Element, held: float, place: Place | None) -> float | None:
     """Return the number to reach; a relative goal is added to the current value."""
     if place is not None and place.unset:  # the control may show less than what is drawn where nothing is set
         held = max(held, place.unset) if goal.direction == "up" else held
-    amount = goal.value
-    if amount is not None and goal.unit == "%" and control.limits is not None:
-        amount = _percent(amount, control.limits)
     if not goal.direction:
         return amount
     if amount is None:
@@ -201,15 +235,6 @@ def _wanted(goal: SetValue, control: Element, held: float, place: Place | None) 
         else:
             amount = max(1.0, float(round(_SHARE * abs(held))))
     return held + amount if goal.direction == "up" else held - amount
-
-
-def _percent(amount: float, limits: tuple[float, float]) -> float:
-    least, most = limits
-    if most >= _FULL_VOLUME:
-        return amount * _FULL_VOLUME / 100
-    if least >= 0 and 100 <= most <= 500 and least < 100:
-        return amount
-    return least + (most - least) * amount / 100
 
 
 def _equal(held: float, wanted: float, goal: SetValue, control: Element) -> bool:

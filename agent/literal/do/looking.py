@@ -157,7 +157,7 @@ class Search:
         if now.scene.menu_is_open and self.latest is not None and not self._left_menu:
             self._left_menu = True
             return press("Close the menu again.", "escape")
-        return Stuck(f"I could not find {describe_target(self.target)}{_where(now)}.{_alike(now, self.target)}")
+        return Stuck(f"I could not find {describe_target(self.target)}{_where(now)}{_alike(now, self.target)}")
 
     def _to_its_place(self) -> Step | None:
         """Return a step to the application, page and row in the tables."""
@@ -267,11 +267,14 @@ class Search:
 
 
 def _where(now: Now) -> str:
-    """Return for a message where the search ended."""
+    """Return for a message where the search ended, or why the place to search could not be opened."""
+    last = next((move for move in reversed(now.moves) if move.action == "open"), None)
+    if last is not None and last.failure:
+        return f": {last.failure.rstrip('.')}."
     front = now.scene.front
     if front is None:
-        return ": no window is open, and I do not know in which it is. Say where: “... in the window ...”"
-    return f" in the window “{front.title or front.app}”"
+        return ": no window is open, and I do not know in which it is. Say where: “... in the window ...”."
+    return f" in the window “{front.title or front.app}”."
 
 
 def _alike(now: Now, target: Target) -> str:

@@ -95,6 +95,8 @@ def _bare(text: str) -> str:
 
 def _part(have: Sequence[str], want: Sequence[str], share: float) -> float:
     """Return the fit of a longer name that contains the wanted words in sequence; 0 if it does not."""
+    if len(want) > 1 and (joined := "".join(want)) in have:  # "Show Menubar"
+        want = [joined]
     if not holds(have, want) or (len(want) < 2 and share < _LEAST_SHARE):
         return 0.0
     return PART + 0.35 * min(1.0, share)

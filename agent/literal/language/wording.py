@@ -29,7 +29,8 @@ def describe_goal(goal: goals.Goal) -> str:
         case goals.SetValue(target, None, _, direction):
             return f"turn {describe_target(target)} {direction}"
         case goals.SetValue(target, value, unit, direction):
-            return f"set {describe_target(target)} {f'{direction} by' if direction else 'to'} {value:g}{unit}"
+            amount = f"{value:g}{unit if unit == '%' else f' {unit}'.rstrip()}"
+            return f"set {describe_target(target)} {f'{direction} by' if direction else 'to'} {amount}"
         case goals.Type(text, into):
             return f"type {shorten(text, _LONGEST)}" + (f" into {describe_target(into)}" if into else "")
         case goals.Scroll(direction, _, to_end):

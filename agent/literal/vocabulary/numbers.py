@@ -3,7 +3,7 @@
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from agent.literal.vocabulary.lexicon import either
@@ -19,13 +19,23 @@ _WORDS: Mapping[str, float] = {word: at for at, word in enumerate(_SMALL)} | {
 _TENS = either(word for word, value in _WORDS.items() if value >= 20)
 _ONES = either(word for word, value in _WORDS.items() if value < 20)
 _BELOW_HUNDRED = rf"(?:{_TENS}(?:[ -]{_ONES})?|{_ONES})"
-_IN_WORDS = rf"(?:(?:{_ONES}|{_TENS}|a|one) hundred(?: (?:and )?{_BELOW_HUNDRED})?|{_BELOW_HUNDRED})"
+_BELOW_THOUSAND = rf"(?:(?:{_ONES}|{_TENS}|a|one) hundred(?: (?:and )?{_BELOW_HUNDRED})?|{_BELOW_HUNDRED})"
+_IN_WORDS = rf"(?:(?:{_BELOW_THOUSAND}|a) thousand(?: (?:and )?{_BELOW_THOUSAND})?|{_BELOW_THOUSAND})"
 #: Digits in groups of three, as English writes thousands: "1,250", but not "0,125".
 _GROUPED = r"[1-9]\d{0,2}(?:,\d{3})+(?!\d|,\d)"
 _DIGITS = rf"[+-]?(?:{_GROUPED}(?:\.\d{{1,10}})?|\d{{1,15}}(?:[.,]\d{{1,10}})?)"
 #: A regular expression for a number.
 NUMBER = rf"(?:{_DIGITS}|{_IN_WORDS})(?![\w])"
-_NUMBER = re.compile(rf"(?P<number>{_DIGITS}|{_IN_WORDS})(?P<unit>\s?%|\s?[a-zA-Zµ°]{{1,14}})?", re.IGNORECASE)
+#: Words after a number that make it larger.
+_SCALES = {"dozen": 12, "hundred": 100, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+_NUMBER = re.compile(
+    rf"(?P<number>{_DIGITS}|{_IN_WORDS})(?:\s?(?P<scale>{either(_SCALES)}))?(?P<unit>\s?%|\s?[a-zA-Zµ°]{{1,14}})?",
+    re.IGNORECASE,
+)
+#: Seconds of the units of time.
+_TIMES = {"ms": 0.001, "msec": 0.001, "millisecond": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60,
+          "minute": 60, "h": 3600, "hour": 3600}  # fmt: skip
+_OTHER_UNITS = {"pixel": "px", "point": "pt", "kelvin": "k"}
 _ENDS = {
     "maximum": 100, "the maximum": 100, "max": 100, "full": 100, "the max": 100, "full volume": 100, "its maximum": 100,
     "minimum": 0, "the minimum": 0, "min": 0, "the min": 0, "its minimum": 0, "half": 50, "a half": 50,
@@ -83,21 +93,43 @@ def amount_of(text: str) -> tuple[float, str] | None:
     if text in _MINUTES:
         return float(_MINUTES[text]), "minutes"
     text = re.sub(r"\s?(?:percent|per cent|procent)$", "%", text)
-    match = _NUMBER.fullmatch(text)
+    positive = re.sub(r"^(?:minus|negative) ", "", text)
+    match = _NUMBER.fullmatch(positive)
     value = number_of(match["number"]) if match else None
-    return None if match is None or value is None else (value, (match["unit"] or "").strip())
+    if match is None or value is None:
+        return None
+    value *= _SCALES.get(match["scale"] or "", 1) * (1 if positive == text else -1)
+    return value, (match["unit"] or "").strip()
+
+
+def converted(amount: float, unit: str, words: Iterable[str]) -> float | None:
+    """Return an amount in the unit that is among the words of a control; None if none of them is a unit of its kind."""
+    wanted = _unit(unit)
+    told = [_unit(word) for word in words]
+    if wanted in told:
+        return amount
+    time = next((one for one in told if one in _TIMES), None) if wanted in _TIMES else None
+    return None if time is None else amount * _TIMES[wanted] / _TIMES[time]
+
+
+def _unit(word: str) -> str:
+    word = word.casefold()
+    single = word if word in _TIMES else word.removesuffix("s")
+    return _OTHER_UNITS.get(single, single)
 
 
 def _in_words(text: str) -> float:
-    value = 0.0
+    thousands, value = 0.0, 0.0
     for word in re.split(r"[ -]", text):
-        if word == "hundred":
+        if word == "thousand":
+            thousands, value = max(value, 1) * 1000, 0.0
+        elif word == "hundred":
             value = max(value, 1) * 100
         elif word == "a":
             value = 1
         elif word != "and":
             value += _WORDS[word]
-    return value
+    return thousands + value
 
 
 def expression_of(text: str) -> str | None:
@@ -108,6 +140,8 @@ def expression_of(text: str) -> str | None:
     for pattern, sign in _IN_SIGNS:
         text = re.sub(pattern, sign, text, flags=re.IGNORECASE)
     joined = "".join(text.split())
+    if re.search(r"[-+][\d.]+/100(?![*\d])", joined):
+        return None  # "100 plus 10 percent": of what?
     numbers_touch = re.search(r"[\d.)]\s+[\d.(]|\)\d", text)
     return joined if not numbers_touch and re.search(r"[\d)][-+*/^]", joined) and value_of(joined) is not None else None
 

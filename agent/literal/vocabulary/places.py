@@ -55,6 +55,7 @@ class Place:
     under: str  # the heading above or label beside it
     choices: tuple[str, ...]  # for a control that is no switch: patterns of the choice, best first ("*-dark")
     above: int  # least pixels from a choice's picture down to its text; 0 if the text can be clicked
+    unit: str  # in which its control counts, where the control does not tell: "ms"
     unset: float  # the number that is in force where nothing is set, though the control shows less; 0 for none
     settings: tuple[Setting, ...]  # any of them proves the change
 
@@ -183,6 +184,7 @@ def _place(thing: str, page: Mapping[str, Any], entry: Mapping[str, Any], *, on:
         under=entry.get("under", ""),
         choices=tuple(entry.get("on" if on else "off", ())),
         above=entry.get("above", 0),
+        unit=entry.get("unit", ""),
         unset=entry.get("unset", 0),
         settings=tuple(settings),
     )
