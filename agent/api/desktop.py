@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self, get_args
 
 from agent.api.results import Look, NotDoneError, NotSeenError, Result, Step
 from agent.conductor import Run
@@ -50,6 +50,8 @@ class AsyncDesktop:
         on_event: receives every event of every run.
     """
 
+    _open: "ClassVar[AsyncDesktop | None]" = None  # the one that this process uses
+
     def __init__(
         self,
         options: RunOptions,
@@ -70,6 +72,9 @@ class AsyncDesktop:
         self.bundles: list[Path] = []  # the records of its runs, oldest first
 
     async def __aenter__(self) -> Self:
+        if AsyncDesktop._open is not None:  # a display is a matter of the whole process
+            raise UsageError("This program uses a desktop already.", "Close that one first, or use another process.")
+        AsyncDesktop._open = self
         try:
             await asyncio.to_thread(self._workplace.desk, self._stop)
         except BaseException:
@@ -83,6 +88,7 @@ class AsyncDesktop:
     async def close(self) -> None:
         """End what runs, close the connections, and end a sandbox. Nothing can be done with it afterwards."""
         self.closed = True
+        AsyncDesktop._open = None if AsyncDesktop._open is self else AsyncDesktop._open
         self._stop.stop("the desktop is closed")
         with suppress(Exception):
             await self._ended()
@@ -154,6 +160,8 @@ class AsyncDesktop:
     ) -> Result:
         """Click an element by its name. Raises NotDoneError, for example if it is not on the screen; UsageError."""
         _check_named("What to click", name)
+        if button not in get_args(Button) or count not in (1, 2):
+            raise UsageError(f"There is no click with {button!r} and count {count!r}.", "left, middle, right; 1 or 2.")
         return await self._act(f"click {name!r}", Click(Target(name, role, inside=window), button, count))
 
     async def type(self, text: str, into: str = "", *, replace: bool = False) -> Result:

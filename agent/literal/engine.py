@@ -299,7 +299,8 @@ class _Run:
     def _interrupted(self, goal: Goal, move: Move) -> Verdict | None:
         """Return the verdict on a goal whose step was not carried out."""
         if move.denied:
-            return Stuck(f"You did not allow this: {describe_goal(goal)}.")
+            why = move.failure  # nobody could be asked
+            return Stuck(f"{why}." if why else f"You did not allow this: {describe_goal(goal)}.")
         if move.skipped:  # if the person's message was not understood, the run must not continue
             return Stuck("So I stop, as you did not allow what I would do.") if self._is_unclear(move) else None
         self._dry = True  # a dry run shows no effect, so the rest of the goal is unknown

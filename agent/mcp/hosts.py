@@ -56,7 +56,7 @@ class Change:
                 known = {"path": str(self.path), "inserted": self.inserted, "made": self.made}
                 write_atomically(self.memory, json.dumps(known).encode())
             if self.after is None:
-                self.path.unlink(missing_ok=True)
+                self.path.resolve().unlink(missing_ok=True)
             else:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 mode = 0o600 if self.before is None else self.path.stat().st_mode & 0o777
@@ -91,8 +91,9 @@ def installed(host: str, file: str | None, options: Sequence[str]) -> Change:
         if NAME in _section(_READ[kind](without or ""), data["keys"]):
             raise UsageError(f"{path} has an entry {NAME} already.", "Remove it there first.")
         inserted = _INSERT[kind](without or "", data["keys"], NAME, entry)
-        if _section(_READ[kind](inserted), data["keys"]).get(NAME) != entry:
-            raise SettingsError("an entry would not count there")
+        was, becomes = (_READ[kind](text) or {} for text in (without or "", inserted))
+        if _section(becomes, data["keys"]) != {**_section(was, data["keys"]), NAME: entry}:
+            raise SettingsError("an entry would not count there, or the others would not")
     except (SettingsError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{path} cannot be read as {kind} ({error}).", "Mend it, or add the entry by hand.") from error
     return Change(path, before, inserted, memory, _added(without or "", inserted), without is None)
@@ -106,14 +107,23 @@ def uninstalled(host: str, file: str | None) -> Change:
         raise UsageError(f"mai-agent was not installed in {host}.", f"Look into {path}.")
     path = Path(known["path"])
     before = _read(path)
-    if before is None or known["inserted"] not in before:
-        if before is not None and f'"{NAME}"' in before:
-            raise UsageError(f"The entry in {path} was changed since.", "Remove it by hand.")
+    after = None if before is None else before.replace(known["inserted"], "", 1)
+    if after is not None and _names_us(host, after):
+        raise UsageError(f"The entry in {path} was changed since.", "Remove it by hand.")
+    if after == before:
         return Change(path, before, before, memory)
-    after: str | None = before.replace(known["inserted"], "", 1)
     if known["made"] and not (after or "").strip():
         after = None
     return Change(path, before, after, memory)
+
+
+def _names_us(host: str, text: str) -> bool:
+    """Return whether a host's settings have an entry of ours; where they cannot be read, whether they name it."""
+    data = load_config("mcp/hosts.toml")[host]
+    try:
+        return NAME in _section(_READ[data["format"]](text), data["keys"])
+    except (ValueError, yaml.YAMLError):
+        return NAME in text
 
 
 def _remembered(memory: Path) -> dict[str, Any] | None:

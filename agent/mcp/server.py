@@ -38,6 +38,8 @@ from foundation.foreign_text import printable
 
 #: Runs in the list of runs, and elements in a look.
 _MOST_RUNS, _MOST_ELEMENTS = 50, 400
+#: Most characters of an instruction in the list of runs.
+_LONGEST = 500
 _LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _ACTS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
 
@@ -158,7 +160,7 @@ class DesktopTools:
         listed = [
             {
                 "run": one.path.name,
-                "instruction": one.run.instruction,
+                "instruction": one.run.instruction[:_LONGEST],
                 "outcome": one.outcome,
                 "started": one.run.started,
             }

@@ -40,8 +40,6 @@ class Thing(_Model):
     def _says_something(self) -> "Thing":
         if not self.name and not self.role and not self.picture:
             raise ValueError("a target needs a name, or a role or picture where it has no name")
-        if self.name and self.picture:
-            raise ValueError("a target has a name or a picture")
         return self
 
     @property

@@ -18,6 +18,7 @@ from agent.literal.goals import DESKTOP
 from agent.literal.vocabulary.lexicon import letters_of
 from agent.recipes.recipe import VERSION, Recipe, each_text
 from agent.record.read import Bundle
+from agent.record.records import BoxRecord
 from agent.record.redactor import MASK, Redactor
 from agent.record.report.pictures import load
 from agent.record.step_record import ActionRecord, DescribedRecord, ElementRecord, StepRecord
@@ -35,6 +36,12 @@ _FIELDS = frozenset(
 )
 #: Roles whose own name is often their value.
 _VALUES = role_group("values")
+#: Roles whose parts do different things when they are clicked.
+_PARTED = frozenset({"slider", "spin button", "scroll bar", "dial"})
+#: Least height of a field of several lines, and the most columns of a caret, in desktop units.
+_LINES, _CARET = 60, 4
+#: Fewest letters of words that were read beside a thing and name it.
+_LETTERS = 3
 #: Settings that follow from others, or only remember where a window was, are told by receipts; these are not expected.
 _MOST_EXPECTED = 12
 #: The application's part of a title, after its last dash or before its first one; the rest is a document's name.
@@ -125,9 +132,16 @@ def _deeds(bundle: Bundle) -> Iterable[_Deed]:
                 continue
             if not isinstance(action, Click | OpenApp | PressKeys | Scroll | TypeText):
                 raise _cannot(step.step or 0, record, "is no step of a recipe")
-            if isinstance(action, Click) and (action.count > 2 or action.held or action.point is None):
+            deed = _Deed(step.step or 0, action, record, partial(_shot, bundle.path, step))
+            if isinstance(action, Click) and (action.held or action.point is None or _is_odd(action, deed.element)):
                 raise _cannot(step.step or 0, record, "is no step of a recipe")
-            yield _Deed(step.step or 0, action, record, partial(_shot, bundle.path, step))
+            yield deed
+
+
+def _is_odd(click: Click[DesktopPoint], element: ElementRecord | None) -> bool:
+    """Return whether no step says this click: a third one only selects the text of a field of one line."""
+    one_line = element is not None and element.role in _FIELDS and not _has_lines(element)
+    return click.count > 3 or (click.count == 3 and not one_line)
 
 
 def _shot(folder: Path, step: StepRecord) -> "tuple[Image, Size] | None":
@@ -160,7 +174,7 @@ def _joined(deeds: list[_Deed]) -> list[list[_Deed]]:
             before: list[_Deed] = []
             if joined and _is_select_all(joined[-1]):
                 before = joined.pop()
-            if joined and _focuses(joined[-1], deed):
+            if joined and _focuses(joined[-1], deed, replaced=bool(before)):
                 before = joined.pop() + before
             joined.append([*before, deed])
         else:
@@ -172,10 +186,17 @@ def _is_select_all(deeds: list[_Deed]) -> bool:
     return len(deeds) == 1 and isinstance(deeds[0].action, PressKeys) and [*deeds[0].action.keys] == ["ctrl", "a"]
 
 
-def _focuses(deeds: list[_Deed], typed: _Deed) -> bool:
-    """Return whether a click gave the focus to the field that then got the text."""
-    clicked = deeds[0].action
+def _focuses(deeds: list[_Deed], typed: _Deed, *, replaced: bool) -> bool:
+    """Return whether a click only gave the focus to the field that then got the text."""
+    deed, clicked = deeds[0], deeds[0].action
     if len(deeds) != 1 or not isinstance(clicked, Click) or clicked.point is None or clicked.button != "left":
+        return False
+    on = deed.element
+    elsewhere = deed.window and typed.window and deed.window != typed.window
+    if elsewhere or (on is not None and on.role not in _FIELDS | _CONTAINERS):
+        return False  # a button over the field
+    field = typed.record.aim.field or (on.box if on is not None else None)
+    if clicked.count == 2 or (not replaced and _puts_the_cursor(deed, field)):
         return False
     boxes: list[Region] = [typed.record.aim.field.region] if typed.record.aim.field is not None else []
     if typed.element is not None and typed.element.box is not None and typed.element.role in _FIELDS:
@@ -196,6 +217,14 @@ def _step(deeds: list[_Deed]) -> _Json:
         case Scroll(_, dx, dy):
             way = "down" if dy > 0 else "up" if dy < 0 else "right" if dx > 0 else "left"
             return {"scroll": {"direction": way, "notches": max(1, round(abs(dy or dx))), **_in(window)}}
+        case Click(_, _, count) if count > 1 and deed.element is not None and deed.element.role in _FIELDS:
+            raise _cannot(deed.number, deed.record, "selects a part of a text, which a recipe cannot find again")
+        case Click() if deed.element is not None and deed.element.role in _PARTED:
+            raise _cannot(deed.number, deed.record, "clicks a part of a control, and a recipe knows only the whole")
+        case Click() if (
+            deed.element is not None and deed.element.role in _FIELDS and _puts_the_cursor(deed, deed.element.box)
+        ):
+            raise _cannot(deed.number, deed.record, "puts the cursor into a text, where a recipe cannot find it again")
         case Click(_, button, count):
             return {"click": _thing(deed) | ({"button": button} if button != "left" else {})
                     | ({"count": count} if count > 1 else {}) | _wanted_state(deed)}  # fmt: skip
@@ -203,7 +232,36 @@ def _step(deeds: list[_Deed]) -> _Json:
 
 
 def _replaces(deeds: list[_Deed]) -> bool:
-    return any(_is_select_all([deed]) for deed in deeds)
+    thrice = any(isinstance(deed.action, Click) and deed.action.count == 3 for deed in deeds)
+    return thrice or any(_is_select_all([deed]) for deed in deeds)
+
+
+def _has_lines(place: ElementRecord | None) -> bool:
+    return place is not None and place.box is not None and place.box.height >= _LINES
+
+
+def _puts_the_cursor(deed: _Deed, box: BoxRecord | None) -> bool:
+    """Return whether a click chose a place in a text: in a field of several lines with something in it."""
+    if box is None or box.height < _LINES:
+        return False
+    shot = deed.shot()
+    return shot is None or not _is_blank(*shot, box.region)
+
+
+def _is_blank(shot: "Image", size: Size, box: Region) -> bool:
+    """Return whether a field shows nothing but a caret."""
+    import numpy as np
+
+    across, down = shot.width / size.width, shot.height / size.height
+    left, right = ((box.left + 4) * across, (box.right - 4) * across)  # without its frame
+    top, bottom = ((box.top + 4) * down, (box.bottom - 4) * down)
+    corners = max(0.0, left), max(0.0, top), min(right, shot.width), min(bottom, shot.height)
+    inner = shot.crop((round(corners[0]), round(corners[1]), round(corners[2]), round(corners[3])))
+    grays = np.asarray(inner.convert("L"), dtype=np.int16)
+    if not grays.size:
+        return True
+    columns = np.nonzero((np.abs(grays - np.median(grays)) > 40).any(axis=0))[0]
+    return columns.size == 0 or bool(columns[-1] - columns[0] <= _CARET * across)
 
 
 def _in(window: str) -> _Json:
@@ -222,10 +280,12 @@ def _thing(deed: _Deed) -> _Json:
     """Return the target. Raises UsageError if it has no name, or nothing tells it from others of its name."""
     element = deed.element
     if element is None or not (element.name or element.role in _FIELDS) or element.role in _CONTAINERS - _FIELDS:
-        if not (picture := deed.picture):
+        picture, words = deed.picture, _words_beside(deed)
+        if not picture and not words:
             raise _cannot(deed.number, deed.record, "clicks something that has no name, and no picture of its own")
-        role = {} if element is None or element.role in _CONTAINERS else {"role": element.role}
-        return {**role, **_in(deed.window), "picture": picture}
+        role = {} if words or element is None or element.role in _CONTAINERS else {"role": element.role}
+        named = {"name": words} if words else {}
+        return {**named, **role, **_in(deed.window), **({"picture": picture} if picture else {})}
     told = element if isinstance(element, DescribedRecord) else DescribedRecord()
     called = (element.role in _VALUES and told.label) or element.name
     name = {"name": re.sub(r"…$", "*", called)} if called else {}
@@ -234,6 +294,12 @@ def _thing(deed: _Deed) -> _Json:
         raise _cannot(deed.number, deed.record, f"is about one of {told.alike} things that are called alike")
     near = {"near": told.near} if told.alike > 1 and told.near else {}
     return {**name, **role, **_in(deed.window), **near}
+
+
+def _words_beside(deed: _Deed) -> str:
+    """Return the words that were read at a thing which the desktop does not name; "" for too few letters."""
+    read = re.fullmatch("“(.+)”", (deed.record.aim.names or [""])[-1])
+    return read[1] if read and sum(map(str.isalpha, read[1])) >= _LETTERS else ""
 
 
 def _wanted_state(deed: _Deed) -> _Json:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mai_agent.Desktop]:
     forget_pyautogui()
     runs = tmp_path_factory.mktemp("runs")
@@ -28,42 +28,39 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mai_agent.Desktop
         yield opened
 
 
-def test_an_action_is_a_recorded_run(desk: mai_agent.Desktop) -> None:
-    result = desk.type("Hello")
-    assert result.done
-    assert result.verified
-    assert [step.executed for step in result.steps] == [True]
-    assert result.bundle == desk.bundles[-1]
-    bundle = read_bundle(desk.bundles[-1])
-    assert bundle.outcome == "done"
-    assert (bundle.path / "report.html").is_file()
+class TestOneDesktop:
+    def test_an_action_is_a_recorded_run(self, desk: mai_agent.Desktop) -> None:
+        result = desk.type("Hello")
+        assert result.done
+        assert result.verified
+        assert [step.executed for step in result.steps] == [True]
+        assert result.bundle == desk.bundles[-1]
+        bundle = read_bundle(desk.bundles[-1])
+        assert bundle.outcome == "done"
+        assert (bundle.path / "report.html").is_file()
 
+    def test_elements_are_found_by_name_and_role(self, desk: mai_agent.Desktop) -> None:
+        assert desk.expect("file", role="menu").name == "File"
+        assert desk.find("File", role="check box") is None
+        seen = desk.look()
+        assert seen.image.size == (1280, 800)
+        assert seen.windows[0].app == "Mousepad"
 
-def test_elements_are_found_by_name_and_role(desk: mai_agent.Desktop) -> None:
-    assert desk.expect("file", role="menu").name == "File"
-    assert desk.find("File", role="check box") is None
-    seen = desk.look()
-    assert seen.image.size == (1280, 800)
-    assert seen.windows[0].app == "Mousepad"
+    def test_what_is_missing_is_said_with_what_is_there(self, desk: mai_agent.Desktop) -> None:
+        with pytest.raises(AssertionError, match=r"No button “Frobnicate” appeared within 0 s; there: .*menu “File”"):
+            desk.expect("Frobnicate", role="button", within=0)
+        with pytest.raises(mai_agent.NotSeenError, match="is still there after 0 s"):
+            desk.expect_gone("File", role="menu", within=0)
 
+    def test_what_the_callers_function_refuses_is_not_done(self, desk: mai_agent.Desktop) -> None:
+        with pytest.raises(mai_agent.NotDoneError, match="You did not allow this") as caught:
+            desk.press("ctrl+q")
+        assert not any(step.executed for step in caught.value.result.steps)
+        assert desk.find("File", role="menu")
 
-def test_what_is_missing_is_said_with_what_is_there(desk: mai_agent.Desktop) -> None:
-    with pytest.raises(AssertionError, match=r"No button “Frobnicate” appeared within 0 s; there: .*menu “File”"):
-        desk.expect("Frobnicate", role="button", within=0)
-    with pytest.raises(mai_agent.NotSeenError, match="is still there after 0 s"):
-        desk.expect_gone("File", role="menu", within=0)
-
-
-def test_what_the_callers_function_refuses_is_not_done(desk: mai_agent.Desktop) -> None:
-    with pytest.raises(mai_agent.NotDoneError, match="You did not allow this") as caught:
-        desk.press("ctrl+q")
-    assert not any(step.executed for step in caught.value.result.steps)
-    assert desk.find("File", role="menu")
-
-
-def test_a_stop_from_another_thread_ends_the_run(desk: mai_agent.Desktop) -> None:
-    threading.Timer(1.0, desk.stop).start()
-    assert desk.do("wait 20 seconds").outcome == "stopped"
+    def test_a_stop_from_another_thread_ends_the_run(self, desk: mai_agent.Desktop) -> None:
+        threading.Timer(1.0, desk.stop).start()
+        assert desk.do("wait 20 seconds").outcome == "stopped"
 
 
 @pytest.mark.parametrize(
@@ -81,6 +78,13 @@ def test_a_stop_from_another_thread_ends_the_run(desk: mai_agent.Desktop) -> Non
 def test_a_wrong_option_is_named(options: dict[str, object], words: str) -> None:
     with pytest.raises(mai_agent.MaiError, match=words):
         mai_agent.desktop(**options)
+
+
+def test_a_second_desktop_is_refused_while_one_is_used(tmp_path: Path) -> None:
+    with mai_agent.sandbox(runs=tmp_path) as desk:
+        with pytest.raises(mai_agent.MaiError, match="uses a desktop already"), mai_agent.sandbox(runs=tmp_path):
+            pass
+        assert desk.look().image.size == (1280, 800)
 
 
 def test_a_closed_desktop_says_so() -> None:

@@ -102,6 +102,23 @@ def test_what_has_a_role_and_no_name_needs_both_its_role_and_its_picture():
 
 
 @pytest.mark.parametrize(
+    ("label", "ring_at", "clicked"),
+    [
+        ((300, 480), (300, 450), [300, 450]),  # both agree
+        ((300, 480), None, [320, 487]),  # another theme: by its name
+        (None, (300, 450), [300, 450]),
+        ((700, 200), (300, 450), None),  # they contradict each other
+    ],
+)
+def test_a_name_and_a_picture_have_to_agree(label, ring_at, clicked):
+    told = [words("alpha", *label)] if label else [words("Title")]
+    seen = screen(*told, picture=encode(shown_at(*([ring_at] if ring_at else [])), "png"))
+    part = Part(Click(Target("alpha", inside="Settings", picture=RING)))
+    replies = follow(seen, screen(element("push button", "Saved")), parts=[part])
+    assert call_of(replies[0]).get("coordinate") == clicked, replies[-1].arguments
+
+
+@pytest.mark.parametrize(
     ("places", "why"),
     [
         ((), "looks as recorded in “Settings” is not to be seen"),

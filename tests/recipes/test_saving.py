@@ -17,6 +17,10 @@ from foundation.errors import UsageError
 FIELD = {"left": 100, "top": 50, "width": 200, "height": 30}
 
 
+#: A field of several lines.
+LINES = {"left": 100, "top": 20, "width": 400, "height": 200}
+
+
 def element(role, name="", window="Notes", states=(), box=FIELD):
     return {"role": role, "name": name, "window": window, "states": list(states), "box": box, "words": role}
 
@@ -32,6 +36,10 @@ def described(role, name="", app="Notes.py", source="both", **more):
 
 def click(*elements, point=(200, 60), **more):
     return act({"type": "click", "point": list(point), "button": "left", "count": 1}, *elements, **more)
+
+
+def twice(*elements, count):
+    return act({"type": "click", "point": [200, 60], "button": "left", "count": count}, *elements)
 
 
 def typing(text, *elements, **more):
@@ -107,6 +115,20 @@ INTO = {"role": "text", "in": "Notes"}
             [click(element("text", "Title")), key("ctrl", "a"), typing("Bread", element("text", "Title"))],
             [{"type": {"text": "Bread", "into": {"name": "Title", **INTO}, "replace": True}}],
         ),
+        # A click on a button over the field, and a third click into a field of one line.
+        (
+            [click(BUTTON, window="Go To"), typing("Bread", element("text", "Title"))],
+            [
+                {"click": {"name": "Add", "role": "push button", "in": "Notes"}},
+                {"type": {"text": "Bread", "into": {"name": "Title", **INTO}}},
+            ],
+        ),
+        (
+            [twice(element("text", "Title"), count=3), typing("Bread", element("text", "Title"))],
+            [{"type": {"text": "Bread", "into": {"name": "Title", **INTO}, "replace": True}}],
+        ),
+        # Words beside a thing that the desktop does not name.
+        ([click(element("panel"), names=["“alpha”"])], [{"click": {"name": "alpha", "in": "Notes"}}]),
         # A click elsewhere stays a step of its own.
         (
             [click(BUTTON, point=(900, 60)), typing("Bread", element("text", "Title"))],
@@ -140,7 +162,14 @@ def test_what_was_done_becomes_steps(actions, steps):
     [
         (bundle(click(names=[""])), "Step 1 of the run cannot be saved: it clicks something that has no name"),
         (bundle(click(described=described("push button", "Add", alike=2))), "about one of 2 things that are called"),
-        (bundle(click(names=["“Words”"])), "Step 1 .* clicks something that has no name"),
+        (bundle(click(names=["“4”"])), "Step 1 .* clicks something that has no name"),
+        (bundle(click(element("slider", "Delay"))), "Step 1 .* clicks a part of a control"),
+        (bundle(click(element("spin button", "Rows"))), "Step 1 .* clicks a part of a control"),
+        (bundle(twice(element("text", "Note", box=LINES), count=2), typing("x", element("text", box=LINES))),
+         "Step 1 .* selects a part of a text"),
+        (bundle(click(element("text", "Note", box=LINES)), typing("x", element("text", box=LINES))),
+         "Step 1 .* puts the cursor into a text"),
+        (bundle(twice(element("push button", "Add"), count=3)), "Step 1 .* is no step of a recipe"),
         (bundle(click(element("panel", "x"))), "Step 1 .* clicks something that has no name"),
         (bundle(key("enter"), act(DRAG)), "Step 2 .* is no step of a recipe"),
         (bundle(key("enter"), outcome="gave_up"), "was not done"),
@@ -179,6 +208,26 @@ def test_what_has_no_name_is_kept_as_a_picture(tmp_path, element, role):
     [place] = places_of(picture, Image.open(tmp_path / "screens/0001.png"), Size(400, 300))
     assert (abs(place.middle.x - 200) <= 1) and (abs(place.middle.y - 65) <= 5)
     assert read_recipe(recipe.text, "again") == recipe
+
+
+@pytest.mark.parametrize("text", ["", "one two"])
+def test_a_click_into_an_empty_text_only_gives_it_the_focus(tmp_path, text):
+    image = Image.new("RGB", (400, 300), "white")
+    ImageDraw.Draw(image).rectangle((106, 30, 107, 48), "black")  # the caret
+    ImageDraw.Draw(image).text((110, 30), text, "black")
+    (tmp_path / "screens").mkdir()
+    image.save(tmp_path / "screens/0001.png")
+    view = {"left": 0, "top": 0, "width": 400, "height": 300, "captured_width": 400, "captured_height": 300}
+    seen = {"image": {"file": "screens/0001.png", "width": 400, "height": 300}, "viewport": view}
+    field = element("text", box=LINES)
+    run = bundle(click(field), typing("Bread", field))
+    steps = tuple(StepRecord.read(step.model_dump(exclude_unset=True) | seen) for step in run.steps)
+    if text:
+        with pytest.raises(UsageError, match="puts the cursor into a text"):
+            recipe_of(Bundle(tmp_path, run.run, steps), {})
+    else:
+        [step] = recipe_of(Bundle(tmp_path, run.run, steps), {}).model_dump(by_alias=True, exclude_unset=True)["steps"]
+        assert step == {"type": {"text": "Bread", "into": INTO}}
 
 
 def test_a_picture_that_the_screen_shows_twice_is_not_kept(tmp_path):

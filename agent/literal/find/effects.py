@@ -51,15 +51,25 @@ def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed
     changes = _new_changes(changed_before, changed_now)
     windows = _windows(before.windows, now.windows)
     old, new = _concerned(before, now), _concerned(now, before)
+    silent = _silent(before, now)
+    old = [one for one in old if (one.window, one.app) not in silent]
     altered = _altered(old, new)
     came, gone = _difference(*([one for one in told if one.source != "words"] for told in (old, new)))
     items = {" ".join(element.name.split())[:60] for element in old if element.role in MENU_ITEMS}
     gone = tuple(name for name in gone if name not in items)  # a closing menu is no effect
-    if not came and not gone:
+    if not came and not gone and not silent:
         came, gone = _difference(old, new)
         if len(came) < _PAGE_OF_WORDS:  # OCR may read a word or two differently at any time
             came, gone = (), ()
     return Effects(changes, windows, altered, came, gone)
+
+
+def _silent(before: Scene, now: Scene) -> set[tuple[str, str]]:
+    """Return the windows that are still shown, but tell no element any more: their application does not answer."""
+    told, tells = (
+        {(one.window, one.app) for one in scene.elements if one.source != "words"} for scene in (before, now)
+    )
+    return {(one.title, one.app) for one in now.windows} & told - tells
 
 
 def _new_changes(before: Sequence[Change], now: Sequence[Change]) -> tuple[str, ...]:

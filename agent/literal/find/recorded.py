@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
+from agent.core.geometry import Region
 from agent.literal.find.scene import CLICKABLE, FIELDS, TEXTS, Scene
 from agent.literal.goals import DESKTOP, Target
 from agent.literal.vocabulary.translations import Names
@@ -11,6 +13,10 @@ from agent.screen.outline import Element, ShownWindow
 
 #: Roles of targets whose own role is not recorded, because only the words there were read.
 _ANY = CLICKABLE | TEXTS | {"image", "panel", "table column header", "tree table", "paragraph"}
+
+
+#: Most desktop units between a picture and the words that name it.
+_BESIDE = 100
 
 
 class Recorded:
@@ -28,8 +34,10 @@ class Recorded:
 
         `near`: texts of which one is beside, above or around them, if there are any.
         """
-        if target.picture:
+        if target.picture and not target.name:
             return self._looking_alike(target)
+        if target.picture:
+            return self._named_and_alike(target)
         inside = self.of_kind(target, roles, target.inside)
         if target.name:
             names = self._names.of(target.name)
@@ -63,6 +71,13 @@ class Recorded:
         """Return whether a window has a name: its title, or its application."""
         return self._fits(window.title, window.app, wanted)
 
+    def _named_and_alike(self, target: Target) -> list[Element]:
+        """Return what looks like a target's picture beside its name; by one of them, if the other is gone."""
+        named = self.matching(replace(target, picture=""))
+        alike = self._looking_alike(replace(target, name="", role=""))
+        both = [one for one in alike if any(_distance(one.box, other.box) <= _BESIDE for other in named)]
+        return both or (alike if not named else [] if alike else named)
+
     def _looking_alike(self, target: Target) -> list[Element]:
         """Return the nameless elements of a target's role that look like its picture; without a role, the places."""
         places = self._scene.places_of(target.picture)
@@ -81,7 +96,7 @@ class Recorded:
     def _is_in(self, element: Element, window: str) -> bool:
         """Return whether an element is in the window of that name: in the one in front, if that has the name."""
         front = self._scene.front
-        if window == DESKTOP:
+        if window == DESKTOP or (window.casefold() == DESKTOP and not self.windows(window)):
             return not (element.window or element.app or self._scene.is_covered(element))
         if not window or (front is not None and self.is_named(front, window)):
             listed = any((one.title, one.app) == (element.window, element.app) for one in self._scene.windows)
@@ -101,6 +116,12 @@ def is_same(text: str, wanted: str) -> bool:
     if "*" in want and any(map(str.isalnum, want)):
         return re.fullmatch(".*".join(map(re.escape, want.split("*"))), have) is not None
     return bool(have) and have == want
+
+
+def _distance(one: Region, other: Region) -> int:
+    """Return the larger of the columns and rows between two boxes."""
+    across = max(one.left, other.left) - min(one.right, other.right)
+    return max(0, across, max(one.top, other.top) - min(one.bottom, other.bottom))
 
 
 def _plain(text: str) -> str:

@@ -66,7 +66,7 @@ def describe_goal(goal: goals.Goal) -> str:
 
 def describe_target(target: goals.Target) -> str:
     """Describe a target: "“Style”", "the third icon", "the check box “Wrap” under “Text”"."""
-    if target.picture:
+    if target.picture and not target.name:
         return f"the {target.role or 'thing'} that looks as recorded{_in(target.inside)}"
     ordinal = ordinal_word(target.ordinal) if target.ordinal else ""
     longer = target.whole if not (target.inside or target.under) and target.whole.startswith(target.name) else ""

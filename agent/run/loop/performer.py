@@ -220,7 +220,9 @@ class Performer:
         if verdict is not None and verdict.answer in ("refused", "skipped", "told"):
             # A person who is asked may do anything meanwhile.
             turn.void(index, verdict.answer, target, Note("skipped" if verdict.answer == "skipped" else "refused"))
-            turn.notes += [Note("said", verdict.note)] if verdict.note else []
+            if verdict.note:  # mai-agent itself refuses where no person can be asked
+                is_ours = verdict.by == "mai-agent"
+                turn.notes.append(Note("failed", verdict.note.rstrip(".")) if is_ours else Note("said", verdict.note))
             return False
         if verdict is not None:
             turn.agreed = turn.agreed or (bool(objection) and not self._settings.dry_run)
