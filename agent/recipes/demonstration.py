@@ -274,7 +274,7 @@ class Notes:
         """
         seen = self._seen()
         ask = self._elements.focused if at is None else partial(self._elements.at, at)
-        element = prompt = _patiently(ask, _PROMPT)
+        element = prompt = _of_window(_patiently(ask, _PROMPT), window)
         self.flush()
         outline = seen.outline if seen is not None else None
         if at is not None:
@@ -283,7 +283,7 @@ class Notes:
             typing = isinstance(action, TypeText)
             described = described_field(outline, element.box if element is not None else None) if typing else None
         if seen is None or seen.began <= self._changed:  # something was done since that look
-            element = element or _patiently(ask, _LATE)
+            element = element or _of_window(_patiently(ask, _LATE), window)
             described = described if _agree(described, element) else None
             element = element if described is not None else prompt
         elif at is not None and window is not None:  # its title before the click, which may already have changed it
@@ -322,6 +322,12 @@ def _patiently(ask: Callable[[], T], seconds: float) -> T:
     while not (answer := ask()) and time.monotonic() < until:
         pass
     return answer
+
+
+def _of_window(element: Element | None, window: Window | None) -> Element | None:
+    """Return an element if it belongs to the application of a window: not what the action brought up in its place."""
+    other = element is not None and window is not None and element.app and window.app and element.app != window.app
+    return None if other else element
 
 
 def _agree(described: Described | None, element: Element | None) -> bool:

@@ -1,6 +1,7 @@
 """What a person does becomes steps with what they went to."""
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 from stubs.display import PlainDisplay
@@ -90,6 +91,19 @@ def test_a_dead_key_hides_what_is_typed_because_its_accent_is_not_known():
 
 def test_what_is_done_in_our_own_window_is_no_step():
     assert actions(PRESS, *keys("x"), ours=True) == []
+
+
+@pytest.mark.parametrize(("app", "told"), [("Notes.py", ["Title"]), ("", ["Title"]), ("Thunar", [])])
+def test_a_click_did_not_go_to_what_it_brought_up_in_its_place(app, told):
+    desk = Desk()
+    answer = replace(FIELD, app=app)
+    desk.at = lambda *place: desk.active() if len(place) == 2 else answer
+    notes = desk.notes()
+    for one in (PRESS, LET_GO):
+        notes.handle(one)
+    notes.flush()
+    [acted] = desk.acted
+    assert [element.name for element in acted.elements] == told
 
 
 def test_x11_reports_clicks_wheel_keys_and_chords_by_their_names():
