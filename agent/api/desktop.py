@@ -15,8 +15,10 @@ from agent.core.actions import Button
 from agent.core.changes import Change
 from agent.core.keys import UnknownKeyError
 from agent.core.keys import chord as keys_of
+from agent.desktop.trees.roles import ROLES
 from agent.events.run_events import Acted, Decided, Event, Receipt
 from agent.literal.client import literal_engine
+from agent.literal.find.finder import kinds_of
 from agent.literal.goals import Choose, Click, Close, Goal, Open, Press, SetValue, Target, Toggle, Type
 from agent.options import RunOptions
 from agent.recipes.files import load_recipe
@@ -160,6 +162,8 @@ class AsyncDesktop:
     ) -> Result:
         """Click an element by its name. Raises NotDoneError, for example if it is not on the screen; UsageError."""
         _check_named("What to click", name)
+        if role and role not in ROLES and kinds_of(role) == {role}:
+            raise UsageError(f"There is no role {role!r}.", "`look` tells the roles; button and the like do, too.")
         if button not in get_args(Button) or count not in (1, 2):
             raise UsageError(f"There is no click with {button!r} and count {count!r}.", "left, middle, right; 1 or 2.")
         return await self._act(f"click {name!r}", Click(Target(name, role, inside=window), button, count))

@@ -38,6 +38,8 @@ _FIELDS = frozenset(
 _VALUES = role_group("values")
 #: Roles whose parts do different things when they are clicked.
 _PARTED = frozenset({"slider", "spin button", "scroll bar", "dial"})
+#: Roles of what does something when it is clicked, also where it lies over a field.
+_PRESSED = role_group("what is pressed") | role_group("menu items") | role_group("what is on or off")
 #: Least height of a field of several lines, and the most columns of a caret, in desktop units.
 _LINES, _CARET = 60, 4
 #: Fewest letters of words that were read beside a thing and name it.
@@ -62,15 +64,14 @@ class _Deed:
     record: ActionRecord
     shot: "Callable[[], tuple[Image, Size] | None]"  # the screen before it, and its size in desktop units
 
-    @property
-    def picture(self) -> str:
-        """What it was clicked on looks like; "" where that is not known, or looks like something else too."""
+    def picture(self, *, once: bool) -> str:
+        """Return what it was clicked on looks like; "" where that is not known. `once`: or if it is there twice."""
         shot, element = self.shot(), self.element
         if shot is None or not isinstance(self.action, Click) or self.action.point is None:
             return ""
         if element is None or element.box is None or element.role in _CONTAINERS:
-            return cut_out(*shot, self.action.point, None)
-        return cut_out(*shot, element.box.region.middle, element.box.region)
+            return cut_out(*shot, self.action.point, None, once=once)
+        return cut_out(*shot, element.box.region.middle, element.box.region, once=once)
 
     @property
     def element(self) -> ElementRecord | None:
@@ -104,7 +105,8 @@ def recipe_of(bundle: Bundle, parameters: Mapping[str, str]) -> Recipe:
         raise UsageError("That was a dry run: it did nothing that could be done again.", "Save a run that was done.")
     if bundle.outcome not in ("done", "unverified"):
         raise UsageError(f"That run was not done (it is {bundle.outcome}).", "Save a run that reached its end.")
-    steps = [_step(deed) for deed in _joined(_kept(list(_deeds(bundle))))]
+    joined = _joined(_kept(list(_deeds(bundle))))
+    steps = [_step(deeds, after) for deeds, after in zip(joined, [*joined[1:], []], strict=False)]
     if not steps:
         raise UsageError("That run did nothing on the desktop.", "There is nothing to do again.")
     data = {"instruction": run.instruction, "steps": steps, "expect": _expected(bundle)}
@@ -172,6 +174,8 @@ def _joined(deeds: list[_Deed]) -> list[list[_Deed]]:
     for deed in deeds:
         if isinstance(deed.action, TypeText):
             before: list[_Deed] = []
+            if len(joined) > 1 and _presses(joined[-1], "backspace", "delete") and _is_select_all(joined[-2]):
+                joined.pop()
             if joined and _is_select_all(joined[-1]):
                 before = joined.pop()
             if joined and _focuses(joined[-1], deed, replaced=bool(before)):
@@ -183,7 +187,11 @@ def _joined(deeds: list[_Deed]) -> list[list[_Deed]]:
 
 
 def _is_select_all(deeds: list[_Deed]) -> bool:
-    return len(deeds) == 1 and isinstance(deeds[0].action, PressKeys) and [*deeds[0].action.keys] == ["ctrl", "a"]
+    return _presses(deeds, "ctrl+a")
+
+
+def _presses(deeds: list[_Deed], *chords: str) -> bool:
+    return len(deeds) == 1 and isinstance(deeds[0].action, PressKeys) and "+".join(deeds[0].action.keys) in chords
 
 
 def _focuses(deeds: list[_Deed], typed: _Deed, *, replaced: bool) -> bool:
@@ -193,7 +201,7 @@ def _focuses(deeds: list[_Deed], typed: _Deed, *, replaced: bool) -> bool:
         return False
     on = deed.element
     elsewhere = deed.window and typed.window and deed.window != typed.window
-    if elsewhere or (on is not None and on.role not in _FIELDS | _CONTAINERS):
+    if elsewhere or (on is not None and on.role in _PRESSED):
         return False  # a button over the field
     field = typed.record.aim.field or (on.box if on is not None else None)
     if clicked.count == 2 or (not replaced and _puts_the_cursor(deed, field)):
@@ -204,8 +212,8 @@ def _focuses(deeds: list[_Deed], typed: _Deed, *, replaced: bool) -> bool:
     return any(box.contains(clicked.point) for box in boxes)
 
 
-def _step(deeds: list[_Deed]) -> _Json:
-    """Return a step of a recipe as JSON. Raises UsageError for a target without a name."""
+def _step(deeds: list[_Deed], after: list[_Deed]) -> _Json:
+    """Return a step of a recipe as JSON; `after` are the next step's. Raises UsageError for a target without a name."""
     deed, window = deeds[-1], deeds[-1].window
     match deed.action:
         case OpenApp(name):
@@ -219,11 +227,9 @@ def _step(deeds: list[_Deed]) -> _Json:
             return {"scroll": {"direction": way, "notches": max(1, round(abs(dy or dx))), **_in(window)}}
         case Click(_, _, count) if count > 1 and deed.element is not None and deed.element.role in _FIELDS:
             raise _cannot(deed.number, deed.record, "selects a part of a text, which a recipe cannot find again")
-        case Click() if deed.element is not None and deed.element.role in _PARTED:
+        case Click() if deed.element is not None and deed.element.role in _PARTED and not _is_select_all(after):
             raise _cannot(deed.number, deed.record, "clicks a part of a control, and a recipe knows only the whole")
-        case Click() if (
-            deed.element is not None and deed.element.role in _FIELDS and _puts_the_cursor(deed, deed.element.box)
-        ):
+        case Click() if _chooses_a_place(deed, after):
             raise _cannot(deed.number, deed.record, "puts the cursor into a text, where a recipe cannot find it again")
         case Click(_, button, count):
             return {"click": _thing(deed) | ({"button": button} if button != "left" else {})
@@ -236,13 +242,21 @@ def _replaces(deeds: list[_Deed]) -> bool:
     return thrice or any(_is_select_all([deed]) for deed in deeds)
 
 
+def _chooses_a_place(deed: _Deed, after: list[_Deed]) -> bool:
+    """Return whether a click is about the place of the cursor, which no key then moves."""
+    element = deed.element
+    if element is None or element.role not in _FIELDS or _presses(after, "ctrl+a", "ctrl+home", "ctrl+end"):
+        return False
+    return _puts_the_cursor(deed, element.box)
+
+
 def _has_lines(place: ElementRecord | None) -> bool:
     return place is not None and place.box is not None and place.box.height >= _LINES
 
 
 def _puts_the_cursor(deed: _Deed, box: BoxRecord | None) -> bool:
     """Return whether a click chose a place in a text: in a field of several lines with something in it."""
-    if box is None or box.height < _LINES:
+    if box is None or box.height < _LINES or (deed.element is not None and deed.element.role == "terminal"):
         return False
     shot = deed.shot()
     return shot is None or not _is_blank(*shot, box.region)
@@ -280,12 +294,12 @@ def _thing(deed: _Deed) -> _Json:
     """Return the target. Raises UsageError if it has no name, or nothing tells it from others of its name."""
     element = deed.element
     if element is None or not (element.name or element.role in _FIELDS) or element.role in _CONTAINERS - _FIELDS:
-        picture, words = deed.picture, _words_beside(deed)
-        if not picture and not words:
+        words = _words_beside(deed)
+        if not (picture := deed.picture(once=not words)):
             raise _cannot(deed.number, deed.record, "clicks something that has no name, and no picture of its own")
-        role = {} if words or element is None or element.role in _CONTAINERS else {"role": element.role}
         named = {"name": words} if words else {}
-        return {**named, **role, **_in(deed.window), **({"picture": picture} if picture else {})}
+        role = {} if element is None or element.role in _CONTAINERS else {"role": element.role}
+        return {**named, **role, **_in(deed.window), "picture": picture}
     told = element if isinstance(element, DescribedRecord) else DescribedRecord()
     called = (element.role in _VALUES and told.label) or element.name
     name = {"name": re.sub(r"…$", "*", called)} if called else {}
@@ -299,7 +313,9 @@ def _thing(deed: _Deed) -> _Json:
 def _words_beside(deed: _Deed) -> str:
     """Return the words that were read at a thing which the desktop does not name; "" for too few letters."""
     read = re.fullmatch("“(.+)”", (deed.record.aim.names or [""])[-1])
-    return read[1] if read and sum(map(str.isalpha, read[1])) >= _LETTERS else ""
+    if read is None or sum(map(str.isalpha, read[1])) < _LETTERS:
+        return ""
+    return "" if any(one.name == read[1] for one in deed.record.elements) else re.sub(r"…$", "*", read[1])
 
 
 def _wanted_state(deed: _Deed) -> _Json:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Desktop units of a picture around a point where no element is known, and the most of one side. A picture is read only
 #: up to twice as many pixels.
 _SIDE, _MOST = 36, 96
+#: Fewest pixels from a picture's middle to its sides.
+_LEAST = 4
 #: Standard deviation of the gray values from which a picture shows something (0 to 255), and levels that are kept.
 _LEAST_CONTRAST, _LEVELS = 8.0, 32
 #: Correlation (1 for equal but for brightness and contrast) from which a place looks like the picture.
@@ -30,7 +32,7 @@ _OTHER_TINT = 10.0
 #: Places that are looked at. Of more than one that fits, none is taken anyhow.
 _MOST_PLACES = 12
 #: How many times as large a thing may be as it was: on a screen of another scale.
-_SIZES = (1.0, 2.0, 1.5, 1.25, 0.8, 2 / 3, 0.5)
+_SIZES = (1.0, 2.0, 1.5, 1.25, 0.8)
 #: The text of a picture's file that tells its pixels for each desktop unit, across and down; and the least of these.
 _SCALE, _LEAST_SCALE = "scale", 0.1
 
@@ -45,23 +47,24 @@ class Picture:
     down: float
 
 
-def cut_out(shot: "Image", size: Size, point: DesktopPoint, box: Region | None) -> str:
-    """Return a picture of what is at a point, as a PNG in base64; "" if it shows nothing, or the screen shows it twice.
+def cut_out(shot: "Image", size: Size, point: DesktopPoint, box: Region | None, *, once: bool = True) -> str:
+    """Return a picture of what is at a point, as a PNG in base64; "" if it shows nothing.
 
     Args:
         shot: a screenshot, which may have been shrunk for a model.
         size: of that screen in desktop units; it begins at 0,0.
         point: becomes the picture's middle.
         box: the element there; its size is the picture's size, within limits.
+        once: whether the screen must not show it a second time; "" if it does.
     """
     from PIL.PngImagePlugin import PngInfo
 
     scale = shot.width / size.width, shot.height / size.height
     x, y = round(point.x * scale[0]), round(point.y * scale[1])
     wide, high = (_SIDE, _SIDE) if box is None else (min(box.width, _MOST), min(box.height, _MOST))
-    right = min(round(wide * scale[0] / 2), x, shot.width - x)
-    down = min(round(high * scale[1] / 2), y, shot.height - y)
-    if min(right, down) < 4:
+    right = min(max(round(wide * scale[0] / 2), _LEAST), _MOST, x, shot.width - x)
+    down = min(max(round(high * scale[1] / 2), _LEAST), _MOST, y, shot.height - y)
+    if min(right, down) < _LEAST:
         return ""
     part = shot.convert("RGB").crop((x - right, y - down, x + right, y + down))
     if _grays(part).std() < _LEAST_CONTRAST:
@@ -70,7 +73,7 @@ def cut_out(shot: "Image", size: Size, point: DesktopPoint, box: Region | None) 
     told.add_text(_SCALE, f"{scale[0]:.4f} {scale[1]:.4f}")
     part.quantize(_LEVELS).save(file, "png", optimize=True, pnginfo=None if scale == (1, 1) else told)
     picture = base64.b64encode(file.getvalue()).decode()
-    return picture if len(places_of(picture, shot, size)) == 1 else ""
+    return picture if not once or len(places_of(picture, shot, size)) == 1 else ""
 
 
 @lru_cache(maxsize=64)

@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -99,6 +100,12 @@ def test_a_closed_desktop_says_so() -> None:
 def test_nothing_is_no_name(use: str) -> None:
     with pytest.raises(mai_agent.MaiError, match="is empty"):
         getattr(mai_agent.sandbox(), use)("")
+
+
+@pytest.mark.parametrize("options", [{"role": "slidr"}, {"count": 0}, {"count": -3}, {"button": "middle9"}])
+def test_a_click_that_there_is_not_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(mai_agent.MaiError, match="There is no"):
+        mai_agent.sandbox().click("File", **options)
 
 
 @pytest.mark.slow

@@ -299,6 +299,21 @@ def test_a_number_with_a_unit_is_only_set_where_the_control_counts_in_it(engine,
     assert typed or ending(replies[-1])[0] == "fail"
 
 
+def test_a_unit_behind_the_field_is_its_unit_and_a_percentage_of_a_slider_from_one_is_its_number(engine):
+    field = element("spin button", "Size", value="26", limits=(1.0, 300.0), w=100)
+    replies = made_up.follow("set Size to 40 pixels", screen(field, element("label", "pixels", x=310)), engine=engine,
+                             stays=True)  # fmt: skip
+    assert "40" in [call_of(reply).get("text") for reply in replies]
+    bright = element("slider", "Brightness", value="50", limits=(1.0, 100.0), w=200)
+    [reply] = made_up.follow("set Brightness to 50 percent", screen(bright), engine=engine)
+    assert "holds 50 already" in reply.arguments["text"]
+
+
+def test_smaller_by_a_step_that_is_no_whole_number_is_done():
+    goal, track = SetValue(Target("Threshold"), direction="down"), _Track(first=8.0, wanted=7.1)
+    assert _checked(goal, Done("x"), track, Change("setting", "dconf /t", "8", "7")) == Done("x")
+
+
 @pytest.mark.parametrize(("said", "typed"), [("0.5 seconds", "500"), ("300 ms", "300"), ("2 minutes", None)])
 def test_a_time_is_set_in_the_unit_of_its_control(engine, said, typed):
     delay = element("spin button", "Delay (ms)", value="400", limits=(100.0, 2000.0), w=200)

@@ -102,17 +102,18 @@ def test_what_has_a_role_and_no_name_needs_both_its_role_and_its_picture():
 
 
 @pytest.mark.parametrize(
-    ("label", "ring_at", "clicked"),
+    ("label", "rings", "clicked"),
     [
-        ((300, 480), (300, 450), [300, 450]),  # both agree
-        ((300, 480), None, [320, 487]),  # another theme: by its name
-        (None, (300, 450), [300, 450]),
-        ((700, 200), (300, 450), None),  # they contradict each other
+        ((300, 480), [(300, 450)], [300, 450]),
+        ((300, 480), [(300, 450), (600, 450)], [300, 450]),  # the other one has another name
+        ((300, 480), [], None),  # the words alone may belong to something else
+        (None, [(300, 450)], [300, 450]),
+        ((700, 200), [(300, 450)], None),  # they contradict each other
     ],
 )
-def test_a_name_and_a_picture_have_to_agree(label, ring_at, clicked):
+def test_of_what_looks_alike_the_one_at_the_name_is_meant(label, rings, clicked):
     told = [words("alpha", *label)] if label else [words("Title")]
-    seen = screen(*told, picture=encode(shown_at(*([ring_at] if ring_at else [])), "png"))
+    seen = screen(*told, picture=encode(shown_at(*rings), "png"))
     part = Part(Click(Target("alpha", inside="Settings", picture=RING)))
     replies = follow(seen, screen(element("push button", "Saved")), parts=[part])
     assert call_of(replies[0]).get("coordinate") == clicked, replies[-1].arguments

@@ -127,8 +127,35 @@ INTO = {"role": "text", "in": "Notes"}
             [twice(element("text", "Title"), count=3), typing("Bread", element("text", "Title"))],
             [{"type": {"text": "Bread", "into": {"name": "Title", **INTO}, "replace": True}}],
         ),
-        # Words beside a thing that the desktop does not name.
-        ([click(element("panel"), names=["“alpha”"])], [{"click": {"name": "alpha", "in": "Notes"}}]),
+        # The literal engine empties a field before it types.
+        (
+            [
+                click(element("spin button", "Rows")),
+                key("ctrl", "a"),
+                key("backspace"),
+                typing("40", element("spin button", "Rows")),
+                key("tab"),
+            ],
+            [
+                {
+                    "type": {
+                        "text": "40",
+                        "into": {"name": "Rows", "role": "spin button", "in": "Notes"},
+                        "replace": True,
+                    }
+                },
+                {"press": {"keys": "tab", "in": "Notes"}},
+            ],
+        ),
+        # The place of the cursor does not matter where keys move it, nor in a terminal.
+        (
+            [click(element("text", "Note", box=LINES)), key("ctrl", "end")],
+            [{"click": {"name": "Note", **INTO}}, {"press": {"keys": "ctrl+end", "in": "Notes"}}],
+        ),
+        (
+            [click(element("terminal", box=LINES)), typing("ls", element("terminal", box=LINES))],
+            [{"type": {"text": "ls", "into": {"role": "terminal", "in": "Notes"}}}],
+        ),
         # A click elsewhere stays a step of its own.
         (
             [click(BUTTON, point=(900, 60)), typing("Bread", element("text", "Title"))],
@@ -162,7 +189,7 @@ def test_what_was_done_becomes_steps(actions, steps):
     [
         (bundle(click(names=[""])), "Step 1 of the run cannot be saved: it clicks something that has no name"),
         (bundle(click(described=described("push button", "Add", alike=2))), "about one of 2 things that are called"),
-        (bundle(click(names=["“4”"])), "Step 1 .* clicks something that has no name"),
+        (bundle(click(names=["“Words”"])), "Step 1 .* clicks something that has no name"),
         (bundle(click(element("slider", "Delay"))), "Step 1 .* clicks a part of a control"),
         (bundle(click(element("spin button", "Rows"))), "Step 1 .* clicks a part of a control"),
         (bundle(twice(element("text", "Note", box=LINES), count=2), typing("x", element("text", box=LINES))),
@@ -208,6 +235,14 @@ def test_what_has_no_name_is_kept_as_a_picture(tmp_path, element, role):
     [place] = places_of(picture, Image.open(tmp_path / "screens/0001.png"), Size(400, 300))
     assert (abs(place.middle.x - 200) <= 1) and (abs(place.middle.y - 65) <= 5)
     assert read_recipe(recipe.text, "again") == recipe
+
+
+def test_what_the_screen_shows_twice_is_told_apart_by_the_words_at_it(tmp_path):
+    seen = screenshot(tmp_path, (200, 60), (60, 250))
+    run = bundle(click(element("panel"), names=["“alpha”"]))
+    step = StepRecord.read(run.steps[0].model_dump(exclude_unset=True) | seen)
+    [saved] = recipe_of(Bundle(tmp_path, run.run, (step,)), {}).model_dump(by_alias=True, exclude_unset=True)["steps"]
+    assert [*saved["click"]] == ["name", "in", "picture"]
 
 
 @pytest.mark.parametrize("text", ["", "one two"])

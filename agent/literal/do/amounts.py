@@ -14,7 +14,7 @@ from agent.literal.do.looking import look
 from agent.literal.do.now import Done, Move, Now, Step, Steps, Stuck, Verdict, press, type_in, wait
 from agent.literal.do.toggling import targets_of
 from agent.literal.find.finder import PART, WHOLE
-from agent.literal.find.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS
+from agent.literal.find.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS, same_row
 from agent.literal.goals import Choose, SetValue, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.numbers import converted
@@ -34,6 +34,8 @@ _SHARE = 0.1
 _HANDLE = 0.5
 #: PulseAudio's value for 100 %.
 _FULL_VOLUME = 65536
+#: Most pixels from a control to its unit behind it, and the largest least number of a control that counts in percent.
+_BEHIND, _NEARLY_NONE = 60, 10
 
 
 #: Yields the steps towards a number, or the verdict; receives the control and what it holds before each.
@@ -91,7 +93,7 @@ def _approach(now: Now, goal: SetValue, track: _Track, why: str = "") -> Generat
             return Stuck(f"{words} is not to be seen any more.")
         held = number_of(control)
         if track.wanted is None:
-            amount = _amount(goal, control, place)
+            amount = _amount(goal, control, place, now)
             if isinstance(amount, Stuck):
                 return amount
             track.wanted = _wanted(goal, amount, control, held or 0.0, place)
@@ -147,8 +149,11 @@ def _checked(goal: SetValue, done: Done, track: _Track, changed: Change | None) 
     words = describe_target(goal.target)
     if goal.direction and (after - before) * (1 if goal.direction == "up" else -1) < 0:
         return Stuck(f"{words} went the other way: {changed}.")
-    if before == track.first and track.wanted is not None and before.is_integer() and after == int(track.wanted):
-        return done if after == track.wanted else Stuck(f"{words} takes whole numbers, not {track.wanted:g}.")
+    wanted = track.wanted
+    if wanted is None or goal.value is None or goal.direction or goal.unit == "%":
+        return done
+    if before == track.first and before.is_integer() and after == int(wanted) != wanted:
+        return Stuck(f"{words} takes whole numbers, not {wanted:g}.")
     return done
 
 
@@ -194,14 +199,20 @@ def _control(now: Now, goal: SetValue, place: Place | None) -> Steps[Element | N
     return None
 
 
-def _amount(goal: SetValue, control: Element, place: Place | None) -> float | Stuck | None:
+def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> float | Stuck | None:
     """Return the goal's number as the control counts; Stuck where its unit is not known to be the control's."""
     amount, unit, limits = goal.value, goal.unit, control.limits
     if amount is None or not unit:
         return amount
     texts = [control.name, control.label, control.value or "", goal.target.name]
     texts += [place.unit, place.control, place.under] if place is not None else []
-    words = re.findall(r"[^\W\d_]+|%", " ".join(texts))
+    texts += [
+        one.name for one in now.scene.texts
+        if same_row(one.box, control.box) and 0 <= one.box.left - control.box.right <= _BEHIND
+    ]  # fmt: skip
+    words = re.findall(r"[^\W\d_]+|[%°]", re.sub(r"\b(?:percent|prozent)\b", "%", " ".join(texts).casefold()))
+    if unit == "%" and limits is not None and limits[1] >= _FULL_VOLUME:
+        return amount * _FULL_VOLUME / 100
     if unit == "%" and limits is not None and "%" not in words:
         return _percent(goal, control, amount, limits)
     told = amount if unit == "%" else converted(amount, unit, words)
@@ -214,12 +225,10 @@ def _amount(goal: SetValue, control: Element, place: Place | None) -> float | St
 def _percent(goal: SetValue, control: Element, amount: float, limits: tuple[float, float]) -> float | Stuck:
     """Return the number for a percentage; Stuck where the control is not about shares."""
     least, most = limits
-    if most >= _FULL_VOLUME:
-        return amount * _FULL_VOLUME / 100
-    if least == 0 and 100 <= most <= 500:
+    if 0 <= least <= _NEARLY_NONE and 100 <= most <= 500:
         return amount
     if control.role in ("slider", "dial") or (amount in (0, 100) and not goal.direction):
-        return least + (most - least) * amount / 100
+        return (0.0 if goal.direction else least) + (most - least) * amount / 100
     return Stuck(f"{describe_target(goal.target)} takes {least:g} to {most:g}, and no percentage.")
 
 

@@ -268,7 +268,7 @@ class Search:
 
 def _where(now: Now) -> str:
     """Return for a message where the search ended, or why the place to search could not be opened."""
-    last = next((move for move in reversed(now.moves) if move.action == "open"), None)
+    last = next((move for move in reversed(now.moves[now.begun :]) if move.action == "open"), None)
     if last is not None and last.failure:
         return f": {last.failure.rstrip('.')}."
     front = now.scene.front

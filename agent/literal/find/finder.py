@@ -194,7 +194,7 @@ class Finder:
         wanted = kinds_of(target.role) & set(roles)
         if wanted and target.role == "push button" and self.scene.menu_is_open:
             wanted |= MENU_ITEMS & set(roles)  # people call a menu item a button too
-        return wanted
+        return wanted or roles
 
     def _among(self, target: Target) -> list[Element] | None:
         """Return the elements in the target's window or group, or all; None if that is not shown."""

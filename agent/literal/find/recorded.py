@@ -72,11 +72,13 @@ class Recorded:
         return self._fits(window.title, window.app, wanted)
 
     def _named_and_alike(self, target: Target) -> list[Element]:
-        """Return what looks like a target's picture beside its name; by one of them, if the other is gone."""
-        named = self.matching(replace(target, picture=""))
-        alike = self._looking_alike(replace(target, name="", role=""))
-        both = [one for one in alike if any(_distance(one.box, other.box) <= _BESIDE for other in named)]
-        return both or (alike if not named else [] if alike else named)
+        """Return what looks like a target's picture, nearest to its name; without the name, all that looks like it."""
+        alike = self._looking_alike(target)
+        named = self.matching(replace(target, picture="", role=""))
+        if not named:
+            return alike
+        apart = {one.id: min(_distance(one.box, other.box) for other in named) for one in alike}
+        return [one for one in alike if apart[one.id] == min(apart.values()) <= _BESIDE]
 
     def _looking_alike(self, target: Target) -> list[Element]:
         """Return the nameless elements of a target's role that look like its picture; without a role, the places."""

@@ -49,10 +49,14 @@ class Scene:
         self.outline = outline
         self.windows = outline.windows
         self._read, self._picture = read, picture
+        self._places: dict[str, list[Region]] = {}
 
     def places_of(self, picture: str) -> list[Region]:
         """Return where the screen looks like a small picture."""
-        return [] if self._picture is None else places_of(picture, self._picture(), self.outline.size)
+        if picture not in self._places:
+            shot = self._picture() if self._picture is not None else None
+            self._places[picture] = [] if shot is None else places_of(picture, shot, self.outline.size)
+        return self._places[picture]
 
     @cached_property
     def elements(self) -> Sequence[Element]:

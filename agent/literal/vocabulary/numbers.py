@@ -34,8 +34,8 @@ _NUMBER = re.compile(
 )
 #: Seconds of the units of time.
 _TIMES = {"ms": 0.001, "msec": 0.001, "millisecond": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60,
-          "minute": 60, "h": 3600, "hour": 3600}  # fmt: skip
-_OTHER_UNITS = {"pixel": "px", "point": "pt", "kelvin": "k"}
+          "minute": 60, "h": 3600, "hr": 3600, "hour": 3600}  # fmt: skip
+_OTHER_UNITS = {"pixel": "px", "point": "pt", "kelvin": "k", "degree": "°"}
 _ENDS = {
     "maximum": 100, "the maximum": 100, "max": 100, "full": 100, "the max": 100, "full volume": 100, "its maximum": 100,
     "minimum": 0, "the minimum": 0, "min": 0, "the min": 0, "its minimum": 0, "half": 50, "a half": 50,
@@ -108,7 +108,8 @@ def converted(amount: float, unit: str, words: Iterable[str]) -> float | None:
     told = [_unit(word) for word in words]
     if wanted in told:
         return amount
-    time = next((one for one in told if one in _TIMES), None) if wanted in _TIMES else None
+    # The last one is in brackets or behind the number: "Min. delay (ms)".
+    time = next((one for one in reversed(told) if one in _TIMES), None) if wanted in _TIMES else None
     return None if time is None else amount * _TIMES[wanted] / _TIMES[time]
 
 
@@ -137,11 +138,11 @@ def expression_of(text: str) -> str | None:
     text = re.sub(r"(?<=\d)x(?=\d)", " x ", " ".join(text.split()).strip(" ?.="))
     for pattern, written in _SPOKEN.items():
         text = re.sub(f"^{pattern}$", written, text, flags=re.IGNORECASE)
+    if re.search(r"(?:[-+]|\b(?:plus|minus)\b) ?[\d.,]+ ?(?:%|percent\b)(?! ?of)", text, re.IGNORECASE):
+        return None  # "100 plus 10 percent": of what?
     for pattern, sign in _IN_SIGNS:
         text = re.sub(pattern, sign, text, flags=re.IGNORECASE)
     joined = "".join(text.split())
-    if re.search(r"[-+][\d.]+/100(?![*\d])", joined):
-        return None  # "100 plus 10 percent": of what?
     numbers_touch = re.search(r"[\d.)]\s+[\d.(]|\)\d", text)
     return joined if not numbers_touch and re.search(r"[\d)][-+*/^]", joined) and value_of(joined) is not None else None
 
