@@ -191,3 +191,34 @@ def test_a_wrong_option_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--bogus"):
         mcp.main(["install", "cursor", "--file", str(file), "--yes", "--", "--bogus"])
     assert not file.exists()
+
+
+@pytest.mark.parametrize("text", ['"extensions":\n  other: {cmd: x}\n', "\ufeffextensions:\n  other: {cmd: x}\n"])
+def test_no_other_entry_is_lost(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_bytes(text.encode())
+    with pytest.raises(UsageError, match="or the others would not"):
+        installed("goose", str(file), [])
+
+
+def test_an_entry_that_its_host_wrote_anew_or_added_to_is_not_called_gone(tmp_path: Path) -> None:
+    goose, codex = tmp_path / "goose", tmp_path / "codex"
+    installed("goose", str(goose), []).write()
+    goose.write_text(yaml.safe_dump(yaml.safe_load(goose.read_text()), indent=4))
+    installed("codex", str(codex), []).write()
+    codex.write_text(codex.read_text() + '\n[mcp_servers.mai-agent.env]\nA = "b"\n')
+    for host, file in (("goose", goose), ("codex", codex)):
+        before = file.read_text()
+        with pytest.raises(UsageError, match="was changed since"):
+            uninstalled(host, None)
+        assert file.read_text() == before
+
+
+def test_a_link_to_a_file_that_is_not_there_yet_stays_a_link(tmp_path: Path) -> None:
+    file, link = tmp_path / "real.json", tmp_path / "link.json"
+    link.symlink_to(file)
+    installed("cursor", str(link), []).write()
+    assert "mai-agent" in file.read_text()
+    uninstalled("cursor", None).write()
+    assert link.is_symlink()
+    assert not file.exists()

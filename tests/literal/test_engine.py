@@ -10,6 +10,7 @@ from agent.core.notes import Note
 from agent.literal.do.amounts import _checked, _Track
 from agent.literal.do.now import Done, Now, Stuck, WhichError
 from agent.literal.engine import Engine
+from agent.literal.find.effects import effects
 from agent.literal.find.scene import Scene
 from agent.literal.goals import Click, Reading, SetValue, Target
 from agent.screen.outline import ShownWindow
@@ -249,6 +250,14 @@ def test_the_same_name_is_told_apart_by_what_it_stands_under(engine):
     )  # fmt: skip
     [reply] = follow(engine, Click(Target("Reset", under="Icons")), page)
     assert call_of(reply)["coordinate"] == [250, 340]
+
+
+def test_an_application_that_stops_answering_shows_no_effect():
+    shown = [element("push button", name, y=200 + 40 * at) for at, name in enumerate(("Compute", "Amount", "Euro"))]
+    read = [words(name, y=200 + 40 * at) for at, name in enumerate(("Compute", "Amount", "Euro", "Result"))]
+    before = Scene(outline(*shown))
+    assert not effects(before, Scene(outline(*read)), [], [])
+    assert effects(before, Scene(outline(shown[0])), [], []).gone == ("Amount", "Euro")
 
 
 # Numbers

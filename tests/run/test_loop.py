@@ -194,6 +194,14 @@ async def test_after_the_person_answered_the_screen_is_looked_at_anew() -> None:
     assert seen[2] != seen[1]
 
 
+async def test_what_mai_agent_refuses_itself_is_no_word_of_the_person() -> None:
+    person = FakePerson(approvals=[Approval(allowed=False, by="mai-agent", note="Nobody can be asked here.")])
+    _, desk = await run([act("key", keys="alt+f4"), DONE], approve="risky", person=person)
+    sent = " ".join(texts(desk.endpoint.requests[1], "user"))
+    assert "That could not be done: Nobody can be asked here." in sent
+    assert "The person says" not in sent
+
+
 async def test_a_refused_action_is_not_carried_out_and_the_reason_goes_back() -> None:
     person = FakePerson(approvals=[Approval(allowed=False, by="you", note="Use the other window.")])
     events, desk = await run([act("key", keys="alt+f4"), DONE], approve="risky", person=person)
