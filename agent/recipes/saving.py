@@ -147,7 +147,7 @@ def _is_odd(click: Click[DesktopPoint], element: ElementRecord | None) -> bool:
 
 
 def _shot(folder: Path, step: StepRecord) -> "tuple[Image, Size] | None":
-    """Return a step's screenshot with the screen's size in desktop units. None if there is none at 0,0."""
+    """Return a step's screenshot, and the screen's size in desktop units; None unless the screen begins at 0,0."""
     view = step.viewport
     if step.image is None or view is None or (view.left, view.top) != (0, 0):
         return None
@@ -267,13 +267,12 @@ def _is_blank(shot: "Image", size: Size, box: Region) -> bool:
     import numpy as np
 
     across, down = shot.width / size.width, shot.height / size.height
-    left, right = ((box.left + 4) * across, (box.right - 4) * across)  # without its frame
-    top, bottom = ((box.top + 4) * down, (box.bottom - 4) * down)
-    corners = max(0.0, left), max(0.0, top), min(right, shot.width), min(bottom, shot.height)
-    inner = shot.crop((round(corners[0]), round(corners[1]), round(corners[2]), round(corners[3])))
-    grays = np.asarray(inner.convert("L"), dtype=np.int16)
-    if not grays.size:
-        return True
+    sides = (box.left + 4) * across, (box.top + 4) * down, (box.right - 4) * across, (box.bottom - 4) * down  # no frame
+    ends = (shot.width, shot.height) * 2
+    left, top, right, bottom = (min(max(0, round(side)), end) for side, end in zip(sides, ends, strict=True))
+    if left >= right or top >= bottom:  # it is not on the screen
+        return False
+    grays = np.asarray(shot.crop((left, top, right, bottom)).convert("L"), dtype=np.int16)
     columns = np.nonzero((np.abs(grays - np.median(grays)) > 40).any(axis=0))[0]
     return columns.size == 0 or bool(columns[-1] - columns[0] <= _CARET * across)
 

@@ -78,7 +78,7 @@ def cut_out(shot: "Image", size: Size, point: DesktopPoint, box: Region | None, 
 
 @lru_cache(maxsize=64)
 def read_picture(picture: str) -> Picture:
-    """Read a picture as `cut_out` makes them. Raises ValueError if it is none."""
+    """Read a picture that `cut_out` made. Raises ValueError for anything else."""
     try:
         opened = open_foreign(base64.b64decode(picture, validate=True), ("PNG",))
     except (OSError, binascii.Error) as error:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageDraw
 
-from agent.core.geometry import Size
+from agent.core.geometry import Region, Size
 from agent.recipes.files import read_recipe
-from agent.recipes.saving import recipe_of, window_name
+from agent.recipes.saving import _is_blank, recipe_of, window_name
 from agent.record.read import Bundle
 from agent.record.run_record import RunRecord
 from agent.record.step_record import StepRecord
@@ -243,6 +243,11 @@ def test_what_the_screen_shows_twice_is_told_apart_by_the_words_at_it(tmp_path):
     step = StepRecord.read(run.steps[0].model_dump(exclude_unset=True) | seen)
     [saved] = recipe_of(Bundle(tmp_path, run.run, (step,)), {}).model_dump(by_alias=True, exclude_unset=True)["steps"]
     assert [*saved["click"]] == ["name", "in", "picture"]
+
+
+@pytest.mark.parametrize("place", [(-300, 10, 200, 90), (395, 10, 200, 90), (10, 10, 6, 90), (10, 400, 200, 90)])
+def test_a_field_that_is_not_on_the_screen_is_not_known_to_be_empty(place):
+    assert not _is_blank(Image.new("RGB", (395, 300)), Size(395, 300), Region(*place))
 
 
 @pytest.mark.parametrize("text", ["", "one two"])
