@@ -7,7 +7,7 @@ import pytest
 from agent.core.changes import Change
 from agent.core.geometry import Region
 from agent.core.notes import Note
-from agent.literal.do.amounts import _checked, _Track
+from agent.literal.do.amounts import _checked, _percent, _Track
 from agent.literal.do.now import Done, Now, Stuck, WhichError
 from agent.literal.engine import Engine
 from agent.literal.find.effects import effects
@@ -316,6 +316,13 @@ def test_a_unit_behind_the_field_is_its_unit_and_a_percentage_of_a_slider_from_o
     bright = element("slider", "Brightness", value="50", limits=(1.0, 100.0), w=200)
     [reply] = made_up.follow("set Brightness to 50 percent", screen(bright), engine=engine)
     assert "holds 50 already" in reply.arguments["text"]
+
+
+def test_a_number_field_of_the_tables_takes_no_percentage():
+    field = element("spin button", "Workspaces", value="4", limits=(1.0, 100.0))
+    goal = SetValue(Target("workspaces"), 5.0, "%")
+    assert isinstance(_percent(goal, field, 5.0, (1.0, 100.0), known=True), Stuck)
+    assert _percent(goal, field, 5.0, (1.0, 100.0), known=False) == 5.0
 
 
 def test_smaller_by_a_step_that_is_no_whole_number_is_done():

@@ -214,7 +214,7 @@ def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> 
     if unit == "%" and limits is not None and limits[1] >= _FULL_VOLUME:
         return amount * _FULL_VOLUME / 100
     if unit == "%" and limits is not None and "%" not in words:
-        return _percent(goal, control, amount, limits)
+        return _percent(goal, control, amount, limits, known=place is not None)
     told = amount if unit == "%" else converted(amount, unit, words)
     if told is None:
         said = f"{amount:g} {unit}"
@@ -222,12 +222,18 @@ def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> 
     return told
 
 
-def _percent(goal: SetValue, control: Element, amount: float, limits: tuple[float, float]) -> float | Stuck:
-    """Return the number for a percentage; Stuck where the control is not about shares."""
+def _percent(
+    goal: SetValue, control: Element, amount: float, limits: tuple[float, float], *, known: bool
+) -> float | Stuck:
+    """Return the number for a percentage; Stuck where the control is not about shares.
+
+    `known`: the control is in the tables, where number fields that count in percent would say so.
+    """
     least, most = limits
-    if 0 <= least <= _NEARLY_NONE and 100 <= most <= 500:
+    slides = control.role in ("slider", "dial")
+    if 0 <= least <= _NEARLY_NONE and 100 <= most <= 500 and (slides or not known):
         return amount
-    if control.role in ("slider", "dial") or (amount in (0, 100) and not goal.direction):
+    if slides or (amount in (0, 100) and not goal.direction):
         return (0.0 if goal.direction else least) + (most - least) * amount / 100
     return Stuck(f"{describe_target(goal.target)} takes {least:g} to {most:g}, and no percentage.")
 
