@@ -13,7 +13,7 @@ from agent.evals.judging import Verdict, judge
 from agent.evals.samples import Sample, Shape
 
 ANSWERS = Path(__file__).with_name("data") / "mai-ui-8b-answers.jsonl.xz"
-#: Shares in percent, computed once from the same files by another program. MAI-UI's model card states the first number of
+#: Shares in percent, computed once from the same files by another program. The model card states the first number of
 #: each set, rounded; for OSWorld-G it is the one by its own reading of polygons.
 PUBLISHED = {
     "screenspot-pro": {
@@ -53,7 +53,9 @@ def verdicts() -> dict[str, list[Verdict]]:
             place = tuple(target) if shape != "refusal" else ()
             sample = Sample("a", Path("a.png"), "", shape, place, Size(*size), {})
             answer: dict[str, Any] = {"content": content, "finish_reason": "stop"}
-            judged[benchmark].append(judge({"family": "mai-ui", "sent": size, "screen": size, "answer": answer}, sample))
+            judged[benchmark].append(
+                judge({"family": "mai-ui", "sent": size, "screen": size, "answer": answer}, sample)
+            )
     return judged
 
 
