@@ -64,7 +64,7 @@ class CallbackPerson:
         """Ask the function whether the action may be carried out."""
         told = asked(action, question)
         words = "\n".join(filter(None, (" ".join(filter(None, (told.what, told.where))), told.text, *told.reasons)))
-        return Approval(allowed=self._approve(words) is True, by="the program")
+        return Approval(allowed=self._says_yes(words), by="the program")
 
     async def ask(self, question: str) -> str | None:  # noqa: ARG002 -- the protocol's
         """Return None: nobody is there."""
@@ -72,7 +72,14 @@ class CallbackPerson:
 
     async def permit(self, question: str) -> bool:
         """Ask the function a yes/no question of the program itself."""
-        return self._approve(question) is True
+        return self._says_yes(question)
+
+    def _says_yes(self, question: str) -> bool:
+        try:
+            return self._approve(question) is True
+        except Exception as error:  # the caller's mistake, not ours
+            why = f"{type(error).__name__}: {error}"
+            raise UsageError(f"`approve_by` failed: {why}.", "Mend that function.") from error
 
 
 def person_of(approve: Approve | None) -> Callable[[StopSwitch], Person]:

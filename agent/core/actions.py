@@ -197,6 +197,7 @@ class Finish:
     message: str = ""
     evidence: tuple[str, ...] = ()  # what shows that it is done, as sentences
     verified: bool | None = None  # whether it is, by that evidence; None for who did not look
+    already: tuple[str, ...] = ()  # the parts of the task that were so before
 
 
 PointAction: TypeAlias = Click[P] | LongPress[P] | Move[P] | Drag[P] | Scroll[P] | ButtonDown[P] | ButtonUp[P]
@@ -260,7 +261,7 @@ KINDS: Mapping[str, type] = {
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in KINDS.items()}
 #: Fields that are left out of an action's JSON if they are empty.
-OPTIONAL = ("evidence", "verified", "application", "held", "target")
+OPTIONAL = ("evidence", "verified", "already", "application", "held", "target")
 
 
 def json_name(field: str) -> str:

@@ -113,8 +113,9 @@ def start_inside(
             channel.sendall(text[sent:])
         answer = _line(channel)
         if "pid" not in answer:
-            number = answer.get("error") or 0
-            raise OSError(number, os.strerror(number) if number else "the desktop that it belongs to has ended")
+            if number := answer.get("error"):
+                raise OSError(number, os.strerror(number), command[0])
+            raise OSError("the desktop that it belongs to has ended")
         failed.pop_all()
         return Inside(list(command), answer["pid"], channel, ours)
 

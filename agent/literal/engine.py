@@ -15,7 +15,20 @@ from agent.core.changes import Change
 from agent.core.geometry import Size
 from agent.core.notes import Note, read_notes, without_notes
 from agent.families.base import PastStep, PromptRequest
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, WhichError, agrees, wait
+from agent.literal.do.now import (
+    Already,
+    Done,
+    Move,
+    Now,
+    Pursuit,
+    Step,
+    Steps,
+    Stuck,
+    Verdict,
+    WhichError,
+    agrees,
+    wait,
+)
 from agent.literal.do.proof import leads, shown_by_sum, shown_late
 from agent.literal.do.pursue import pursue
 from agent.literal.find.reader import Reader
@@ -345,7 +358,9 @@ class _Run:
             self._said.append("I did what was asked, but nothing shows that it took effect.")
         if self._unclear:  # it may have been another wish
             self._said.append(f"You also said “{'”, “'.join(self._unclear)}”, which I could not follow.")
-        return _end("success", " ".join(self._said), self._reached, verified=verified and not self._unclear)
+        return _end("success", " ".join(self._said), self._reached, verified=verified and not self._unclear, already=[
+            describe_goal(goal) for goal, one in zip(kept, self._reached, strict=False) if isinstance(one, Already)
+        ])  # fmt: skip
 
     def _unverified(self, goals: Sequence[Goal]) -> list[Done]:
         """Return the reached goals that nothing proves. A goal that only leads to the next is proved by the next."""
@@ -364,7 +379,7 @@ def _give_up(words: str, reached: Sequence[Done]) -> Reply:
     return _end("fail", words, reached, verified=False)
 
 
-def _end(status: str, words: str, reached: Sequence[Done], *, verified: bool) -> Reply:
+def _end(status: str, words: str, reached: Sequence[Done], *, verified: bool, already: Sequence[str] = ()) -> Reply:
     evidence = [one.words for one in reached if one.verified]
     call = {"action": "terminate", "status": status, "text": words, "evidence": evidence, "verified": verified}
-    return Reply(words, call)
+    return Reply(words, {**call, "already": already} if already else call)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.core.actions import Action, Click, OpenApp, PressKeys, Scroll, TypeText, Wait
+from agent.core.actions import Action, Click, Finish, OpenApp, PressKeys, Scroll, TypeText, Wait
 from agent.core.geometry import DesktopPoint, Region, Size
 from agent.core.roles import role_group
 from agent.literal.goals import DESKTOP
@@ -109,6 +109,11 @@ def recipe_of(bundle: Bundle, parameters: Mapping[str, str]) -> Recipe:
     steps = [_step(deeds, after) for deeds, after in zip(joined, [*joined[1:], []], strict=False)]
     if not steps:
         raise UsageError("That run did nothing on the desktop.", "There is nothing to do again.")
+    if already := [part for step in bundle.steps for part in _already(step)]:
+        raise UsageError(
+            f"The recipe would not {' and '.join(already)}: that was so already, and nothing was done for it.",
+            "Set it otherwise, do the task again, and save that run.",
+        )
     data = {"instruction": run.instruction, "steps": steps, "expect": _expected(bundle)}
     data = _with_parameters(Redactor().data(data), parameters)
     return Recipe.model_validate({"version": VERSION, **data})
@@ -123,6 +128,11 @@ def window_name(title: str, app: str) -> str:
         if found and letters and application and (letters in application or application in letters):
             return pattern.format(**found.groupdict())
     return title.removeprefix("*") or app
+
+
+def _already(step: StepRecord) -> tuple[str, ...]:
+    ends = [record.final_action for record in step.actions]
+    return next((end.already for end in ends if isinstance(end, Finish)), ())
 
 
 def _deeds(bundle: Bundle) -> Iterable[_Deed]:

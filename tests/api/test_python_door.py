@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
 from PIL import Image
@@ -20,11 +21,14 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
 
 
+answer = Mock(return_value=False)
+
+
 @pytest.fixture(scope="class")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mai_agent.Desktop]:
     forget_pyautogui()
     runs = tmp_path_factory.mktemp("runs")
-    with mai_agent.sandbox(engine="literal", runs=runs, approve="risky", approve_by=lambda _: False) as opened:
+    with mai_agent.sandbox(engine="literal", runs=runs, approve="risky", approve_by=answer) as opened:
         opened.open("mousepad")
         yield opened
 
@@ -58,6 +62,18 @@ class TestOneDesktop:
             desk.press("ctrl+q")
         assert not any(step.executed for step in caught.value.result.steps)
         assert desk.find("File", role="menu")
+
+    def test_a_fault_in_the_callers_function_is_not_told_as_ours(self, desk: mai_agent.Desktop) -> None:
+        with (
+            patch.object(answer, "side_effect", ValueError("nobody is there")),
+            pytest.raises(mai_agent.NotDoneError, match="`approve_by` failed: ValueError: nobody is there") as caught,
+        ):
+            desk.press("ctrl+q")
+        assert not any(step.executed for step in caught.value.result.steps)
+
+    def test_a_program_that_is_missing_is_named(self, desk: mai_agent.Desktop) -> None:
+        with pytest.raises(FileNotFoundError, match="'nonesuch'"):
+            desk.sandbox.start("nonesuch")
 
     def test_a_stop_from_another_thread_ends_the_run(self, desk: mai_agent.Desktop) -> None:
         threading.Timer(1.0, desk.stop).start()

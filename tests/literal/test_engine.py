@@ -55,12 +55,13 @@ def test_a_check_box_is_clicked_at_its_mark_and_done_when_it_is_checked(engine):
     assert call_of(first) == {"action": "click", "coordinate": [210, 210]}
     assert ending(last) == ("success", True)
     assert "checked" in last.arguments["evidence"][0]
+    assert "already" not in last.arguments
 
 
 def test_what_is_on_already_is_not_touched(engine):
     reply = engine.reply(talk("enable Reverse scroll direction", screen(box(on=True))))
     assert ending(reply) == ("success", True)
-    assert "already" in reply.arguments["text"]
+    assert reply.arguments["already"] == ["enable “Reverse scroll direction”"]
 
 
 def test_what_stays_off_is_not_called_done(engine):
@@ -368,6 +369,7 @@ def test_a_choice_that_there_is_not_leaves_the_combo_box_as_it_was(engine):
 def test_what_is_chosen_already_is_left_alone(engine):
     reply = engine.reply(talk("set Style to Adwaita", screen(combo("Adwaita"))))
     assert ending(reply) == ("success", True)
+    assert reply.arguments["already"] == ["choose “Adwaita” in “Style”"]
 
 
 # Text

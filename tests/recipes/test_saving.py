@@ -50,6 +50,10 @@ def key(*keys, **more):
     return act({"type": "key", "keys": list(keys)}, **more)
 
 
+def ended(**more):
+    return act({"type": "finish", "success": True, "message": ""} | more) | {"executed": False}
+
+
 def bundle(*actions, outcome="done", changes=(), **more):
     run = {"instruction": "do it", "outcome": outcome, "receipt": {"changes": list(changes), "watched": True}} | more
     steps = [StepRecord.read({"step": number, "actions": [one]}) for number, one in enumerate(actions, 1)]
@@ -187,6 +191,10 @@ def test_what_was_done_becomes_steps(actions, steps):
 @pytest.mark.parametrize(
     ("run", "words"),
     [
+        (
+            bundle(click(BUTTON), ended(already=["enable “Dark”"])),
+            "The recipe would not enable “Dark”: that was so already",
+        ),
         (bundle(click(names=[""])), "Step 1 of the run cannot be saved: it clicks something that has no name"),
         (bundle(click(described=described("push button", "Add", alike=2))), "about one of 2 things that are called"),
         (bundle(click(names=["“Words”"])), "Step 1 .* clicks something that has no name"),

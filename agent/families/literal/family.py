@@ -60,7 +60,11 @@ def _read(call: Call, words: Vocabulary) -> Action[GridPoint]:
     action = read_call(call, words)
     if not isinstance(action, Finish):
         return action
-    told: Any = call.arguments.get("evidence")
-    evidence = tuple(str(item) for item in told) if isinstance(told, list) else ()
     verified = call.arguments.get("verified")
-    return replace(action, evidence=evidence, verified=verified if isinstance(verified, bool) else None)
+    return replace(action, evidence=_texts(call, "evidence"), verified=verified if isinstance(verified, bool) else None,
+                   already=_texts(call, "already"))  # fmt: skip
+
+
+def _texts(call: Call, name: str) -> tuple[str, ...]:
+    told: Any = call.arguments.get(name)
+    return tuple(str(item) for item in told) if isinstance(told, list) else ()

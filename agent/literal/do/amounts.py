@@ -11,7 +11,7 @@ from agent.core.changes import Change
 from agent.literal.do.choosing import OrGoal
 from agent.literal.do.known_places import known_place, settings_of
 from agent.literal.do.looking import look
-from agent.literal.do.now import Done, Move, Now, Step, Steps, Stuck, Verdict, press, type_in, wait
+from agent.literal.do.now import Already, Done, Move, Now, Step, Steps, Stuck, Verdict, press, type_in, wait
 from agent.literal.do.toggling import targets_of
 from agent.literal.find.finder import PART, WHOLE
 from agent.literal.find.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS, same_row
@@ -128,7 +128,7 @@ def _end(now: Now, goal: SetValue, track: _Track, control: Element, held: float 
             return Stuck(f"{words} is at its limit already: {held:g}.")
     if held is not None and _equal(held, wanted, goal, control):
         if track.move is None:
-            return Done(f"{words} holds {held:g} already")
+            return Already(f"{words} holds {held:g} already")
         return Done("; ".join((f"{words} holds {held:g}", *now.effects_of(track.move).changes[:2])))
     if "disabled" in control.states:
         return Stuck(f"{words} cannot be set now: it is greyed out.")

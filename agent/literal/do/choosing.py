@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 
 from agent.literal.do.known_places import in_its_window, known_place, settings_of, shows
 from agent.literal.do.looking import look, moved
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, wait
+from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, wait
 from agent.literal.do.toggling import targets_of
 from agent.literal.find.effects import is_on, state_of
 from agent.literal.find.finder import WHOLE, fit_of
@@ -40,7 +40,7 @@ def choose(now: Now, goal: Choose) -> OrGoal:
             return whole
         combo = yield from _find(now, goal.control, place, COMBOS)
         if combo is not None:
-            shown = Done(f"{describe_target(goal.control)} shows “{goal.value}” already")
+            shown = Already(f"{describe_target(goal.control)} shows “{goal.value}” already")
             return shown if _shows(now, combo, goal.value) else combo
         if (yield from _find(now, goal.control, None, {"menu"})) is not None:
             return Click(Target(goal.value, role="menu item", inside=goal.control.name))
@@ -58,7 +58,7 @@ def choose(now: Now, goal: Choose) -> OrGoal:
     if found.role in COMBOS:
         return (yield from _choose_in_combo(now, goal, place, found))
     if is_on(found):
-        return Done(f"“{goal.value}” is chosen already: {state_of(found)}")
+        return Already(f"“{goal.value}” is chosen already: {state_of(found)}")
     attempt = yield now.click(f"Choose “{now.scene.text_of(found)}”.", found)
     return (yield from _came_of(now, goal, attempt, place))
 
@@ -135,7 +135,7 @@ def _choose_in_combo(now: Now, goal: Choose, place: Place | None, combo: Element
     while True:
         box = yield from _find(now, goal.control, place, COMBOS)
         if box is not None and _shows(now, box, goal.value):
-            return Done(f"{words} shows “{goal.value}” already")
+            return Already(f"{words} shows “{goal.value}” already")
         for one in now.finder.all(Target(goal.value), _OPTIONS):
             if (box is None or one.element.id != box.id) and _is_new(one.element, opening):
                 attempt = yield now.click(f"Choose “{goal.value}”.", one.element)

@@ -44,6 +44,11 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
+class Already(Done):
+    """The goal was reached before anything was done for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stuck:
     """The goal cannot be reached; `words` give the reason."""
 

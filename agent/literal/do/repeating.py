@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from agent.core.changes import Change
 from agent.literal.do.looking import Search, safe_spot
 from agent.literal.do.now import (
+    Already,
     Done,
     Move,
     Now,
@@ -62,11 +63,6 @@ _CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Already(Done):
-    """What was to be chosen or switched stood so before."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Missing(Stuck):
     """The target is not there; `others` are the things of its kind in its window, or in the one in front."""
 
@@ -95,7 +91,7 @@ def repeat(now: Now, goal: Repeat) -> Pursuit:
         chosen = verdict if isinstance(part.goal, Click | Toggle) else chosen
     if not goal.expected:
         return verdict
-    return (yield from _check(now, goal.expected, known, chosen if isinstance(chosen, _Already) else None))
+    return (yield from _check(now, goal.expected, known, chosen if isinstance(chosen, Already) else None))
 
 
 def _repaired(now: Now, number: int, part: Part, missing: _Missing) -> Steps[Part | Stuck]:
@@ -123,7 +119,7 @@ def _repaired(now: Now, number: int, part: Part, missing: _Missing) -> Steps[Par
     return replace(part, goal=with_target(goal, found))  # type: ignore[arg-type]  # a goal of the same kind
 
 
-def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change], already: _Already | None) -> Pursuit:
+def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change], already: Already | None) -> Pursuit:
     """Wait for the expected changes."""
     before = {(change.kind, change.what, change.after) for change in known}
 
@@ -136,7 +132,7 @@ def _check(now: Now, expected: Sequence[Expected], known: Sequence[Change], alre
     )
     found = shown()
     if already is not None and not found and all(one.kind == "setting" for one in expected):
-        return Done(f"nothing was to be changed: {already.words}")
+        return Already(f"nothing was to be changed: {already.words}")
     if missing := [one for one in expected if one not in found]:
         told = "; ".join(f"{one.kind} {one.what} -> {one.becomes}" for one in missing)
         return Done(f"all steps are done, but nothing shows what they were to change (unless it was so before): {told}",
@@ -218,7 +214,7 @@ def _click(now: Now, goal: Click, near: Sequence[str], *, last: bool) -> Pursuit
         return (yield from _shown(now, attempt, last))
     chosen = [one for one in _recorded(now).matching(goal.target, near) if is_on(one)]
     if is_on(found) and chosen:  # then it shows no other effect
-        return _Already(f"{state_of(chosen[0])} already")
+        return Already(f"{state_of(chosen[0])} already")
     return Done(state_of(chosen[0])) if chosen else (yield from _shown(now, attempt, last))
 
 
@@ -228,7 +224,7 @@ def _toggle(now: Now, goal: Toggle, near: Sequence[str]) -> Pursuit:
     if isinstance(found, Stuck):
         return found
     if is_on(found) is goal.on:
-        return _Already(f"{state_of(found)} already")
+        return Already(f"{state_of(found)} already")
     attempt = yield now.click(f"{state_of(found)}: click it.", found)
 
     def switched() -> Done | None:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from agent.literal.do.known_places import known_place, settings_of, shows
 from agent.literal.do.looking import look
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, until, wait
+from agent.literal.do.now import Already, Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, until, wait
 from agent.literal.do.proof import is_about, is_called, means_on
 from agent.literal.find.effects import is_on, is_tick, state_of
 from agent.literal.find.finder import PART, WHOLE, fit_of
@@ -101,8 +101,8 @@ class _Toggling:
         if is_on(switch) is self._wanted:
             if switch.role in MENU_ITEMS and now.scene.menu_is_open:
                 yield press("Close the menu again.", "escape")
-                return Done(state_of(switch))
-            return Done(f"{self._words} is {self._state} already: {state_of(switch)}")
+                return Already(state_of(switch))
+            return Already(f"{self._words} is {self._state} already: {state_of(switch)}")
         if "disabled" in switch.states:
             return Stuck(f"{self._words} cannot be switched now: it is greyed out.")
         attempt = yield now.click(f"Switch {self._state} {self._words}: click it.", switch)
@@ -202,7 +202,7 @@ class _Toggling:
     def _choose(self, element: Element) -> Pursuit:
         now = self._now
         if is_on(element):
-            return Done(f"{self._words} is so already: {state_of(element)}")
+            return Already(f"{self._words} is so already: {state_of(element)}")
         attempt = yield now.click(f"{self._words} is “{element.name}” here: click it.", element)
         not_yet = f"{self._words} shows no effect yet: wait and look again."
         if done := (yield from until(lambda: self._chosen_since(attempt), not_yet, _MOST_WAITS)):

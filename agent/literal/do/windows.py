@@ -5,7 +5,21 @@ from functools import partial
 
 from agent.literal.do import clicking
 from agent.literal.do.looking import MOST_DOUBTS, Search, to_front
-from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, press, start, until, wait
+from agent.literal.do.now import (
+    Already,
+    Done,
+    Move,
+    Now,
+    Pursuit,
+    Step,
+    Steps,
+    Stuck,
+    Verdict,
+    press,
+    start,
+    until,
+    wait,
+)
 from agent.literal.find.effects import called
 from agent.literal.find.finder import WHOLE, fit_of
 from agent.literal.find.scene import CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, Scene
@@ -83,7 +97,7 @@ def arrange(now: Now, goal: ArrangeWindow) -> Pursuit:
     size = now.scene.outline.size
     for one in _named(now, goal.target)[:1] if goal.how == "maximize" else ():
         if one.box.width >= _LARGE * size.width and one.box.height >= _LARGE * size.height:
-            return Done(f"“{one.title}” is maximized already")
+            return Already(f"“{one.title}” is maximized already")
     window = yield from _bring_to_front(now, goal.target, missing)
     if isinstance(window, Stuck):
         return window
