@@ -13,6 +13,11 @@ _PLAIN = re.compile(r"[\w \t./~*?,:@%+=|&'\"-]*")
 _JOINED = re.compile(r"\s*(?:\|(?!\|)|&&)\s*")
 #: A prompt: anything up to the first of the signs that shells write before a space.
 _PROMPT = re.compile(r"[^\n]*?[$#%>❯»➜λ](?:[ \u00a0]|$)")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+#: A pattern for folders, which may stand for a private one: /pro?/self/environ.
+_GLOBBED_FOLDER = re.compile(r"[*?][^/]*/")
+#: What a pattern at the beginning of a word may stand for.
+_ANY_OPTION = "--any-option=1"
 _SPLIT = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
 
 
@@ -47,8 +52,11 @@ def _is_known(words: list[str]) -> bool:
         return False
     options, arguments, first = _known().commands[words[0]]
     bare = [re.sub(r"['\"]", "", word) for word in words[1:]]
-    if any(_known().private.search(word) for word in bare):
+    unquoted = [_QUOTED.sub("", word) for word in words[1:]]
+    if any(map(_known().private.search, bare)) or any(map(_GLOBBED_FOLDER.search, unquoted)):
         return False
+    if any(word.startswith(("*", "?")) for word in unquoted) and not options.fullmatch(_ANY_OPTION):
+        return False  # a file's name may be an option
     if first is not None and not (bare and first.fullmatch(bare[0])):
         return False
     return all((options if word.startswith(("-", "+")) else arguments).fullmatch(word) for word in bare)

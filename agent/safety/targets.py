@@ -38,6 +38,8 @@ _PRESSING = frozenset({"enter", "kp_enter", "space"})
 _TALLEST_BUTTON = 120
 #: Up to this many characters, typed text may as well be meant as shortcuts.
 _SHORTEST_TEXT = 3
+#: Words of a search. More may be a message, in a page's field that only says that it is one.
+_LONGEST_SEARCH = 8
 #: OCR words contradict a name if they have at least this many letters and a lower similarity than this.
 _LEAST_READ, _ALIKE = 3, 0.6
 
@@ -114,10 +116,13 @@ def _is_of(group: str, text: str) -> bool:
 def claimed_facts(action: Action[DesktopPoint], place: Place | None, seen: Situation) -> frozenset[Fact]:
     """Return the facts that rest on a page's word alone, for an action that presses something in the page."""
     editable = any("editable" in one.states for one in seen.elements)
-    if not is_page(place) or isinstance(action, TypeText):
+    if not is_page(place):
         return frozenset()
+    if isinstance(action, TypeText) or (editable and isinstance(action, PressKeys | HoldKeys)):
+        sent = action.text if isinstance(action, TypeText) else seen.sent or seen.typed
+        return frozenset({"a search"}) if len(sent.split()) > _LONGEST_SEARCH else frozenset()
     if isinstance(action, PressKeys | HoldKeys):
-        return frozenset() if editable or not _PRESSING & set(action.keys) else _OF_ROLES
+        return _OF_ROLES if _PRESSING & set(action.keys) else frozenset()
     # The middle button opens a link, but pastes into a field that claims to be one.
     return _OF_ROLES if editable else _OF_ROLES - {"a link"}
 

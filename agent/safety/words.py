@@ -25,20 +25,24 @@ _LONGEST = 4000
 _LONGEST_CAPTION = 90
 #: Most words that a star matches.
 _MOST_WORDS = 4
+#: What a star matches in scripts without spaces: no particle that goes on to something else.
+_UNDIVIDED_STAR = "[^をにてでへと并和且後后再]*"
 #: Numbers, with a unit or as a size: 7, 30s, 1280x1024.
 _NUMBER = re.compile(r"\d+[^\W\d]{0,3}\d*")
 #: Allowed signs beside numbers and letters: those of calculators, players and lists, but no pictures.
 _SIGNS = re.compile(r"[\w\s!-/:-@\[-`{-~×÷−√±°…·•«»‹›←→↑↓⋮☰]+")
-#: Letters drawn apart, or one a line: words whose letters nobody reads as a word but a person.
+#: Letters drawn apart, or one per line: only people read them as a word.
 _APART = re.compile(
     r"(?<![^\W\d_])(?:[^\W\d_\u3040-\u30ff\u3400-\u9fff]\s){3,}[^\W\d_\u3040-\u30ff\u3400-\u9fff](?!\w)"
 )
 _WORDS = re.compile(r"[^\W\d_]{3,}")
-#: Least words to know a language by, and the share of them that is known of every question in a listed language. Of 13
-#: questions in others, 11 had less than this, and of 14 dialogs in listed ones none.
+#: Fewest words to judge a language by, and smallest share of known words in a listed language. Of 13 questions in
+#: other languages, 11 had less; of 14 dialogs in listed languages, none.
 _FEW, _KNOWN = 2, 0.2
 #: The shortcut that a menu shows beside an item.
-_CHORD = re.compile(r"(?:\s+|^)(?:(?:ctrl|strg|alt|shift|super|umschalt|maj|mayus|meta)\s?\+\s?)+\S+$|\s+f\d{1,2}$")
+_CHORD = re.compile(
+    r"(?:\s+|^)\(?(?:(?:ctrl|strg|alt|shift|super|umschalt|maj|mayus|meta)\s?\+\s?)+[^\s()]+\)?$|\s+\(?f\d{1,2}\)?$"
+)
 
 
 def plain(text: str) -> str:
@@ -118,7 +122,7 @@ def shipped_words(name: str) -> WordList:
 
 @cache
 def harmless_buttons() -> WordList:
-    """Return the shipped list of buttons that only show, look for or turn back, and submit nothing."""
+    """Return the shipped list of buttons that only show, search or go back, and submit nothing."""
     tables = load_config("policies/harmless.toml")["words"]
     return word_lists({"harmless": tables["harmless buttons"]})["harmless"]
 
@@ -165,10 +169,12 @@ def _exactly(phrases: Iterable[str]) -> re.Pattern[str]:
             plain(phrase.casefold().translate(_WRITTEN_OUT)),
         )
     }
-    parts = [
-        re.escape(one).replace(r"\*", ".*") if _UNDIVIDED.search(one) else _exact(one) for one in sorted(written) if one
-    ]
+    parts = [_undivided(one) if _UNDIVIDED.search(one) else _exact(one) for one in sorted(written) if one]
     return re.compile(rf"[\W_]*(?:{'|'.join(parts) or '(?!)'})[\W_]*")
+
+
+def _undivided(phrase: str) -> str:
+    return re.escape(phrase).replace(r"\*", _UNDIVIDED_STAR)
 
 
 def _any_of(phrases: Iterable[str]) -> re.Pattern[str]:

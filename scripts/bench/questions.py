@@ -164,6 +164,8 @@ def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
     """One action of the data; what it does not say of its window is as `where` says."""
     told = {**where, **({"keys": told} if isinstance(told, str) else told)}
     place = _place(str(told.get("in", "")), dialog=bool(told.get("dialog")), window=str(told.get("window", "")))
+    if place is not None and "site" in told:
+        place = replace(place, site=str(told["site"]))
     app = place.app if place else ""
     action, caption = _action_of(told)
     elements = tuple(_element(told[part], told) for part in ("focus",) if part in told)
@@ -197,7 +199,7 @@ def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
 
 
 def _place(told: str, *, dialog: bool = False, window: str = "") -> Place | None:
-    """The window that "application · title" stands for. Each dialog is a window of its own, each page a site."""
+    """The window that "application · title" stands for. A dialog is a window of its own, a page's title its site."""
     app, _, title = told.partition(" · ")
     place = Place(app, title, _WINDOW, dialog, window=title if dialog else window or app)
     site = title if is_browser(place) and not dialog else ""

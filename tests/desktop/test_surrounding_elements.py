@@ -34,6 +34,7 @@ class Elements:
         self.text = None
         self.filled = None
         self.address = None
+        self.inside = None
 
     def focused(self):
         return self.focus
@@ -43,6 +44,11 @@ class Elements:
 
     def fields(self):
         return self.filled
+
+    def dialogs(self):
+        if self.error is not None:
+            raise self.error
+        return self.inside
 
     def page(self):
         return self.address
@@ -145,6 +151,17 @@ def test_a_button_that_may_submit_is_judged_by_what_stands_in_the_fields_beside_
     desk.of(TypeText("hunter2"))
     desk.did(TypeText("hunter2"))
     assert desk.of(Click(BUTTON)).unjudged == ("Ann",), "the other was judged when it was typed"
+
+
+def test_a_yes_is_judged_by_the_question_that_is_drawn_inside_the_window():
+    elements, policy = Elements(), Policy.load("risky")
+    desk = around(elements)
+    elements.focus = Element(9, "push button", "OK", Region(0, 0, 20, 20))
+    assert policy.question(PressKeys(("enter",)), desk.of(PressKeys(("enter",)))) is None
+    elements.inside = ["Delete 30 contacts?", "They cannot be restored."]
+    assert "agrees to a question" in policy.question(PressKeys(("enter",)), desk.of(PressKeys(("enter",)))).reason
+    elements.focus = replace(elements.focus, name="Cancel")
+    assert policy.question(PressKeys(("enter",)), desk.of(PressKeys(("enter",)))) is None
 
 
 def test_what_is_allowed_for_good_on_a_page_is_allowed_on_its_site():
@@ -312,7 +329,7 @@ def test_windows_that_are_not_told_any_more_are_said_once_and_asked_about_from_t
         assert question.scope == ""
     assert asked(desk, PressKeys(("ctrl", "c"))) is not None
     [said] = desk.news()
-    assert "which window gets an action" in said
+    assert "window that gets an action" in said
     line.cut = False
     assert asked(desk, TypeText("hello")) is None
     assert desk.news() == ["It is known again which window gets an action."]

@@ -138,6 +138,18 @@ def test_the_name_of_a_button_does_not_hide_what_is_written_on_it(lair):
     assert "pressed" not in title()
 
 
+@pytest.mark.parametrize("kind", ["<dialog open", '<div role="alertdialog"'])
+def test_a_yes_is_judged_by_the_question_that_the_page_asks_in_itself(lair, kind):
+    style = "position:fixed;left:10vw;width:80vw;height:8vh;top:4vh"
+    ok = f"""<button onclick="document.title='pressed'" style="{style}">OK"""
+    path = Path(lair.home, "page.html")
+    path.write_text(f"<title>A page</title>{kind}><p>Delete 30 contacts? They cannot be restored.</p>{ok}</button>")
+    lair.browse("--kiosk", f"file://{path}")
+    asked, _ = lair.run([act("click", coordinate=[500, 80])], allowed=False)
+    assert "agrees to a question" in "".join(asked), asked
+    assert "pressed" not in title()
+
+
 def test_a_button_of_a_page_is_judged_by_what_stands_in_the_fields_that_it_submits(lair):
     scopes = []
     field = '<input aria-label=Note style="position:fixed;left:1%;top:40%;width:90%" value="my password: hunter2">'

@@ -116,7 +116,7 @@ def test_a_sentence_takes_away_no_question_about_what_cannot_be_taken_back() -> 
     "line",
     ["ls", "ls -la ~/Documents", "cd ..", "cat notes.txt | grep -i milk | wc -l", "pwd && ls", "git status",
      "git log -n 3 -- README.md",
-     "find . -name '*.txt'",
+     "find . -name '*.txt'", "ls *", "cat *.txt", "less notes*",
      "date +%F", "sort -n", "du -sh *\ndf -h"],
 )  # fmt: skip
 def test_lines_that_only_look_are_entered_into_a_terminal_unasked(line: str) -> None:
@@ -132,7 +132,7 @@ def test_lines_that_only_look_are_entered_into_a_terminal_unasked(line: str) -> 
      "git push", "git pwn.sh", "git 5", "git", "git -c core.pager=x log", "make", "alias ls=rm", "./ls", "ls\nrm x",
      "cat ~/.ssh/id_rsa",
      "cat /etc/shadow", "history -c", "tree -o x", "less +!x", "uniq a b", "hostname x", "lsx", "!!", "",
-     "X=1 ls", "ls \\\nrm", "file -C x"],
+     "X=1 ls", "ls \\\nrm", "file -C x", "less *", "man ?x", "cat ~/*/key"],
 )  # fmt: skip
 def test_every_other_line_asks(line: str) -> None:
     assert not is_harmless(line)

@@ -189,6 +189,9 @@ class MaskedElements:
     def fields(self) -> list[str] | None:
         return self._elements.fields() if self._has_foreign_focus() else None
 
+    def dialogs(self) -> list[str] | None:
+        return self._elements.dialogs() if self._has_foreign_focus() else None
+
     def page(self) -> str | None:
         return self._elements.page() if self._has_foreign_focus() else None
 

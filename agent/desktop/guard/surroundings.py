@@ -153,7 +153,7 @@ class DesktopSurroundings:
         return Situation(
             place,
             elements=elements,
-            asked=self._question(place) if presses and _may_agree(names) else "",
+            asked=self._question(window, place) if presses and _may_agree(names) else "",
             fields=self._submitted(window, place, names) if names else (),
             facts=(self._starting(names, place) if presses else frozenset()) | (_UNREAD if unread else frozenset()),
             typed=field.text[: field.start] if field else "",
@@ -193,9 +193,10 @@ class DesktopSurroundings:
         pressed = isinstance(action, Click | LongPress)
         answers = pressed and not any(one.role in _NO_ANSWERS for one in elements)
         opened = isinstance(action, Click) and action.count > 1
+        told = [words, *(one.name for one in elements)]
         facts = frozenset[Fact]()
         if pressed:
-            facts = self._starting([words, *(one.name for one in elements)], under, opened=opened)
+            facts = self._starting(told, under, opened=opened)
             facts |= _DRAWN if framed else frozenset()
         return Situation(
             under=under,
@@ -203,10 +204,8 @@ class DesktopSurroundings:
             words=words,
             words_at=words_at,
             elements=elements,
-            asked=self._question(under) if answers and _may_agree([words]) else "",
-            fields=self._submitted(found[-1], under, [words, *(one.name for one in elements)])
-            if answers and elements
-            else (),
+            asked=self._question(found[-1], under) if found and answers and _may_agree(told) else "",
+            fields=self._submitted(found[-1], under, told) if answers and elements else (),
             facts=facts,
         ), found[-1].id if found and found[-1] is not None else None
 
@@ -230,12 +229,17 @@ class DesktopSurroundings:
             facts.add("beside programs")
         return frozenset(facts)
 
-    def _question(self, place: Place | None) -> str:
-        """Return the text of a small dialog; "" for other windows."""
-        if place is None or not place.dialog or place.region is None:
+    def _question(self, window: Window | None, place: Place | None) -> str:
+        """Return the title and text of a small dialog, or the texts of dialogs drawn inside the window; "" if none."""
+        if window is None or place is None:
             return ""
         region, (width, height) = place.region, _LARGEST_QUESTION
-        return "" if region.width > width or region.height > height else self._sources.text_in(region)
+        if place.dialog and region is not None and region.width <= width and region.height <= height:
+            return f"{place.title}\n{self._sources.text_in(region)}"
+        active = self._sources.windows(lambda known: known.active())
+        if active is None or active.id != window.id:
+            return ""
+        return "\n".join(self._sources.elements(lambda known: known.dialogs()) or ())
 
     def _hit(
         self, action: Action[DesktopPoint], points: list[DesktopPoint], under: Window | None

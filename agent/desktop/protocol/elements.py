@@ -51,7 +51,7 @@ class Elements(Protocol):
     def focused(self) -> Element | None:
         """Return the element with the keyboard focus in the active window; None if unknown.
 
-        Its value is left out, but the address of a link.
+        Its value is left out, except a link's address.
         """
 
     def field_text(self) -> FieldText | None:
@@ -65,6 +65,9 @@ class Elements(Protocol):
 
         Password fields are left out.
         """
+
+    def dialogs(self) -> list[str] | None:
+        """Return the texts of dialogs drawn inside the active window, such as a page's; None if unknown."""
 
     def page(self) -> str | None:
         """Return the address of the web page in the active window; None if it shows none."""

@@ -60,7 +60,7 @@ class AtspiElements:
             EnvironmentLacksError.
         windows: a connection to the windows, which `close` closes too.
         monitors: the regions of the monitors.
-        number_here: translates a PID from the bus into our PID namespace.
+        pid_here: translates a PID from the bus into our PID namespace.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class AtspiElements:
         find_bus: Callable[[], Iterator[str]],
         windows: Windows,
         monitors: Sequence[Region],
-        number_here: Callable[[int], int] = lambda pid: pid,
+        pid_here: Callable[[int], int] = lambda pid: pid,
     ) -> None:
         self._find_bus = find_bus
         self._windows = windows
         self._monitors = tuple(monitors)
-        self._number_here = number_here
+        self._number_here = pid_here
         self._bus: Bus | None = None
         self._failed = ("", 0.0)
         self._applications: dict[Ref, Application] = {}
@@ -114,6 +114,9 @@ class AtspiElements:
 
     def fields(self) -> list[str] | None:
         return self._looked_at_active(Lookup.fields)
+
+    def dialogs(self) -> list[str] | None:
+        return self._looked_at_active(Lookup.dialogs)
 
     def page(self) -> str | None:
         return self._looked_at_active(Lookup.page)

@@ -141,6 +141,26 @@ class Lookup:
         texts = yield [method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT) for ref in open_ones]
         return [str(text[0]) for text in texts if text]
 
+    def dialogs(self, layers: Sequence[Layer]) -> Question[list[str] | None]:
+        """Return the texts of the dialogs that are drawn inside the window, such as a page's; None if unknown."""
+        frame = yield from self._frame(layers)
+        if frame is None:
+            return None
+        if self.application.is_gtk4:
+            cache = (yield from gtk4.listed(self.application.ref)) or {}
+            inside = gtk4.inside(cache, cache[frame.ref]) if frame.ref in cache else ()
+            drawn = [cache[ref] for ref in inside if cache[ref].role in roles.DIALOGS and ref != frame.ref]
+            parts = [cache[ref] for one in drawn for ref in gtk4.inside(cache, one)]
+            return [part.name for part in parts if part.name and has(part.states, roles.VISIBLE)]
+        if not self.application.matches:
+            return None
+        replies = yield [below(frame.ref, _MOST, roles.SHOWING, role=role) for role in sorted(roles.DIALOGS)]
+        dialogs = [ref for reply in replies for ref in refs(reply, _MOST) if ref != frame.ref]
+        replies = yield [below(ref, _WALKED, roles.SHOWING) for ref in dialogs]
+        nodes = yield from details([*dialogs, *(ref for reply in replies for ref in refs(reply, _WALKED))][:_WALKED])
+        texts = yield [method(one.ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT) for one in nodes if not one.name]
+        return [*(one.name for one in nodes if one.name), *(str(text[0]) for text in texts if text)]
+
     def page(self, layers: Sequence[Layer]) -> Question[str | None]:
         """Return the address of the page that the window shows, the outermost one; None if it shows none."""
         frame = yield from self._frame(layers)

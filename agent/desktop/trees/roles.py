@@ -45,6 +45,7 @@ TEXTS, LABELS, ROWS, HEADERS = map(group, ("written", "labels", "named rows", "h
 CONTAINERS, NAMED_CONTAINERS, SECTIONS = map(group, ("parts", "named parts", "sections"))
 WINDOWS, POPUPS, POPUP_MENUS = map(group, ("top-level windows", "popups", "popup menus"))
 SCROLL_PANES, TABLES = map(group, ("scroll panes", "tables"))
+DIALOGS = numbers("dialog", "alert")
 MENU = _NUMBER["menu"]
 POPUP_MENU = _NUMBER["popup menu"]
 PASSWORD = _NUMBER["password text"]

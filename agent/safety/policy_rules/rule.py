@@ -95,7 +95,7 @@ class Rule(PolicyPart):
     reason: Text  # as a clause
     keys: Some[Chord] = ()  # chords; all keys of at least one are pressed
     patterns: Patterns = ()  # searched in the typed text, or the application's or tool's name
-    windows: Patterns = ()  # searched in the class and title of the target window
+    windows: Patterns = ()  # searched in the class and title of the target window, and in the host of its page
     elsewhere: Patterns = ()  # found in the class of no target window; titles do not count, because pages choose them
     words: Patterns = ()  # searched in the words at the target and the names of the elements there
     elements: Patterns = ()  # searched in the target element's role and name: push button Save
@@ -242,7 +242,7 @@ class Rule(PolicyPart):
         return not self.patterns or any(found(one, name) for one in self.patterns for name in names)
 
     def _is_in(self, place: Place) -> bool:
-        return any(found(one, text) for one in self.windows for text in (place.app, place.title) if text)
+        return any(found(one, text) for one in self.windows for text in (place.app, place.title, place.site) if text)
 
 
 class Allowed(PolicyPart):
