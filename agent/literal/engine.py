@@ -330,8 +330,8 @@ class _Run:
     def _is_busy(self, goal: Goal) -> bool:
         """Return whether the front window may still report its elements, so that the engine must wait for them."""
         scene = self.now.scene
-        if not scene.is_late or isinstance(goal, Open | Press | Wait | Close | ArrangeWindow):
-            return False
+        if not scene.is_late or isinstance(goal, Open | Press | Wait | Close | ArrangeWindow | Repeat):
+            return False  # a recipe waits for the target of each step
         return any(move.action == "open" or self._told_then(move.scene) for move in self.now.moves)
 
     def _told_then(self, before: Scene) -> bool:

@@ -69,6 +69,17 @@ def test_a_button_of_another_window_is_not_it():
     assert "there is no window “Settings”; in front is “Notes”" in said(replies)
 
 
+def test_a_window_that_reports_no_elements_ends_a_recipe_and_is_waited_for_where_a_click_comes_next():
+    silent = screen(save(), windows=[OTHER, BEHIND])  # the elements are those of the window behind
+    opens = Part(Press(("ctrl", "n")), window="Settings")
+    replies = follow(screen(save()), silent, parts=[opens], stays=True)
+    assert actions(replies).count("wait") <= 2
+    assert "The window “Notes” opened" in said(replies)
+    click = Part(Click(Target("Add", "push button", inside="Notes")))
+    replies = follow(screen(save()), silent, parts=[opens, click], stays=True)
+    assert actions(replies).count("wait") > 5, "it may be late"
+
+
 def shown_at(*places):
     """A screenshot with a ring at each place, and the ring as a recipe keeps it."""
     image = Image.new("RGB", (1000, 800), "gray")

@@ -53,8 +53,9 @@ from agent.literal.goals import (
 from agent.literal.language.wording import describe_goal, describe_target
 from agent.screen.outline import Element
 
-#: Waits for a target or a window that is not there yet, and seconds of each.
-_MOST_WAITS, _WAIT = 5, 0.8
+#: Waits for a target or a window that is not there yet, the same while the front window reports no elements, and
+#: seconds of each. Its accessibility tree is read again after ten seconds.
+_MOST_WAITS, _MOST_LATE, _WAIT = 5, 16, 0.8
 #: Waits for expected changes: 3 s in all.
 _LATE_WAITS, _LATE = 4, 0.75
 #: Most things that a text model chooses from.
@@ -275,7 +276,7 @@ def _find(
             continue
         if there and not shown:
             step = search.scroll_to(there[0])
-        elif waited < _MOST_WAITS:
+        elif waited < (_MOST_LATE if now.scene.is_late else _MOST_WAITS):
             waited += 1
             step = wait(f"{describe_target(target)} is not ready to be used: wait.", _WAIT)
         elif not there:
