@@ -31,7 +31,7 @@ _PARSER_WANTED = ["\0"]
 
 
 class _ParserFound(BaseException):
-    """Carries the parser out of a command, past what commands do about errors."""
+    """Carries the parser out of a command, past the command's error handling."""
 
     def __init__(self, parser: "Parser") -> None:
         super().__init__()

@@ -39,7 +39,7 @@ def _families(roots: tuple[Path, ...]) -> dict[str, tuple[Path, dict[str, Any]]]
     return found
 
 
-#: What a family never has from the family that it is like.
+#: Keys that a family does not inherit through `like`.
 _NOT_SHARED = frozenset({"detect", "like", "models", "name", "proven_by", "scores"})
 
 

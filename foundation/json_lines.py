@@ -46,7 +46,7 @@ def read_lines(path: Path, what: str, take: Callable[[dict[str, Any]], object]) 
 
 
 class JsonLines:
-    """One file, open for more lines; a context manager, which locks it. What is there is given to `take` first.
+    """A file open for appending, and locked; a context manager. Existing lines are given to `take` first.
 
     Args:
         path, what, take: see `read_lines`. A last line that was cut off is removed.

@@ -142,7 +142,7 @@ def end_marked(variable: str, value: str, grace: float = 0.0, seconds: float = 1
     return sorted(asked)
 
 
-def number_here(pid: int, variable: str, value: str | None) -> int:
+def pid_here(pid: int, variable: str, value: str | None) -> int:
     """Translate a PID from another PID namespace into ours. Returns it unchanged if no process matches.
 
     Args:

@@ -1,4 +1,4 @@
-"""What shells and `man` know of a program, made from its parsers by shtab and argparse-manpage."""
+"""Shell completions and man page of a program, from its parsers, by shtab and argparse-manpage."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -152,7 +152,7 @@ def _cards(server: Endpoint) -> Iterator[Point]:
 
 
 def _supervised(server: Endpoint, state: State | None) -> Point:
-    """Who starts the server again after a crash."""
+    """Find what restarts it after a crash."""
     if state is not None:
         return Point("supervisor", True, "mai-server watches it and starts it again")
     port = urlsplit(server.base_url).port
@@ -160,7 +160,7 @@ def _supervised(server: Endpoint, state: State | None) -> Point:
     if unit is None:
         return Point("supervisor", None, "who starts it again after a crash cannot be seen from here")
     advice = "`mai-server export systemd` or compose makes a service of it"
-    return Point("supervisor", bool(unit), unit or "a plain process: nobody starts it again", advice)
+    return Point("supervisor", bool(unit), unit or "a plain process: nothing restarts it", advice)
 
 
 def _unit(port: int) -> str | None:

@@ -1,1 +1,1 @@
-"""The Python door into runs. `mai_agent` is what is public of it."""
+"""The Python API for runs; `mai_agent` is its public part."""

@@ -1,4 +1,4 @@
-"""Asks a model about one screenshot, and puts its decision on the screen."""
+"""Asks a model about a screenshot, and maps its decision to the screen."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ from agent.screen.pixels import resize
 from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 
-#: The elements are waited for so long, in seconds: on a busy machine, reading a whole screen takes some.
+#: Seconds to wait for the elements: on a busy machine, reading a whole screen takes a while.
 _PATIENCE = 20.0
 
 
@@ -71,7 +71,7 @@ class Asker:
         return self._question(model, model.family.request(prompt), size, grounding=False)
 
     def grounding_digest(self, instruction: str, screen: Size, picture: str) -> str:
-        """Return a hash of the request for a point that does not need the picture's pixels, only its own hash."""
+        """Return a hash of the request for a point, made from the picture's hash instead of its pixels."""
         model, size = self._fitted(screen)
         empty = EncodedImage(b"", model.family.facts.image_format, size)
         asked = model.family.grounding_request(instruction, empty)

@@ -74,7 +74,7 @@ class AsyncDesktop:
         self.bundles: list[Path] = []  # the records of its runs, oldest first
 
     async def __aenter__(self) -> Self:
-        if AsyncDesktop._open is not None:  # a display is a matter of the whole process
+        if AsyncDesktop._open is not None:  # the display is chosen for the whole process
             raise UsageError("This program uses a desktop already.", "Close that one first, or use another process.")
         AsyncDesktop._open = self
         try:
@@ -151,7 +151,7 @@ class AsyncDesktop:
             raise NotSeenError(f"{found.words} is still there after {within:g} s")
 
     async def _look_until(self, reached: Callable[[Look], bool], within: float) -> Look:
-        """Return the first look that shows it, or the last one before the time is over."""
+        """Return the first look that is `reached`, or the last one when the time is up."""
         end = time.monotonic() + within
         while not reached(seen := await self.look()) and time.monotonic() < end:
             await asyncio.sleep(_POLL)
@@ -163,7 +163,7 @@ class AsyncDesktop:
         """Click an element by its name. Raises NotDoneError, for example if it is not on the screen; UsageError."""
         _check_named("What to click", name)
         if role and role not in ROLES and kinds_of(role) == {role}:
-            raise UsageError(f"There is no role {role!r}.", "`look` tells the roles; button and the like do, too.")
+            raise UsageError(f"There is no role {role!r}.", "`look` lists the roles; kinds like button also work.")
         if button not in get_args(Button) or count not in (1, 2):
             raise UsageError(f"There is no click with {button!r} and count {count!r}.", "left, middle, right; 1 or 2.")
         return await self._act(f"click {name!r}", Click(Target(name, role, inside=window), button, count))

@@ -1,4 +1,4 @@
-"""How callers from Python say how runs are done: the options of the command line, by the same names."""
+"""Options of runs for callers from Python: the command line's options, by the same names."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -55,7 +55,7 @@ def _read(option: Option, value: Any) -> Any:
 
 
 class CallbackPerson:
-    """A `Person` whose answers a function of the caller gives; the model's own questions have no answer."""
+    """A `Person` whose approvals come from the caller's function; the model's questions get no answer."""
 
     def __init__(self, approve: Approve) -> None:
         self._approve = approve
@@ -83,5 +83,5 @@ class CallbackPerson:
 
 
 def person_of(approve: Approve | None) -> Callable[[StopSwitch], Person]:
-    """Return what makes the person of a run: the caller's function, or the terminal."""
+    """Return a factory of a run's person: the caller's function, or the terminal."""
     return Console if approve is None else lambda _: CallbackPerson(approve)

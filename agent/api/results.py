@@ -46,7 +46,7 @@ class Result:
     steps: tuple[Step, ...]
     changes: tuple[Change, ...]  # the receipt: what changed on the computer
     evidence: tuple[str, ...]  # what shows that the task is done
-    verified: bool | None  # whether it does; None where that cannot be told
+    verified: bool | None  # whether the evidence shows it; None if unknown
     seconds: float
     bundle: Path | None = None  # the folder of the record
 

@@ -28,7 +28,7 @@ class ModelServer:
         self._tell = tell
         self._runner = asyncio.Runner()
         self._opened = AsyncExitStack()
-        self._engine: Engine  # from the with block on, as is what asks it
+        self._engine: Engine  # set by `__enter__`, like `_asker`
         self._asker: Asker
 
     def __enter__(self) -> Self:

@@ -44,7 +44,7 @@ _TYPES: dict[str, Callable[[str], Any]] = {
 
 
 def open_own_desktop(stop: "StopSwitch", monitor: int | None = None) -> "Desktop":
-    """Open the person's own desktop in the way that is set; say first what it will ask the person."""
+    """Open the person's own desktop as the settings say; announce first what it will ask."""
     from agent.desktop import factory
 
     kind = load_settings().desktop
@@ -88,13 +88,11 @@ def add_options(
 
 
 def check_sandbox(given: argparse.Namespace) -> None:
-    """What is about a sandbox must not end on the person's own desktop, nor the other way round. Raises UsageError."""
+    """Reject sandbox options without --sandbox, and own-desktop options with it. Raises UsageError."""
     about = [name for name in ("sandbox_size", "sandbox_session", "sandbox_locale", "sandbox_network", "keep")
              if getattr(given, name)]  # fmt: skip
     if about and not given.sandbox:
-        raise UsageError(
-            f"{_written(about[0])} is about a throw-away desktop, and none is asked for.", "Add --sandbox."
-        )
+        raise UsageError(f"{_written(about[0])} needs a throw-away desktop.", "Add --sandbox.")
     if given.sandbox and (given.monitor or 1) > 1:
         raise UsageError(
             f"There is no monitor {given.monitor}: a throw-away desktop has only monitor 1.", "Leave out --monitor."
@@ -104,7 +102,7 @@ def check_sandbox(given: argparse.Namespace) -> None:
     check_one_desktop(given)
     if given.sandbox and given.desktop not in (None, "auto"):
         raise UsageError(
-            f"--desktop {given.desktop} is about your own desktop; a sandbox is used in the way of its kind.",
+            f"--desktop {given.desktop} is about your own desktop; a sandbox's kind decides this.",
             "Leave it out, or choose the kind with --sandbox-session.",
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent.commands import COMMANDS, MODULES
 from foundation.shells import completion_main
 
-_ABOUT = "Does on this desktop, with mouse and keyboard, what a sentence says."
+_ABOUT = "Does what a sentence says on this desktop, with mouse and keyboard."
 
 
 def main(argv: Sequence[str]) -> int:

@@ -22,7 +22,7 @@ from foundation.errors import ExitStatus
 from foundation.printing import remark
 from foundation.stray_output import stray_output_kept
 
-#: How what was found is marked.
+#: How findings are marked.
 _MARKS = {True: "ok     ", False: "MISSING", None: "untried"}
 
 
@@ -98,7 +98,7 @@ def _of_machine(options: Namespace, settings: Settings, stop: StopSwitch) -> Ite
     if sys.platform.startswith("linux"):
         yield _isolation()
     ways = [name for name, ok in (("a screen", seen is not False), ("the sandbox", bool(_sandbox().ok))) if ok]
-    detail = f"there is {' and '.join(ways)}" if ways else "neither is there, and one of the two is needed"
+    detail = f"there is {' and '.join(ways)}" if ways else "there is neither, and one of them is needed"
     yield Finding("screen or sandbox", ok=bool(ways), detail=detail, needed=True)
     for program, package in needed_programs().items():
         found = shutil.which(program) is not None
@@ -142,7 +142,7 @@ def _accessibility() -> Finding:
     name, session = "accessibility", session_bus(os.environ)
     on = is_switched_on(session) if session else None
     if on is None:
-        told = "not known here: no session bus tells of it, so only words and pixels are seen"
+        told = "not known: no session bus reports it, so only words and pixels are seen"
         return Finding(name, ok=True, detail=told)
     programs = answering(session)
     if programs is None:

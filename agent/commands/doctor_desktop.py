@@ -26,7 +26,7 @@ class DesktopDoctor:
     """Looks at one desktop."""
 
     stop: StopSwitch  # ends a trial
-    kind: DesktopKind  # by which way it is seen and touched
+    kind: DesktopKind  # how it is captured and controlled
     monitor: int | None  # which one, from 1; None for the primary one
     tried: bool  # whether it is really tried
     #: for a trial on the person's own desktop; "" for a throw-away one, which needs no countdown either
@@ -60,7 +60,7 @@ class DesktopDoctor:
     def _trial(self, desktop: Desktop) -> Iterator[Finding]:
         environ = window_environ(desktop, os.environ)
         if environ is None:
-            told = "a window of our own is not to be had on this system, so nothing was tried"
+            told = "this system cannot show a window of our own, so nothing was tried"
             yield Finding("trial", ok=False, detail=told)
             return
         with closing(Registered(f"doctor-{os.getpid()}", "doctor --try")):
@@ -83,7 +83,7 @@ def display(environ: Mapping[str, str], kind: DesktopKind) -> Iterator[Finding]:
     try:
         monitors, layouts = describe_display(environ, kind)
     except EnvironmentLacksError:
-        return  # said of the screen
+        return  # already reported
     if monitors:
         yield Finding("monitors", ok=True, detail="; ".join(monitors))
     if layouts:
@@ -91,7 +91,7 @@ def display(environ: Mapping[str, str], kind: DesktopKind) -> Iterator[Finding]:
 
 
 def attempted(name: str, look: Callable[[], str | Finding]) -> Finding:
-    """What a look finds, or why it cannot be had."""
+    """Return what `look` finds, or its error, as a finding."""
     try:
         found = look()
     except StoppedError:

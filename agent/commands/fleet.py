@@ -56,7 +56,7 @@ def add_fleet_options(parser: argparse.ArgumentParser) -> None:
     """The options of anything that is carried out by a fleet."""
     parser.add_argument("--parallel", metavar="N", type=positive, default=2, help="tasks at once (default: 2)")
     parser.add_argument("--retries", metavar="N", type=int, choices=range(11), default=1,
-                        help="repeat a task so often if the environment failed it (status 3; default: 1)")  # fmt: skip
+                        help="retries of a task if the environment fails (status 3; default: 1)")  # fmt: skip
     parser.add_argument("--ray", metavar="ADDRESS", type=plain_text,
                         help="run on the Ray cluster with this head node (HOST:PORT)")  # fmt: skip
     parser.add_argument("--metrics", metavar="PORT", type=port_number,
@@ -112,7 +112,7 @@ def carry_out(carry: Carry, results: Results, tasks: Sequence[Task], given: argp
 
 
 def limited(given: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of all runs that were given, with a limit of seconds."""
+    """Return the given options of all runs, with a time limit."""
     common = {name: value for name, value in vars(given).items() if name in ALLOWED}
     common["max_seconds"] = given.max_seconds or load_settings().get("max_seconds") or 1800.0
     return common

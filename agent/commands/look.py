@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     """Look once; status 3 where there is no screen."""
     parser = Parser(prog="mai-agent look", description="Print the elements of the screen now, with a marked picture.")
     parser.add_argument(
-        "--json", action="store_true", help="one JSON object: size, elements, windows, what lacks and why"
+        "--json", action="store_true", help="one JSON object: size, elements, windows, why some are missing"
     )
     parser.add_argument("--picture", metavar="FILE", type=Path, help="where the picture goes "
                         "(default: a new file in the temporary folder; with --json none)")  # fmt: skip
@@ -64,7 +64,7 @@ def _draw(frame: Frame, outline: Outline, path: Path | None) -> Path:
 
 
 def table(outline: Outline) -> Iterator[str]:
-    """The elements as lines for a person, under the windows that they are in; strangers' texts cannot steer them."""
+    """The elements as lines for a person, grouped by window; texts from the screen cannot control the terminal."""
     window = None
     for element in outline.elements:
         if element.window != window:

@@ -87,14 +87,14 @@ def _change(what: str, argv: Sequence[str]) -> int:
     parser = Parser(
         prog=f"mai-agent mcp {what}",
         description="Write mai-agent into a host's settings, after showing the change." if what == "install"
-        else "Take mai-agent out of a host's settings; what else is in them stays to the byte.",
+        else "Take mai-agent out of a host's settings; the rest stays byte for byte.",
         epilog=f"hosts: {', '.join(host_names())}",
     )  # fmt: skip
     parser.add_argument("host", metavar="HOST", choices=host_names(), help="whose settings")
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument("--file", metavar="FILE", help="its settings, where they are elsewhere")
+    parser.add_argument("--file", metavar="FILE", help="its settings file, if it is elsewhere")
     given = parser.parse_args(own[: own.index("--")] if "--" in own else own)
-    check_sandbox(_serving().parse_args(rest))  # a wrong option would be found by the host only
+    check_sandbox(_serving().parse_args(rest))  # otherwise only the host would find a wrong option
     change = installed(given.host, given.file, rest) if what == "install" else uninstalled(given.host, given.file)
     put(*change.diff())
     if not change.differs:

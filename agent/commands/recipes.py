@@ -114,8 +114,8 @@ def do_main(argv: Sequence[str]) -> int:
 def _do(argv: Sequence[str]) -> int:
     parser = Parser(
         prog="mai-agent do",
-        description="Do the steps of a recipe, without a model. If --endpoint names one, it is asked what a thing is "
-        "called now that is not there under its recorded name.",
+        description="Do the steps of a recipe, without a model. If --endpoint names one, it is asked for the new name "
+        "of a control that is missing under its recorded name.",
     )
     parser.add_argument("name", metavar="NAME", type=plain_text, help="a recipe's name, or its file")
     parser.add_argument("values", metavar="NAME=VALUE", nargs="*", type=plain_text, help="values of its parameters")
@@ -222,9 +222,7 @@ def pairs(given: Sequence[str]) -> dict[str, str]:
     for one in given:
         name, sign, value = one.partition("=")
         if not sign or name in values:
-            raise UsageError(
-                f"{one[:60]!r} is no value of a parameter of its own.", "Write NAME=VALUE, each name once."
-            )
+            raise UsageError(f"{one[:60]!r} is not NAME=VALUE with a new name.", "Write NAME=VALUE, each name once.")
         values[name] = value
     return values
 

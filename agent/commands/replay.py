@@ -16,7 +16,7 @@ from foundation.stray_output import stray_output_kept
 
 @stray_output_kept()
 def main(argv: Sequence[str]) -> int:
-    """Replay it; status 1 when a decision comes out otherwise than it was recorded."""
+    """Replay it; status 1 when a decision differs from the recording."""
     parser = Parser(
         prog="mai-agent replay",
         description="Run the decisions of a recorded run through parser, map and policy again, without a model.",

@@ -40,7 +40,7 @@ def _parser() -> Parser:
     parser = Parser(
         prog="mai-agent",
         usage="mai-agent [options] INSTRUCTION\n       mai-agent COMMAND --help",
-        description=f"Says in one sentence, done with mouse and keyboard.\n\ncommands:\n{commands}",
+        description=f"Does what a sentence says, with mouse and keyboard.\n\ncommands:\n{commands}",
         epilog=_EPILOG,
     )
     parser.add_argument(
@@ -81,7 +81,7 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
     words = [word for word in rest if not word.startswith("-")]
     if given.instruction is not None and rest and words == rest:
         raise UsageError(
-            f"Several arguments stand where the instruction is one: {' '.join([given.instruction, *words])[:80]}.",
+            f"The instruction must be one argument, not several: {' '.join([given.instruction, *words])[:80]}.",
             'Put it in quotes: mai-agent "open settings and enable dark mode".',
         )
     if rest:
@@ -98,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def with_event(command: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
-    """Do a command that is a run. With --json, a run that could not begin has its event, too."""
+    """Do a command that is a run. With --json, print an event even if the run could not begin."""
     try:
         return command(argv)
     except MaiError as error:
@@ -134,9 +134,9 @@ def execute(
     engine: "Callable[[], Engine] | None" = None,
     secrets: Sequence[str] = (),
 ) -> int:
-    """Run it and print its events as they come; the exit status.
+    """Carry out a run, print its events, and return the exit status.
 
-    `engine` opens what decides instead; `secrets` are texts that no record may hold.
+    `engine` opens another engine; `secrets` are texts that no record may hold.
     """
     import asyncio
 
@@ -183,7 +183,7 @@ def _show(show: "Emit", event: "Event") -> None:
     except BrokenPipeError:  # the reader went away, as `head` does: nothing to tell
         raise
     except OSError as error:
-        close_output()  # or the rest is written, and fails, once more at exit
+        close_output()  # otherwise the rest fails once more at exit
         raise EnvironmentLacksError(
-            f"The output cannot be written ({error.strerror or error}).", "Is there space where it goes?"
+            f"The output cannot be written ({error.strerror or error}).", "Is the disk full?"
         ) from error

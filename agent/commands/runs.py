@@ -79,12 +79,12 @@ def show_main(argv: Sequence[str]) -> int:
     if (bundle.path / LOG_NAME).is_file():
         put(f"what libraries printed: {bundle.path / LOG_NAME}")
     put(*(f"evidence: {on_one_line(evidence)}" for evidence in run.evidence))
-    put(f"{bundle.outcome}: {on_one_line(run.message) or 'it has no end; its process is gone or still at work'}")
+    put(f"{bundle.outcome}: {on_one_line(run.message) or 'no end recorded; its process is gone or running'}")
     return 0
 
 
 def receipt_lines(receipt: ReceiptRecord | None, heading: str = "what changed") -> list[str]:
-    """What a run changed, as lines; also where that is not known."""
+    """What a run changed, as lines, or that it is not known."""
     if receipt is None:
         return [f"{heading}: not recorded"]
     return [f"{heading}:", *(f"  {on_one_line(line)}" for line in receipt.receipt.lines)]
@@ -147,7 +147,7 @@ def undo_main(argv: Sequence[str]) -> int:
     parser = Parser(
         prog="mai-agent undo",
         description="Put back what a recorded run changed: settings, files that it made, moved, trashed or changed. "
-        "What something else changed since stays as it is. Windows and applications are left alone.",
+        "What was changed again since stays as it is. Windows and applications are left alone.",
         epilog="Exit status: 0 everything is as it was; 1 something is not; 3 the desktop of that run is gone.",
     )
     add_recorded_run(parser)

@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
         stop_sandbox(name)
         put(f"stopped {name}")
     if not names:
-        put("There are no sandboxes that nobody uses.")
+        put("There are no unused sandboxes.")
     return 0
 
 

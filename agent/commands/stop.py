@@ -17,8 +17,8 @@ def main(argv: Sequence[str]) -> int:
         prog="mai-agent stop",
         description="Stop the runs that are going on: nothing more is pressed or moved, and what is held is released "
         "at once.",
-        epilog="Exit status: 0 stopped; 1 nothing was running, or a run has not ended. Where mai-agent cannot bring a "
-        "stop key (Wayland), bind this to a key of your desktop.",
+        epilog="Exit status: 0 stopped; 1 nothing was running, or a run has not ended. Where mai-agent has no stop "
+        "key (Wayland), bind this command to a key of your desktop.",
     )
     parser.add_argument("run", metavar="RUN", nargs="?", help="only this run: its id, or the beginning of it")
     parser.add_argument("--kill", action="store_true", help="end the program of a run that does not end by itself")
@@ -44,7 +44,7 @@ def _wanted(running: list[Running], name: str | None) -> list[Running]:
     exact = [entry for entry in running if entry.run == name]
     found = exact or [entry for entry in running if entry.run.startswith(name)]
     if len(found) > 1:
-        raise UsageError(f"Several runs begin with {name}: {', '.join(one.run for one in found)}.", "Say more of it.")
+        raise UsageError(f"Several runs begin with {name}: {', '.join(one.run for one in found)}.", "Give a longer id.")
     if not found and running:
         raise MaiError(f"No run {name} is going on.", f"Running: {', '.join(one.run for one in running)}.")
     return found

@@ -21,8 +21,8 @@ from foundation.printing import counted, put, put_json
 class JsonPrinter:
     """One event per line on standard output.
 
-    The pieces of an answer are printed as one when it is whole: half of a secret cannot be recognised. What types is
-    printed with the event after it, which tells whether it went into a field for passwords.
+    The pieces of an answer are printed together, because half of a secret cannot be recognised. A decision to type
+    is printed with the next event, which tells whether the text went into a password field.
     """
 
     def __init__(self, out: TextIO | None = None, redactor: Redactor | None = None) -> None:
@@ -52,7 +52,7 @@ class JsonPrinter:
 
 
 class PlainPrinter(JsonPrinter):
-    """Lines a person can read; `asked_here` if questions are put in the same place, so that they need not be told."""
+    """Lines for a person. `asked_here`: questions are asked on the same terminal, and not printed again."""
 
     def __init__(
         self, out: TextIO | None = None, redactor: Redactor | None = None, *, asked_here: bool = False

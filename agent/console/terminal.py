@@ -20,7 +20,7 @@ from foundation.printing import ask_for, is_terminal, shown_as, terminal_size
 
 #: Seconds in which a person cannot have read a question.
 _GRACE = 0.5
-#: A terminal that says it has fewer columns does not know.
+#: A terminal with fewer columns does not know its size.
 _NARROWEST = 20
 _YES = ("y", "yes")
 
@@ -34,7 +34,7 @@ class Console:
         self.interactive = _has_terminal()
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
-        """Ask whether an action may be carried out; all but “y” and “a” is no, and may say what to do instead."""
+        """Ask whether an action may be carried out. All but “y” and “a” means no, and may say what to do instead."""
         if not self.interactive:
             raise EnvironmentLacksError(
                 f"The model wants to {unplaced(action)}, which needs your approval ({question.reason}); "
@@ -145,7 +145,7 @@ def _discard_typed(terminal: int) -> None:
 
 
 def question_lines(told: Asked, width: int) -> tuple[list[str], list[str]]:
-    """A question as lines of at most so many cells: what, where and all of the text; and the reason, which is last."""
+    """A question as lines of at most `width` cells: action, target and full text; and the reasons, apart."""
     head = " ".join(filter(None, (told.what, told.where)))
     lines = _wrapped(f"allow: {head}?", "  ", width)
     lines += _wrapped(told.text, "    ", width, signs=not told.ours)

@@ -42,7 +42,7 @@ class LongPress(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Move(Generic[P]):
-    """Move the pointer, `held` keys down, without pressing a button; one that is down stays so."""
+    """Move the pointer with `held` keys down. Presses no button; a pressed one stays pressed."""
 
     point: P
     held: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class OpenApp:
     """Start an application by the name a person would call it, or open a file or folder of their home.
 
     A name that begins with "/", "~/", "./" or "file:" is a path, one that ends in "/" a folder; "./" before a bare name
-    says that it is no application. What no application is called is looked for among the files, too.
+    says that it is no application. A name of no application is looked for among the files, too.
     """
 
     name: str
@@ -173,7 +173,7 @@ class Remember:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """What was asked for is not on the screen, the model says; `target` is what it was asked for, where known."""
+    """The model says that what it was asked for is not on the screen; `target` names it, if known."""
 
     target: str = ""
 
@@ -190,13 +190,13 @@ class CallTool:
 class Finish:
     """End the task: done, or given up with a reason.
 
-    Who looks for itself whether the task is done, as the built-in engine does, says what it found.
+    An engine that checks the result itself, such as the built-in one, adds its evidence.
     """
 
     success: bool
     message: str = ""
     evidence: tuple[str, ...] = ()  # what shows that it is done, as sentences
-    verified: bool | None = None  # whether it is, by that evidence; None for who did not look
+    verified: bool | None = None  # whether the evidence shows that; None if nobody checked
     already: tuple[str, ...] = ()  # the parts of the task that were so before
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-#: "text" is what was typed, by the window it went into: it is told when a run is undone, and in no receipt.
+#: "text" is typed text, by window: it is listed when a run is undone, but not in receipts.
 ChangeKind: TypeAlias = Literal["setting", "file", "window", "app", "clipboard", "text"]
 
 

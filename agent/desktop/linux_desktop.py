@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from agent.core.geometry import Region
-from agent.desktop.programs import number_outside
+from agent.desktop.programs import host_pid
 from agent.desktop.protocol.clipboard import Clipboard, ClipboardWatch
 from agent.desktop.protocol.elements import Elements
 from agent.desktop.protocol.windows import Windows
@@ -47,4 +47,4 @@ class LinuxDesktop(ABC):
 
     def _number_outside(self, pid: int) -> int:
         """Translate a PID from a window or the bus of a sandbox into our PID namespace."""
-        return number_outside(pid, self._environ)
+        return host_pid(pid, self._environ)

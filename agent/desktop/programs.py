@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from foundation.processes import marked_processes, number_here
+from foundation.processes import marked_processes, pid_here
 
 if TYPE_CHECKING:
     import psutil
@@ -41,9 +41,9 @@ def bare_environ(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {name: environ[name] for name in _BARE if name in environ}
 
 
-def number_outside(pid: int, environ: Mapping[str, str]) -> int:
+def host_pid(pid: int, environ: Mapping[str, str]) -> int:
     """Translate a PID from the PID namespace of an environment's sandbox into ours."""
-    return number_here(pid, MARK, environ.get(MARK))
+    return pid_here(pid, MARK, environ.get(MARK))
 
 
 def marked(name: str) -> "list[psutil.Process]":

@@ -185,7 +185,7 @@ _OF_THOUSAND = {"/999", "/1000", "box on the 1000 grid"}
 
 
 def point_suits(rule: str, point: GridPoint) -> bool:
-    """Return whether a rule can be applied: those of a grid of 1000 only to points on such a grid."""
+    """Return whether a rule can be applied: rules for a grid of 1000 need a point on such a grid."""
     grid = point.grid
     return rule not in _OF_THOUSAND or (999 <= grid.width <= 1000 and 999 <= grid.height <= 1000 and not grid.left)
 

@@ -30,13 +30,13 @@ _WINDOWS, _OPENED = (1, 2, 2, 3), 0.25
 _OPENING = ("menu", "list")
 #: Pixels that panels take at the top and bottom.
 _PANELS = 30
-#: Pictures that may be taken without getting on.
+#: Most pictures in a row without a question.
 _MOST_POOR = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What is to be made. The same wishes give the same set with the same programs."""
+    """The parameters of a set. The same ones give the same set with the same programs."""
 
     number: int
     seed: int
@@ -167,7 +167,7 @@ def _somewhere(size: Size, rng: random.Random) -> Region:
 def _chosen(
     found: Sequence[Target], outline: Outline, most: int, rng: random.Random
 ) -> Iterator[tuple[Question, Target]]:
-    """Yield targets of as many roles, and as many kinds of questions, as there are; one of the panels, which stay."""
+    """Yield targets with varied roles and questions; at most one in the panels, which every picture shows."""
     titles, panels = {window.title for window in outline.windows}, 0
     left = list(found)
     rng.shuffle(left)
@@ -196,7 +196,7 @@ def _rows(scenes: Sequence[Scene], absent: int, locale: str, rng: random.Random)
 
 
 def _missing(scenes: Sequence[Scene], rng: random.Random) -> Iterator[tuple[Scene, Question]]:
-    """Yield questions about what other pictures show, and the picture asked about does not."""
+    """Yield questions about elements that only other pictures show."""
     names = sorted({pair for scene in scenes for pair in scene.names})
     rng.shuffle(names)
     for role, name in names:

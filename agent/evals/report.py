@@ -127,7 +127,7 @@ def _numbers(values: Sequence[float] | None) -> str:
 
 
 def _text(value: object) -> str:
-    """Return text from outside, cut, in which nothing hides or turns the reading round."""
+    """Return foreign text, cut, with invisible and bidi characters spelled out."""
     return harmless(str(value)[:_MOST_CHARS])
 
 

@@ -25,7 +25,7 @@ _PATIENCE = 30.0
 _POLL = 0.05
 #: A window that has just come up is drawn in several goes.
 _STILL = SettleRule(quiet=0.6, cap=8.0)
-#: ... and may tell of its elements late: GTK 4, while a page fades in.
+#: A window may report elements late: GTK 4, while a page fades in.
 _MOST_LOOKS = 5
 
 
@@ -37,7 +37,7 @@ class Stage:
         self.desktop = open_desktop(StopSwitch(), None, sandbox.environ)
         windows = self.desktop.open_windows()
         if windows is None:
-            raise EnvironmentLacksError("The throw-away desktop does not tell of its windows.")
+            raise EnvironmentLacksError("The throw-away desktop does not list its windows.")
         self.manager: Windows = windows
         self._eye = Eye(self.desktop, reading_languages(sandbox.environ)[0], ours=False)
 
@@ -65,7 +65,7 @@ class Stage:
         return [one for one in self.manager.stacking() if self.manager.is_ordinary(one)]
 
     def place(self, window: WindowId, region: Region | None) -> None:
-        """Move and resize a window, as far as it lets itself, if there is a region, and bring it to the front."""
+        """Bring a window to the front; with a region, move and resize it first, as far as it allows."""
         if region is not None:
             self.manager.place(window, region)
         self.manager.activate(window)

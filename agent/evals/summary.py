@@ -72,7 +72,7 @@ def _rules(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _refusals(verdicts: Sequence[Verdict]) -> dict[str, Any] | None:
-    """Return what is told of absent targets; None for a benchmark without them."""
+    """Return the figures on absent targets; None for a benchmark without them."""
     absent = [one for one in verdicts if one.sample.shape == "refusal"]
     there = [one for one in verdicts if one.sample.shape != "refusal"]
     if not absent:

@@ -18,14 +18,14 @@ Tops: TypeAlias = Callable[[Sequence[tuple[int, int]]], Sequence[object]]
 
 #: Shares of a box's sides at which it is tested.
 _TESTED = (0.1, 0.5, 0.9)
-#: What only programmers' names have in them, those of icons, and those of a sandbox's folder.
+#: Parts of names that people do not say: of programmers, of icons, and of a sandbox's folder.
 _UNSAID = ("_", "-symbolic", "mai-agent")
 _LEAST_SIDE, _LARGEST_SHARE, _LONGEST_NAME = 8, 0.25, 40
-#: Pixels between an element and the text that its place is told by.
+#: Maximum pixels from an element to the text that tells its place.
 _FAR = 160
 #: Pixels by which the near edges, or the middles, of two boxes in line may differ.
 _IN_LINE = 16
-#: Texts at least this alike (0 to 100) may be the same, as OCR reads them; and to be sure that one is not there.
+#: Similarity (0 to 100) from which OCR may take two texts for the same, and below which a text is surely absent.
 _READ_SAME, _NOT_THERE = 85, 70
 
 
@@ -54,8 +54,8 @@ def targets_of(
 ) -> list[Target]:
     """Return the elements that can be asked for: seen whole, hit wherever they are clicked, in the outline's order.
 
-    `layers`: regions of all windows and menus, the topmost first. What bears one of `frame_words` is not called by
-    its name, because buttons of window frames may be called that.
+    `layers`: regions of all windows and menus, the topmost first. An element named by one of `frame_words` is not
+    asked for by name: buttons of window frames may have that name.
     """
     unsaid = frozenset(map(_plain, frame_words))
     found = [target for one in outline.elements if (target := _target(one, outline, unsaid)) is not None]
@@ -192,7 +192,7 @@ def _overlap(one: Region, other: Region) -> bool:
 
 
 def _by_place(target: Target, outline: Outline) -> Iterator[Question]:
-    """Yield where the target is nearest to a text, and the text stands only once on the screen."""
+    """Yield questions by a text beside the target that is on the screen only once."""
     for side, turned in _TURNED.items():
         box = turned(target.element.box)
         near = [

@@ -1,7 +1,7 @@
 """The changes of a receipt in a person's words: "Dark mode: off -> on".
 
 Which setting means what is read from the tables of settings (`configs/places`), the same that the built-in engine uses.
-A setting that stands in none of them is called by the end of its key.
+A setting in none of them is named by the end of its key.
 """
 
 import re
@@ -18,7 +18,7 @@ _CALLED = {"true": "on", "false": "off"}
 
 
 class Told(NamedTuple):
-    """One line of what changed: in words, and the exact name of what changed; "" if the words hold that."""
+    """One change in words, and its exact name; "" if the words contain the name."""
 
     words: str
     exactly: str = ""
@@ -32,7 +32,7 @@ class _Meaning(NamedTuple):
 
 
 def told(changes: Iterable[Change]) -> list[Told]:
-    """Return what changed, settings and files before windows; what means the same stands there once."""
+    """Return what changed, settings and files before windows; equal lines once."""
     lines: dict[str, str] = {}
     rest = []
     for change in changes:

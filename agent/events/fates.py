@@ -22,7 +22,7 @@ Why: TypeAlias = Literal[
 Fate: TypeAlias = Literal[
     "done",  # carried out: as proposed, or as the person changed it
     "dry run",  # it would have been
-    "failed",  # it could not be, or not whole
+    "failed",  # not possible, or only in part
     "refused", "skipped", "told", "overtaken", "left out",
     "unanswered",  # the person was asked and the run ended before an answer
     "said",  # nothing was to be done: an answer, an end, a question to the person
@@ -58,7 +58,7 @@ def consulted_words(why: str, role: str, asked: str, point: DesktopPoint | None)
 
 
 def handed_over_words(model: str, host: str, steps: int, why: str, allowed: str) -> str:
-    """That another model takes over, on one line."""
+    """Say on one line that another model takes over."""
     by = {"policy": ", by the policy", "person": ", allowed by you"}.get(allowed, "")
     return f"{model or 'the relief'} at {host} takes over for {counted(steps, 'step')}{by}: {why}"
 

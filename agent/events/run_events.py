@@ -26,7 +26,7 @@ from foundation.printing import counted
 
 Outcome: TypeAlias = Literal[
     "done",
-    "unverified",  # it is said to be done, and what was asked for is not to be found
+    "unverified",  # the model says it is done, but no evidence confirms it
     "gave_up", "out_of_budget", "unparsable", "looping", "refused", "failed", "stopped",
 ]  # fmt: skip
 
@@ -117,7 +117,7 @@ class Decided(RunEvent):
     milliseconds: dict[str, float]
     #: the answer in its parts, where the server tells reasoning or tool calls apart from the text
     answer: Answer | None = field(default=None, kw_only=True)
-    #: why what lies at its points may be something else than what is wanted; empty for no reason
+    #: why the element at its points may not be the wanted one; empty if nothing suggests it
     doubt: str = field(default="", kw_only=True)
     #: the role of the model that decided: "actor", or "relief" while another one works in its place
     by: str = field(default="actor", kw_only=True)
@@ -178,7 +178,7 @@ class ApprovalGiven(RunEvent):
     index: int = field(default=0, kw_only=True)  # which of the step's actions
     answer: PersonAnswer = field(default="allowed", kw_only=True)  # the decision by its kind
     instead_aim: Aim = field(default=Aim(), kw_only=True)  # what that goes to, where it is known
-    #: why the policy would have asked about that, had the model proposed it; "" where it would not
+    #: why the policy would ask about `instead`; "" if it would not
     instead_reason: str = field(default="", kw_only=True)
 
 
@@ -266,7 +266,7 @@ class Receipt(RunEvent):
 
     changes: tuple[Change, ...] = ()
     remarks: tuple[str, ...] = ()  # what could not be watched, as sentences for the person
-    watched: bool = True  # whether it is known at all; without that, no changes do not mean that nothing changed
+    watched: bool = True  # whether changes were watched; if not, an empty list proves nothing
 
     @property
     def lines(self) -> list[str]:
@@ -326,8 +326,8 @@ class HandedOver(RunEvent):
     role: str  # its role; "relief"
     model: str  # its name at the endpoint
     host: str  # where it is
-    why: str  # why the one before it does not get on, as a clause
-    steps: int  # it hands back after so many
+    why: str  # why the model before it is stuck, as a clause
+    steps: int  # it hands back after this many
     allowed: Allowed  # what lets it: "local" for a model on this machine, "policy" or "person" for one elsewhere
 
     @property
@@ -338,7 +338,7 @@ class HandedOver(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class HandedBack(RunEvent):
-    """The run's own model goes on from this step; `why` the other one does not, as a clause."""
+    """The main model resumes at this step; `why`: why the other one stops, as a clause."""
 
     step: int
     why: str

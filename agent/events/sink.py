@@ -13,7 +13,7 @@ Emit: TypeAlias = Callable[[Event], None]
 
 
 class SinkFailedError(BaseException):
-    """The receiver of the events raised `error`; no `except Exception` on the way may take it for its own business."""
+    """The receiver of the events raised `error`. It is a BaseException, so that no `except Exception` catches it."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -21,7 +21,7 @@ class SinkFailedError(BaseException):
 
 
 class Sink:
-    """Passes events on until it is closed: a request that is slow to be cancelled must not speak after the end."""
+    """Passes events on until it is closed, so that a request that is slow to cancel emits nothing after the end."""
 
     def __init__(self, receiver: Emit) -> None:
         self._receiver = receiver
@@ -31,7 +31,7 @@ class Sink:
 
     def emit(self, event: Event) -> None:
         """Pass an event on. Raises SinkFailedError."""
-        if self._failure is not None:  # it gets nothing more, and nothing may happen that nobody sees
+        if self._failure is not None:  # it gets nothing more, and a run must not go on unseen
             raise self._failure
         if not self._open:
             return

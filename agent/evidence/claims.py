@@ -1,7 +1,7 @@
 """Compares a model's "done" with the evidence: the receipt, and the state of the elements that were touched.
 
-That the screen changed is no evidence. What a task asks for is read from its words (`configs/claims.toml`); what nobody
-can tell stays untold: `verified` is None then.
+A changed screen is not evidence. What a task asks for is read from its words (`configs/claims.toml`). If nothing
+decides, `verified` is None.
 """
 
 import re
@@ -22,7 +22,7 @@ from foundation.foreign_text import harmless
 #: How many of the elements touched last are looked at again, and how many sentences of evidence are kept.
 _MOST_TOUCHED, _MOST_EVIDENCE = 5, 10
 _MOST_CHARS = 300
-#: States that say how something is set. One that is selected or expanded may only be shown, unless the task names it.
+#: States that tell a setting, and states that only concern the view unless the task names the element.
 _SET, _SHOWN = frozenset({"checked", "pressed"}), frozenset({"selected", "expanded"})
 _SWITCHES = role_group("two states")
 _AMOUNTS = role_group("amounts")
@@ -39,8 +39,8 @@ class Verdict:
     """The result of checking a claim that the task is done.
 
     Args:
-        evidence: what shows it, or how what was touched stands now.
-        verified: whether that shows it; None where it cannot be told.
+        evidence: what confirms it, or the state of touched elements.
+        verified: whether the evidence confirms it; None if unknown.
         doubt: what speaks against it, as the end of a sentence; "" for nothing.
     """
 
@@ -57,11 +57,11 @@ class Claims:
         self._kind, self._needs = asked(instruction)
         self._outline: Outline | None = None
         self.did_something = False  # on the desktop, or by a tool
-        self._opened: str | None = None  # the error of what was opened last; "" for none, None if nothing was
+        self._opened: str | None = None  # the error of the last opening; "" for none, None if nothing was opened
         self._touched: list[Element] = []  # as they stood before, the last one last
 
     def saw(self, outline: Outline | None) -> None:
-        """The elements on the screen before the next actions, where they are known."""
+        """Keep the elements before the next actions; None if unknown."""
         self._outline = outline
 
     def handle(self, event: Event) -> None:
@@ -79,7 +79,7 @@ class Claims:
 
     @property
     def places(self) -> list[DesktopPoint]:
-        """Where the elements were that were touched last: to be looked at again before the claim is judged."""
+        """The places of the elements touched last, to look at again before the claim is judged."""
         return [element.box.middle for element in self._touched]
 
     def judge(self, receipt: Receipt, there: Collection[Element] = ()) -> Verdict:
@@ -140,7 +140,7 @@ class Claims:
         return sum(bool(part.strip()) for part in _rule("cuts").split(_QUOTED.sub("“”", self._instruction))) == 1
 
     def _as_wanted(self, element: Element) -> bool | None:
-        """Whether a switch that the task names stands as it asks; None for all else."""
+        """Whether a switch that the task names is set as asked; None for all else."""
         wanted = _wanted_on(self._instruction)
         if wanted is None or not _is_switch(element) or not _meets(self._instruction, [element.name, element.label]):
             return None
@@ -163,7 +163,7 @@ class Claims:
         return Verdict(evidence, True)
 
     def _was_set(self, before: Element, now: Element) -> bool:
-        """Whether an element stands otherwise than before it was touched, in a way that the task may be about."""
+        """Whether an element's state has changed since before it was touched, in a way that may concern the task."""
         if (before.states ^ now.states) & _SET:
             return True
         if now.value and before.value != now.value:
@@ -176,7 +176,7 @@ def _is_one(app: str, programs: tuple[str, ...]) -> bool:
 
 
 def asked(instruction: str) -> tuple[str, Collection[str]]:
-    """The kind of a task, "" for none that is known, and the kinds of changes one of which it needs."""
+    """The kind of a task, "" if unknown, and the kinds of changes that count as evidence for it."""
     parts = list(_parts(instruction))
     for kind in load_config("claims.toml")["kinds"]:
         if any(re.match(pattern, part, re.IGNORECASE) for pattern in kind["patterns"] for part in parts):
@@ -213,7 +213,7 @@ def _stem(word: str) -> str:
 
 
 def _texts(change: Change) -> list[str]:
-    """The texts that tell what a change is about; of a path only its end."""
+    """The texts that tell what a change is about; for a path, only its end."""
     end = re.split(r"[/\\]", change.what.rstrip("/"))[-1] if change.kind in ("setting", "file") else change.what
     return [end, *(text for text in (change.before, change.after) if text)]
 

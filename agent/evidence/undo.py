@@ -28,8 +28,8 @@ class Undo:
     Args:
         changes: the receipt.
         environ: of the desktop that the run was on.
-        undone: when what was undone already, by the kind and name of the change.
-        is_masked: whether a secret was masked in what it takes to undo a change.
+        undone: when changes were undone earlier, by kind and name of the change.
+        is_masked: whether a secret is masked in a change's undo data.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class Undo:
             return Result(item, False, str(error))
 
     def _put_copies_back(self, results: list[Result]) -> None:
-        """Put back once more the settings that an open program set along with others that were put back.
+        """Put back settings again that an open program changed when others were put back.
 
-        It may have done so at once, and then a setting was not as it should be right after it was put back.
+        The program may do so at once, so even a setting that was just put back can be wrong.
         """
         settings = [one for one in results if one.item.change.kind == "setting"]
         if len(settings) < 2:

@@ -16,7 +16,7 @@ _NEVER = {
     "window": "windows are not opened or closed again",
     "app": "applications are not started or ended again",
     "clipboard": "what the clipboard held is not kept",
-    "text": "text that was typed is not taken out again where it still stands",
+    "text": "typed text is not deleted again",
 }
 
 
@@ -38,7 +38,7 @@ class Item:
         return self.change.undo or {}
 
     def holds(self, other: "Item") -> bool:
-        """Whether what the other is about lies in the folder that this one is about."""
+        """Whether the other item's path lies in this item's folder."""
         return bool(self.undo) and _is_inside(_path(other.undo, "to") or _path(other.undo), _path(self.undo))
 
 
@@ -68,7 +68,7 @@ def _item(change: Change, standing: Callable[[Mapping[str, Any]], Standing]) -> 
     except NotKnownError as error:
         return Item(change, "cannot", str(error))
     if stands == "as_before":
-        return Item(change, "nothing_to_do", "it is as it was already")
+        return Item(change, "nothing_to_do", "it already is as it was")
     if stands == "otherwise":
         return Item(change, "changed_since", "something else changed it since")
     return Item(change, "undo", _will(change))
@@ -111,7 +111,7 @@ def _whole(made: Mapping[str, Item], folder: str) -> bool:
 
 
 def _ordered(items: Sequence[Item]) -> Iterator[Item]:
-    """Settings; folders, the outermost first, so that there is a place for what comes back into them; the rest."""
+    """Settings, then folders (the outermost first, so that their content has a place), then the rest."""
     # XFCE's daemon copies its theme and fonts to dconf when they are set: dconf's own come after that.
     yield from sorted(
         (item for item in items if "how" not in item.undo), key=lambda item: item.undo.get("store") == "dconf"
@@ -127,9 +127,9 @@ def _is_gone_folder(item: Item) -> bool:
 
 
 def relocated(items: Iterable[Item], done: Item) -> list[Item]:
-    """The items after one was undone: what lay in a folder that was moved back is where that folder is now.
+    """The items with new paths after one was undone: the content of a folder moves back with the folder.
 
-    What was moved or deleted is called by where it was before the run, and that stays.
+    Moved and deleted files are named by their path before the run, which stays.
     """
     source, target = _path(done.undo, "to"), _path(done.undo)
     found = []

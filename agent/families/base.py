@@ -110,7 +110,7 @@ def decide(
         calls: the calls as written, in order.
         read: returns the action or actions of a call.
         most: how many calls to use; the others are ignored and counted. None for all.
-        in_part: whether the calls before such a call count all the same.
+        in_part: whether the calls before a rejected call still count.
     """
     if isinstance(calls, ParseFailure):
         return ParseFailure(calls.kind, calls.message, thought)

@@ -1,4 +1,4 @@
-"""Tasks on the machines of a Ray cluster: an actor a desktop, which carries the task out as `Runner` does here."""
+"""Carries out tasks on a Ray cluster: one actor per desktop, which uses a `Runner` on its node."""
 
 import asyncio
 import os
@@ -17,8 +17,8 @@ from agent.fleet.tasks import Task
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.files import cannot_write
 
-#: What a desktop is placed by. An XFCE desktop with its run took 0.3 to 0.5 GB (docs/fleet.md); the rest is for what
-#: it opens. Bytes.
+#: Ray resources of a desktop, memory in bytes. An XFCE desktop with its run took 0.3 to 0.5 GB (docs/fleet.md); the
+#: rest is for its programs.
 _NEEDS = {"num_cpus": 1, "memory": 2**30}
 #: Seconds to reach the head node. Ray itself tries a closed port for minutes.
 _REACH_S = 5.0
@@ -87,7 +87,7 @@ class ClusterRunner:
                         return result
                     case event:
                         seen(event)
-            why = "it told no end"
+            why = "it gave no result"
         except ray.exceptions.RayError as error:
             why = " ".join(str(error).split())
         except BaseException:
@@ -151,7 +151,7 @@ async def _cancel(told: Any) -> None:
 def _check_reachable(address: str) -> None:
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isdecimal()) or "/" in host:
-        raise UsageError(f"{address!r} is no address of a Ray cluster.", "Name its head node: --ray HOST:6379.")
+        raise UsageError(f"{address!r} is not a Ray cluster's address.", "Name its head node: --ray HOST:6379.")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _REACH_S).close()
     except (OSError, OverflowError) as error:

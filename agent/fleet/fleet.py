@@ -12,7 +12,7 @@ from foundation.errors import EnvironmentLacksError, ExitStatus
 #: Carries out one task: the task, the number of the try, and what is called with each event of its run.
 Carry = Callable[[Task, int, Callable[[dict[str, Any]], None]], Awaitable[Result]]
 
-#: Tasks in a row that the environment failed, a slot, after which the fleet ends: the rest would fail as well.
+#: Environment failures in a row, per slot, after which the fleet ends: the rest would fail as well.
 _IN_A_ROW = 3
 
 
@@ -62,7 +62,7 @@ class Fleet:
             if self._failed_in_a_row >= _IN_A_ROW * self._parallel:
                 raise EnvironmentLacksError(
                     f"The environment failed {self._failed_in_a_row} tasks in a row: {result.message}",
-                    "Mend it, then start the fleet again with --again failed.",
+                    "Fix it, then start the fleet again with --again failed.",
                 )
 
     async def _with_retries(self, task: Task) -> Result:

@@ -38,7 +38,7 @@ class Metrics(Lines):
         self._steps = Counter("mai_agent_steps", "Steps that ended.", registry=registry)
         self._failures = Counter("mai_agent_failed_actions", "Actions that failed or missed.", registry=registry)
         self._tokens = Counter(
-            "mai_agent_tokens", "Tokens, by kind: prompt, completion, cached (of those of prompts).", ["kind"],
+            "mai_agent_tokens", "Tokens, by kind: prompt, completion, cached (part of prompt).", ["kind"],
             registry=registry,
         )  # fmt: skip
         self._stages = Histogram(

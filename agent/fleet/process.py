@@ -47,7 +47,7 @@ class Runner:
         folder: the output folder; run bundles go to `runs` in it.
         common: options of all runs, with `max_seconds`. A task's own options win.
         command: the subcommand of mai-agent.
-        program: stands for mai-agent with this subcommand.
+        program: replaces `mai-agent` and the subcommand.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Runner:
             outcome, status = str(last["outcome"]), int(last["status"])
         elif told.hung or not returncode or returncode < 0:  # no verdict on the task: the machine failed it
             outcome, status = "hung" if told.hung else "crashed", int(ExitStatus.ENVIRONMENT)
-            how = "hung" if told.hung else f"was ended by signal {-returncode}" if returncode else "told no end"
+            how = "hung" if told.hung else f"was ended by signal {-returncode}" if returncode else "gave no result"
             said = f"The run {how}. It said last: {said}"
         else:
             outcome, status = "failed", returncode
@@ -127,7 +127,7 @@ class _Told:
 
 @asynccontextmanager
 async def _output() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
-    """Open a pipe for a run's output. Unlike asyncio's own, it is closed though a leaked program still holds it."""
+    """Open a pipe for a run's output. Unlike asyncio's own, it can be closed while a leaked program holds it."""
     reading, writing = os.pipe()
     lines = asyncio.StreamReader(limit=_LONGEST_LINE)
     pipe, _ = await asyncio.get_running_loop().connect_read_pipe(

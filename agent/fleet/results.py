@@ -60,7 +60,7 @@ class Results(JsonLines):
         for task in tasks:
             if (earlier := self.of.get(task.id)) and earlier.digest != task.digest:
                 raise UsageError(
-                    f"The task {task.id!r} has a result in {self.path}, but was another one then.",
+                    f"The task {task.id!r} was changed after its result in {self.path}.",
                     "Give the task another id, or name another --out.",
                 )
         if forgotten := [task.id for task in tasks if task.id in self.of and again(self.of[task.id])]:

@@ -78,7 +78,7 @@ class LiteralClient:
             await self._model.aclose()
 
     async def _ask(self, model: AskedModel, instruction: str, on_progress: OnProgress) -> Usage:
-        """Ask the model once for each instruction that the grammar does not understand. Return what that took."""
+        """Ask the model once for each instruction that the grammar does not understand. Return the tokens used."""
         if not instruction or instruction in self._asked:
             return Usage()
         try:

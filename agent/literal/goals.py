@@ -8,7 +8,7 @@ from agent.core.actions import Button
 
 
 class Copied(str):
-    """Marks a field whose text stands in the instruction, if a model reads; its text is in the JSON schema."""
+    """Marks a field that a model must copy from the instruction; the value describes it in the JSON schema."""
 
     __slots__ = ()
 
@@ -221,7 +221,7 @@ class Expected:
     becomes: str  # a setting's value; "written" or "gone" for a file
 
 
-#: Names the place of what is in no window in a `Part`: icons on the desktop that no tree tells.
+#: The window of a `Part` for things in no window: desktop icons missing from the tree.
 DESKTOP = "desktop"
 
 
@@ -240,7 +240,7 @@ class Part:
     """One step of a recipe. Its target has exactly this name and role; `Target.inside` names its window.
 
     Args:
-        goal: what to do; `Toggle` clicks only what does not stand so already.
+        goal: what to do; `Toggle` clicks only if the state differs.
         window: the window that gets it: a title, where "*" stands for any text, or an application; "" for the front.
         near: texts beside, above or around the target that tell it from others of its name; one must be there.
     """

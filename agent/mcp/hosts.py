@@ -82,7 +82,7 @@ def installed(host: str, file: str | None, options: Sequence[str]) -> Change:
             without = uninstalled(host, file).after
         elif _holds(known):
             raise UsageError(f"{known['path']} has an entry already.", f"Take it out: mai-agent mcp uninstall {host}.")
-    # -P: a host starts it in a project's folder, whose own modules must not stand for ours.
+    # -P: a host starts it in a project's folder, whose modules must not shadow ours.
     command, args = sys.executable, ["-P", "-m", "agent", "mcp", *options]
     filled = {"{command}": command, "{args}": args, "{argv}": [command, *args]}
     entry = {key: filled.get(value, value) if isinstance(value, str) else value for key, value in data["entry"].items()}
@@ -93,9 +93,9 @@ def installed(host: str, file: str | None, options: Sequence[str]) -> Change:
         inserted = _INSERT[kind](without or "", data["keys"], NAME, entry)
         was, becomes = (_READ[kind](text) or {} for text in (without or "", inserted))
         if _section(becomes, data["keys"]) != {**_section(was, data["keys"]), NAME: entry}:
-            raise SettingsError("an entry would not count there, or the others would not")
+            raise SettingsError("the entry would not be read back, or others would be lost")
     except (SettingsError, ValueError, yaml.YAMLError) as error:
-        raise UsageError(f"{path} cannot be read as {kind} ({error}).", "Mend it, or add the entry by hand.") from error
+        raise UsageError(f"{path} cannot be read as {kind} ({error}).", "Fix it, or add the entry by hand.") from error
     return Change(path, before, inserted, memory, _added(without or "", inserted), without is None)
 
 
@@ -118,7 +118,7 @@ def uninstalled(host: str, file: str | None) -> Change:
 
 
 def _names_us(host: str, text: str) -> bool:
-    """Return whether a host's settings have an entry of ours; where they cannot be read, whether they name it."""
+    """Return whether a host's settings have an entry of ours; if they cannot be parsed, whether they mention it."""
     data = load_config("mcp/hosts.toml")[host]
     try:
         return NAME in _section(_READ[data["format"]](text), data["keys"])

@@ -44,7 +44,7 @@ class QuestionPage:
         self._environ = dict(os.environ)  # of the person's screen: a sandbox changes it in this process
         self.desktop: AsyncDesktop | None = None  # set by its first use
         self._page: PageBeside | None = None
-        self._shown: list[Report] = []  # what a page that is opened now is told first
+        self._shown: list[Report] = []  # reports that a newly opened page gets first
 
     def post(self, report: Report) -> None:
         """Take a report, on any thread."""

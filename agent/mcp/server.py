@@ -238,7 +238,7 @@ _CLICK = ({"target"}, {"role", "window"})
 
 
 def _check_act(action: str, values: Mapping[str, str]) -> None:
-    """Raise ToolError where a value is missing, or one is given that the action would not heed."""
+    """Raise ToolError if a needed value is missing, or an unused one is given."""
     needs, takes = _TAKES.get(action, _CLICK)
     given = {name for name, value in values.items() if value}
     if missing := needs - given:
@@ -309,7 +309,7 @@ def build_server(tools: DesktopTools) -> MCPServer[Any]:
 
 
 def skill_text() -> str:
-    """Return what a host's model is told of when to use these tools."""
+    """Return what tells a host's model when to use these tools."""
     return (configs_dir() / "mcp" / "SKILL.md").read_text(encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\]:,]|[^\s{}\[\]
 
 
 class SettingsError(ValueError):
-    """The file has another shape than settings have."""
+    """The file is not shaped like settings."""
 
 
 def read_json(text: str) -> Any:
@@ -69,9 +69,9 @@ def _tokens(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _object(text: str, keys: Sequence[str]) -> tuple[int, int]:
-    """Return the place after the opening brace of the deepest object on the way of `keys`, and how many were found.
+    """Return the offset after the opening brace of the deepest existing object on the path `keys`, and its depth.
 
-    Raises SettingsError: the text, or what stands at a key, is no object.
+    Raises SettingsError: the text is not an object.
     """
     path: list[str] = []  # the keys of the objects around, "" for lists
     found = place = -1

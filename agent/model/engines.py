@@ -99,7 +99,7 @@ def choose_engine(
         ask: asks the person a yes/no question (may something be installed?); None if nobody can be asked.
 
     Raises:
-        UsageError: there is no such engine, its address is missing, or it has no use for what else is named.
+        UsageError: there is no such engine, its address is missing, or it would ignore a named model or preset.
         EnvironmentLacksError: the requested engine is not available.
     """
     name, remark = _automatic(choice) if choice.name == "auto" else (choice.name, "")
@@ -142,7 +142,7 @@ def _check_used(choice: EngineChoice, name: str) -> None:
             )
         raise UsageError(
             f"The literal engine has no model, so {choice.model!r} means nothing to it.",
-            "Leave out --model, or --engine literal; or name with --endpoint who serves it, to read what is beyond it.",
+            "Leave out --model, or --engine literal; or name the model's server with --endpoint, to help the engine.",
         )
     if choice.preset is not None and name in ("literal", "endpoint"):
         raise UsageError(

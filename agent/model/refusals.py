@@ -65,7 +65,7 @@ _SENTENCES: dict[RefusalKind, tuple[str, str]] = {
     "bad_key": ("{where} refuses the key.", "Set the right one in the variable {key}."),
     "overloaded": ("{where} answers with status {status}: {reason}.", SEE_ITS_LOG),
     "server_error": ("{where} answers with status {status}: {reason}.", SEE_ITS_LOG),
-    "broken": ("{where} sent something that is no answer ({reason}).", SEE_ITS_LOG),
+    "broken": ("{where} sent an invalid answer ({reason}).", SEE_ITS_LOG),
     "too_many_images": (
         "The server takes at most {limit} images in a request.",
         "Start it with a higher --limit-mm-per-prompt, or lower --history-images.",

@@ -43,8 +43,8 @@ def offer(
     if recipe.commit in answered.get(family, ()) or not network_at_hand(store.address_of(recipe, mirror)):
         return
     question = (
-        f"This program asks models of {family} in words of its own. The words of their public client can be fetched "
-        f"from {recipe.source}, and are used from then on. Fetch them?"
+        f"This program has its own prompt for models of {family}. The prompt of their public client can be fetched "
+        f"from {recipe.source}, and is used from then on. Fetch it?"
     )
     if ask(question):
         try:

@@ -48,14 +48,14 @@ def is_kept(recipe: Recipe) -> bool:
 def fetch(recipe: Recipe, mirror: str | None = None) -> Published:
     """Download a family's files, check them, take its texts out, and keep the files.
 
-    `mirror` is an address with {repository}, {commit} and {path}, or one that these follow. Raises
-    EnvironmentLacksError: a file cannot be had, is another, or does not hold the texts.
+    `mirror` is an address with {repository}, {commit} and {path}, or a base address for them. Raises
+    EnvironmentLacksError: a file cannot be downloaded, has another checksum, or lacks the texts.
     """
     contents = {path: _download(address_of(recipe, mirror, path)) for path in recipe.files}
     for path, digest in recipe.files.items():
         if (found := hashlib.sha256(contents[path]).hexdigest()) != digest:
             raise EnvironmentLacksError(
-                f"{path} of {recipe.source} is not the file that is meant: its SHA-256 is {found}.",
+                f"{path} of {recipe.source} has other contents than expected: its SHA-256 is {found}.",
                 "It was changed on the way, or the mirror is wrong. Nothing was kept.",
             )
     published = taken(recipe, contents)

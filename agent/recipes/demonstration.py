@@ -1,7 +1,7 @@
 """Records what a person does on the desktop as a run, so that it can become a recipe.
 
-Every click, key and text is noted with what it went to: the element that the desktop names at that moment, and the
-outline of the screen from just before. The outline is taken all the time, because a click may close what it hit.
+Every click, key and text is recorded with its target: the element that the desktop names at that moment, and the
+outline from just before. Outlines are taken continuously, because a click may close the element that it hits.
 Text is only kept if the field shows it. What no field shows (a password, a terminal's prompt for one) is masked.
 """
 
@@ -49,14 +49,13 @@ _DOUBLE, _NEAR = 0.5, 5
 _DRAGS = 8
 #: Seconds without input after which an action is noted.
 _IDLE = 0.1
-#: Seconds in which an application says what an action goes to before the action takes effect, and those in which a busy
-#: machine is waited for.
+#: Seconds to wait for the name of an action's target before the action takes effect, and again on a busy machine.
 _PROMPT, _LATE = 0.4, 1.5
 #: Seconds between two looks at the screen.
 _BETWEEN_LOOKS = 0.25
-#: Seconds for the receipt; and of these, for programs to write their settings.
+#: Seconds for the receipt; of these, seconds for programs to write settings.
 _RECEIPT, _SETTLE = 3.0, 1.0
-#: Stands for a dead key in a text, because it is not known what it makes.
+#: Stands for a dead key in a text: the resulting character is unknown.
 _DEAD = "\N{REPLACEMENT CHARACTER}"
 T = TypeVar("T")
 _STOP = frozenset(DEFAULT_CHORD.split("+"))
@@ -77,7 +76,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class _Deed:
-    """An action that the person may still be at: a double click, a longer text, more notches of the wheel."""
+    """An action that the person may still extend to a double click, a longer text, more notches of the wheel."""
 
     action: Action[DesktopPoint]
     seen: _Seen | None
@@ -198,7 +197,7 @@ class Notes:
     ) -> None:  # fmt: skip
         self._seen, self._owns, self._windows, self._elements, self._emit = seen, owns, windows, elements, emit
         self._deed: _Deed | None = None
-        self._changed = 0.0  # `time.monotonic()` of the last input, after which an earlier look is out of date
+        self._changed = 0.0  # `time.monotonic()` of the last input; looks that began earlier are outdated
         self.steps = 0
 
     def handle(self, happened: PersonInput) -> None:
@@ -257,7 +256,7 @@ class Notes:
             self.flush()
 
     def _check_shown(self) -> bool:
-        """Look whether the field shows the text, which may be a character behind."""
+        """Check whether the field shows the text; its last character may be missing."""
         deed = self._deed
         if deed is None or not isinstance(deed.action, TypeText):
             return True
@@ -268,9 +267,9 @@ class Notes:
         return deed.is_shown
 
     def _begin(self, action: Action[DesktopPoint], window: Window | None, at: DesktopPoint | None) -> None:
-        """Begin another action: ask at once what it goes to, before it takes effect.
+        """Begin an action, and ask for its target at once, before it takes effect.
 
-        A late answer may be about what the action brought up, so it counts only if the last look says the same.
+        A late answer may name something that the action opened, so it must agree with the last look.
         """
         seen = self._seen()
         ask = self._elements.focused if at is None else partial(self._elements.at, at)
@@ -325,7 +324,7 @@ def _patiently(ask: Callable[[], T], seconds: float) -> T:
 
 
 def _of_window(element: Element | None, window: Window | None) -> Element | None:
-    """Return an element if it belongs to the application of a window: not what the action brought up in its place."""
+    """Return the element if the window's application owns it; otherwise the action has opened something else there."""
     other = element is not None and window is not None and element.app and window.app and element.app != window.app
     return None if other else element
 

@@ -114,7 +114,7 @@ def read_recipe(text: str, where: str) -> Recipe:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
         raise UsageError(f"{where}{line}: {error.problem}.", "docs/recipes.md shows a recipe.") from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise UsageError(f"{where} is no YAML: {' '.join(str(error).split())}.", "Mend it.") from error
+        raise UsageError(f"{where} is not YAML: {' '.join(str(error).split())}.", "Fix it.") from error
     except ValidationError as error:
         raise _wrong(error, node, where) from error  # type: ignore[arg-type]  # a document, as it was read
 
@@ -129,7 +129,7 @@ def _plain(node: yaml.Node, seen: set[int]) -> Any:
             table: dict[str, Any] = {}
             for key, value in node.value:
                 if not isinstance(key, yaml.ScalarNode) or key.value in table:
-                    what = f"{key.value!r} stands there twice" if isinstance(key, yaml.ScalarNode) else "no plain name"
+                    what = f"{key.value!r} occurs twice" if isinstance(key, yaml.ScalarNode) else "not a plain name"
                     raise yaml.MarkedYAMLError(problem=what, problem_mark=key.start_mark)
                 table[str(key.value)] = _plain(value, seen)
             return table
@@ -159,7 +159,7 @@ def _wrong(failed: ValidationError, root: yaml.Node, where: str) -> UsageError:
 
 
 def _keys_at(names: list[int | str]) -> list[str]:
-    """Return what may stand in the table at a path."""
+    """Return the keys allowed in the table at a path."""
     kinds: dict[str, type[BaseModel]] = {
         "click": ClickStep, "type": TypeStep, "press": PressStep, "scroll": ScrollStep, "close": CloseStep,
         "into": Thing, "steps": Step, "expect": Expectation, "parameters": Parameter,
@@ -169,7 +169,7 @@ def _keys_at(names: list[int | str]) -> list[str]:
 
 
 def _line_of(node: yaml.Node, names: list[int | str]) -> int:
-    """Return the line of the innermost node on a path that is there."""
+    """Return the line of the deepest node that exists on a path."""
     line = node.start_mark.line
     for name in names:
         if isinstance(node, yaml.MappingNode):

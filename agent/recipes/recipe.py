@@ -1,4 +1,4 @@
-"""A recipe: what is done, in steps, with parameters, and what is expected of it."""
+"""Recipes as models: their steps, parameters and expected changes."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ def _is_picture(text: str) -> str:
 
 
 class Thing(_Model):
-    """A control: exactly its name and role, in a window; or what it looks like, if it has no name."""
+    """A control, by its exact name and role in a window, or by a picture if it has no name."""
 
     name: str = ""
     role: str = ""
@@ -49,7 +49,7 @@ class Thing(_Model):
 
 
 class ClickStep(Thing):
-    """A click. `to` makes it a click only if the switch does not stand so already."""
+    """A click. With `to`, it is left out if the switch is already in that state."""
 
     button: Literal["left", "right", "middle"] = "left"
     count: int = Field(1, ge=1, le=2)
@@ -95,7 +95,7 @@ class CloseStep(_Model):
 
 
 def _short(field: str) -> BeforeValidator:
-    """Let a text alone stand for a table with that one field."""
+    """Accept a plain text as a table with this one field."""
     return BeforeValidator(lambda value: {field: value} if isinstance(value, str) else value)
 
 
@@ -160,7 +160,7 @@ class Expectation(_Model):
 
 
 class Parameter(_Model):
-    """A value that is given anew each time; without a default it must be."""
+    """A value for one run of the recipe; required if there is no default."""
 
     default: str = ""
     secret: bool = False
@@ -168,7 +168,7 @@ class Parameter(_Model):
     @model_validator(mode="after")
     def _keeps_no_secret(self) -> "Parameter":
         if self.secret and self.default:
-            raise ValueError("a secret has no default: it would stand in the file")
+            raise ValueError("a secret has no default: the file would show it")
         return self
 
 
@@ -176,7 +176,7 @@ Parameters: TypeAlias = dict[str, Annotated[Parameter, _short("default")]]
 
 
 class Recipe(_Model):
-    """What is done, in steps, and what is expected of it."""
+    """A recipe: its steps, and the expected changes."""
 
     version: int = Field(ge=VERSION, le=VERSION)
     instruction: str = Field(min_length=1)
@@ -214,7 +214,7 @@ class Recipe(_Model):
     def repaired(self, repairs: Mapping[int, Target]) -> "Recipe":
         """Return the recipe with other targets for steps, by the steps' numbers (1 for the first).
 
-        A target whose name holds a parameter stays: its new name is that of this value only.
+        A target whose name contains a parameter is kept: its new name fits only this value.
         """
         steps = list(self.steps)
         for number, target in repairs.items():
@@ -231,14 +231,14 @@ class Recipe(_Model):
         return [given[name] for name, one in self.parameters.items() if one.secret and given.get(name)]
 
     def values_in(self, instruction: str) -> dict[str, str] | None:
-        """Return the values of parameters with which this is the recipe's instruction; None if it is another one."""
+        """Match an instruction against the recipe's. Return the parameters' values; None if it does not match."""
         pattern = "".join(
             f"(?P<{part}>.+?)" if at % 2 and part in self.parameters else re.escape(f"{{{part}}}" if at % 2 else part)
             for at, part in enumerate(re.split(r"\{(\w+)\}", " ".join(self.instruction.split())))
         )
         try:
             found = re.fullmatch(pattern, " ".join(instruction.split()), re.IGNORECASE)
-        except re.error:  # a parameter stands in it twice
+        except re.error:  # a parameter occurs in it twice
             return None
         return found.groupdict() if found else None
 
@@ -264,7 +264,7 @@ def _renamed(thing: Thing, target: Target) -> Thing:
 
 
 def _shortest(step: dict[str, Any]) -> dict[str, Any]:
-    """Return a step with a text in place of a table that holds only that."""
+    """Return a step with a text in place of a table with no other field."""
     [(kind, value)] = step.items()
     alone = {"type": "text", "press": "keys", "scroll": "direction", "close": "in"}.get(kind)
     return {kind: value[alone]} if alone and isinstance(value, dict) and [*value] == [alone] else step

@@ -38,13 +38,13 @@ _FIELDS = frozenset(
 _VALUES = role_group("values")
 #: Roles whose parts do different things when they are clicked.
 _PARTED = frozenset({"slider", "spin button", "scroll bar", "dial"})
-#: Roles of what does something when it is clicked, also where it lies over a field.
+#: Roles of controls that act when they are clicked, even if they lie over a field.
 _PRESSED = role_group("what is pressed") | role_group("menu items") | role_group("what is on or off")
-#: Least height of a field of several lines, and the most columns of a caret, in desktop units.
+#: Minimum height of a multi-line field, and maximum width of a caret, in desktop units.
 _LINES, _CARET = 60, 4
-#: Fewest letters of words that were read beside a thing and name it.
+#: Minimum letters of OCR words that may name a control.
 _LETTERS = 3
-#: Settings that follow from others, or only remember where a window was, are told by receipts; these are not expected.
+#: Maximum changes that a recipe expects. Receipts also list side effects, such as a window's remembered position.
 _MOST_EXPECTED = 12
 #: The application's part of a title, after its last dash or before its first one; the rest is a document's name.
 _PARTS = (
@@ -65,7 +65,7 @@ class _Deed:
     shot: "Callable[[], tuple[Image, Size] | None]"  # the screen before it, and its size in desktop units
 
     def picture(self, *, once: bool) -> str:
-        """Return what it was clicked on looks like; "" where that is not known. `once`: or if it is there twice."""
+        """Return a picture of what was clicked; "" if there is none, or with `once`, if the screen shows it twice."""
         shot, element = self.shot(), self.element
         if shot is None or not isinstance(self.action, Click) or self.action.point is None:
             return ""
@@ -75,7 +75,7 @@ class _Deed:
 
     @property
     def element(self) -> ElementRecord | None:
-        """What it went to, as the outline tells it; as the hit test does, where its name is another one."""
+        """The target as the outline describes it, or as the hit test does if that names another element."""
         hit, told = next(reversed(self.record.elements), None), self.record.described
         if hit is None or hit.role in _CONTAINERS - _FIELDS or not hit.name:
             return told or hit
@@ -136,7 +136,7 @@ def _already(step: StepRecord) -> tuple[str, ...]:
 
 
 def _deeds(bundle: Bundle) -> Iterable[_Deed]:
-    """Return what the run carried out, in order. Raises UsageError for what no recipe can say."""
+    """Yield the run's actions in order. Raises UsageError if no recipe can express one."""
     for step in bundle.steps:
         for record in step.actions:
             action = record.final_action
@@ -151,7 +151,7 @@ def _deeds(bundle: Bundle) -> Iterable[_Deed]:
 
 
 def _is_odd(click: Click[DesktopPoint], element: ElementRecord | None) -> bool:
-    """Return whether no step says this click: a third one only selects the text of a field of one line."""
+    """Return whether no step can express this click: a triple click may only select a single-line text."""
     one_line = element is not None and element.role in _FIELDS and not _has_lines(element)
     return click.count > 3 or (click.count == 3 and not one_line)
 
@@ -167,7 +167,7 @@ def _shot(folder: Path, step: StepRecord) -> "tuple[Image, Size] | None":
 
 def _cannot(number: int, record: ActionRecord, why: str) -> UsageError:
     return UsageError(f"Step {number} of the run cannot be saved: it {why} ({record.words}).",
-                      "Do the task another way, for example by keys or by what has a name.")  # fmt: skip
+                      "Do the task another way, for example with keys or named controls.")  # fmt: skip
 
 
 def _kept(deeds: list[_Deed]) -> list[_Deed]:
@@ -179,7 +179,7 @@ def _kept(deeds: list[_Deed]) -> list[_Deed]:
 
 
 def _joined(deeds: list[_Deed]) -> list[list[_Deed]]:
-    """Join a click into a field, the selection of its text, and typing there, which are one step."""
+    """Join a click into a field, the selection of its text, and the typing there into one step."""
     joined: list[list[_Deed]] = []
     for deed in deeds:
         if isinstance(deed.action, TypeText):
@@ -253,7 +253,7 @@ def _replaces(deeds: list[_Deed]) -> bool:
 
 
 def _chooses_a_place(deed: _Deed, after: list[_Deed]) -> bool:
-    """Return whether a click is about the place of the cursor, which no key then moves."""
+    """Return whether a click sets the cursor in a text, and no key moves it afterwards."""
     element = deed.element
     if element is None or element.role not in _FIELDS or _presses(after, "ctrl+a", "ctrl+home", "ctrl+end"):
         return False
@@ -300,7 +300,7 @@ def _field(deed: _Deed) -> _Json:
 
 
 def _thing(deed: _Deed) -> _Json:
-    """Return the target. Raises UsageError if it has no name, or nothing tells it from others of its name."""
+    """Return the target. Raises UsageError if it has no name, or several controls have this name."""
     element = deed.element
     if element is None or not (element.name or element.role in _FIELDS) or element.role in _CONTAINERS - _FIELDS:
         words = _words_beside(deed)
@@ -320,7 +320,7 @@ def _thing(deed: _Deed) -> _Json:
 
 
 def _words_beside(deed: _Deed) -> str:
-    """Return the words that were read at a thing which the desktop does not name; "" for too few letters."""
+    """Return the OCR words at a control that the desktop does not name; "" if they have too few letters."""
     read = re.fullmatch("“(.+)”", (deed.record.aim.names or [""])[-1])
     if read is None or sum(map(str.isalpha, read[1])) < _LETTERS:
         return ""
@@ -328,7 +328,7 @@ def _words_beside(deed: _Deed) -> str:
 
 
 def _wanted_state(deed: _Deed) -> _Json:
-    """Return how a switch stands after the click, so that a switch that stands so already is left alone."""
+    """Return the switch's state after the click, so that a switch already in this state is left alone."""
     element = deed.element
     plain = isinstance(deed.action, Click) and (deed.action.button, deed.action.count) == ("left", 1)
     if not plain or element is None or element.role not in _SWITCHES:
@@ -352,7 +352,7 @@ def _put(old: str, new: str, text: str) -> str:
 
 
 def _with_parameters(data: _Json, parameters: Mapping[str, str]) -> _Json:
-    """Put parameters in place of their texts, the longest text first, and of masked texts."""
+    """Replace texts with parameters, the longest first, and masked texts with secret ones."""
     kept: _Json = {name: {"default": text} for name, text in parameters.items()}
     typed = [step["type"] for step in data["steps"] if "type" in step]
     for name, text in sorted(parameters.items(), key=lambda one: -len(one[1])):

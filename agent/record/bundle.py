@@ -34,7 +34,7 @@ Json: TypeAlias = dict[str, Any]
 
 #: Bytes kept for run.json from the start; its end (outcome, message, totals) fits in them.
 _RESERVED = 8192
-_NO_ROOM = "The disk had no room for what changed."
+_NO_ROOM = "The disk was too full to record changes."
 _UNTOUCHED = "The run ended before it touched anything."
 _BROKEN_OFF = "The run broke off, so it is not known what it changed."
 #: Kinds of actions that only say something.
@@ -143,12 +143,12 @@ class Recorder:
         self._run["receipt"] = told | {"changes": [{"undo": None} | change.to_json() for change in event.changes]}
         try:
             self._write_run()
-        except OSError:  # the end of the run needs the room that there is
+        except OSError:  # keep the remaining space for the end of the run
             self._run["receipt"] = _no_receipt(_NO_ROOM)
 
     @property
     def _current(self) -> Json:
-        """The step under way; events of a step without its beginning make one."""
+        """The current step; created if an event comes without its beginning."""
         if self._step is None:
             self._step = StepRecord().model_dump()
         return self._step
@@ -202,7 +202,7 @@ class Recorder:
                 self._write_file(action["target_image"], crop)
 
     def _count(self, usage: Json) -> None:
-        """Add to the tokens of a step: those of all that was asked in it."""
+        """Add the usage of one request to the step's tokens."""
         tokens = self._current["tokens"]
         for name, count in usage.items():
             tokens[name] = None if count is None else (tokens[name] or 0) + count
@@ -239,7 +239,7 @@ class Recorder:
         self._recorded += 1
 
     def _mask_earlier(self) -> None:
-        """Mask what was found to be a secret only after lines with it were written; what cannot be is left."""
+        """Mask secrets in lines that were written before the secrets were found. Ignores errors of the disk."""
         if self._known_first is None or self.redactor.found == self._known_first:
             return
         path = self.path / "steps.jsonl"
@@ -293,7 +293,7 @@ class Recorder:
             finally:
                 os.close(handle)
         except OSError:
-            with suppress(OSError):  # half a file helps nobody, and its room may hold the step's line
+            with suppress(OSError):  # half a file is useless, and its space may hold the step's line
                 path.unlink()
             raise
 
@@ -329,9 +329,9 @@ def _fate_of(event: events.Acted, before: Fate | None) -> Fate:
 
 
 def _grid(action: Action[GridPoint]) -> list[float] | None:
-    """Width and height of the coordinates of an action's points, and where they begin unless that is at 0.
+    """The grid of an action's points: width and height, then left and top unless both are 0.
 
-    None for actions without any.
+    None for actions without points.
     """
     points = points_of(action)
     if not points:
@@ -365,7 +365,7 @@ def _write_all(handle: int, data: bytes) -> None:
 
 @contextmanager
 def _disk_errors(path: Path) -> Iterator[None]:
-    """Turns what the system says of a disk that takes no more into an error for a person."""
+    """Turns an OSError, such as a full disk, into an error with advice."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Masks texts in a run on disk: what a person names, and what the rules find in a run that was killed."""
+"""Masks texts in a recorded run: those that a person names, and secrets that the rules find."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def mask_run(bundle: Bundle, redactor: Redactor) -> int:
         files = [name for name in _FILES if name != LOG_NAME or (bundle.path / name).is_file()]
         for name in files:
             for piece in _pieces(bundle.path / name):
-                _masked(piece, redactor)  # it learns from all of it first
+                _masked(piece, redactor)  # first pass: learn all secrets
         return sum(mask_file(bundle.path / name, redactor) for name in files)
     except OSError as error:
         raise EnvironmentLacksError(

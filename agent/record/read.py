@@ -33,7 +33,7 @@ class Bundle:
 
     @property
     def step_count(self) -> int:
-        """How many steps are recorded; does not read them where the run's end says it."""
+        """The number of steps: from run.json if it is there, else by counting lines."""
         if self.run.recorded is not None:
             return self.run.recorded
         try:
@@ -64,7 +64,7 @@ def read_bundle(path: Path) -> Bundle:
 
 
 def list_bundles(runs: Path, most: int | None = None) -> list[Bundle]:
-    """Return the bundles below a folder, newest first, at most so many; folders that are no bundles are left out."""
+    """Return the bundles below a folder, newest first, at most `most`; other folders are left out."""
     bundles: list[Bundle] = []
     for folder in reversed(_folders(runs)):
         if most is not None and len(bundles) >= most:
@@ -75,7 +75,7 @@ def list_bundles(runs: Path, most: int | None = None) -> list[Bundle]:
 
 
 def find_bundle(runs: Path, name: str) -> Bundle:
-    """The bundle meant by a path, an id, the start of one, or "last". Raises UsageError."""
+    """The bundle with this path, id or beginning of an id; or "last". Raises UsageError."""
     if "/" in name or (Path(name) / "run.json").is_file():
         return read_bundle(Path(name))
     folders = _folders(runs)
@@ -109,7 +109,7 @@ def _read_steps(path: Path) -> Iterator[StepRecord]:
 
 
 def _from_json(text: str) -> Any:
-    """A JSON value without half characters, which an escape may stand for."""
+    """Parse JSON, and replace lone surrogates, which escapes may contain."""
     value = json.loads(text)
     return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")) if "\\u" in text else value
 

@@ -31,7 +31,7 @@ def _readable(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode("utf-8")
 
 
-#: Stands for the schema of any action, which would be too long to be repeated wherever there is one.
+#: Stands in for the schema of an action, which is too long to repeat at every field.
 ACTION_SCHEMA = {"title": "Action", "type": "object"}
 Text: TypeAlias = Annotated[str, BeforeValidator(_readable)]
 #: An action as `actions.to_json` writes it; kept as it is, so that kinds of later versions are not lost.
@@ -57,7 +57,7 @@ class Record(BaseModel):
 
 
 def _place(data: Any, path: _Path) -> _Path:
-    """The path; where nothing is there, the path of what lacks it."""
+    """The path, or the path of the table that lacks it."""
     for depth, name in enumerate(path):
         if isinstance(data, dict) and name not in data:
             return path[:depth]
@@ -140,7 +140,7 @@ def _form(kind: str, action: Any) -> type[BaseModel]:
 
 
 def _member(hint: Any) -> Any:
-    """A field's type in JSON: the points of an action are of the type that it is generic over."""
+    """A field's type in JSON. A type variable stands for a point."""
     if isinstance(hint, TypeVar):
         return _Point
     return _Point | None if any(isinstance(part, TypeVar) for part in get_args(hint)) else hint

@@ -18,7 +18,7 @@ from agent.record.secret_keystrokes import SecretKeys
 from foundation.configs import load_config
 from foundation.errors import UsageError
 
-#: What a masked text reads like; recognised by reports, replays and the rules themselves.
+#: Matches a mask. Reports, replays and the rules recognise it.
 MASK = re.compile(r"\[redacted \d+ chars\]")
 #: Shorter texts that a rule finds are masked where they were found only: elsewhere they may be parts of any word.
 _SHORTEST = 4
@@ -152,7 +152,7 @@ class Redactor:
         into_field = any(_says(self._rules.field, one.get("role")) for one in _parts(action, "elements"))
         instead = asked.get("instead")
         for target, reason in ((action.get("target"), "reason"), (instead, "instead_reason")):
-            # The field is that of what was carried out, which is what the person made of it where they did.
+            # The elements belong to the action carried out: the person's change of it, if any.
             here = into_field and (instead is None or target is instead)
             here = here or _says(self._rules.asked, asked.get(reason))
             if here or of_secrets or self._keys.releases(target):
@@ -170,13 +170,13 @@ class Redactor:
             self._look_for_known()
 
     def _learn_reply(self, target: Any, reply: Any) -> None:
-        """What a person says when they are asked for a password is one."""
+        """Learn a person's reply to a question for a password."""
         asked, pattern = target.get("question") if isinstance(target, dict) else None, self._rules.question
         if isinstance(asked, str) and isinstance(reply, str) and pattern is not None and pattern.search(asked):
             self._remember(reply.strip(), _SHORTEST)
 
     def _mask_shortened(self, target: Any) -> None:
-        """Sentences about an action have its text cut off, so that half a secret would be left in them."""
+        """Learn the shortened form of a secret, because sentences about an action shorten its text."""
         for text in _texts(target):
             masked = self._masked(text)
             if masked != text:
@@ -248,7 +248,7 @@ def _group(match: re.Match[str]) -> str | int:
 def _mask_secret(match: re.Match[str]) -> str:
     group = _group(match)
     start, end = match.start(group) - match.start(), match.end(group) - match.start()
-    if MASK.search(match[0]) or "[redacted" in match[group]:  # masked a moment ago, by a text that is known
+    if MASK.search(match[0]) or "[redacted" in match[group]:  # already masked, as a known secret
         return match[0]
     return f"{match[0][:start]}{_mask(match[group])}{match[0][end:]}"
 
@@ -264,7 +264,7 @@ def _parts(told: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _unread(told: dict[str, Any]) -> Iterator[str]:
-    """The answers of a step, or the one of an event, that could not be read."""
+    """The unparsable answers of a step or an event."""
     for answer in (told, *_parts(told, "answers")):
         if answer.get("failure") and isinstance(answer.get("raw"), str):
             yield answer["raw"]
@@ -283,7 +283,7 @@ def _answers(told: dict[str, Any]) -> Iterator[str]:
 
 
 def _actions(told: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """What holds an action in a step or an event, and which one it is: itself, and each of its actions."""
+    """Each table that may hold an action, with its index: the step or event itself, then its actions."""
     index = told.get("index")
     yield index if isinstance(index, int) else 0, told
     yield from enumerate(_parts(told, "actions"))

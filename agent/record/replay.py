@@ -37,10 +37,10 @@ class ReplayedStep:
     reason_to_ask: str | None = None  # why the policy would ask a person
     same: bool = True  # whether the action equals the one that the model proposed then
     fate: Fate = "broken off"  # what became of that
-    changed: Action[DesktopPoint] | None = None  # what the person made of it, which is what was carried out
+    changed: Action[DesktopPoint] | None = None  # the person's change of it, which was carried out
     changed_words: str = ""  # the same in words
     changed_reason: str | None = None  # why the policy would ask about that
-    hit: str = ""  # what that one hit, in words; "" where it is not known
+    hit: str = ""  # what the carried-out action hit, in words; "" if unknown
 
 
 def replay_as_recorded(bundle: Bundle) -> Iterator[ReplayedStep]:
@@ -88,7 +88,7 @@ def _replay_answer(
             continue
         hit = tuple(element.element for element in recorded.elements if element.element is not None)
         changed = recorded.final_action if recorded.changed_to else None
-        # What was hit is known of what was carried out.
+        # The recorded hit is of the action carried out.
         seen = history.judge(target, Situation(elements=() if changed else hit))
         question = policy.question(target, replace(seen, facts=seen.facts | sentence.facts(target, seen)))
         another = None
@@ -120,9 +120,9 @@ def _outline(step: StepRecord) -> Outline | None:
 
 
 def _target(action: Any, recorded: ActionRecord, step: StepRecord) -> Action[DesktopPoint] | None:
-    """The action on the desktop, at the points that were found for it where that was asked for by itself.
+    """The action in desktop coordinates; the recorded one if a separate request located its points.
 
-    None for a place in words that nobody found.
+    None if a place in words was not found.
     """
     assert step.viewport is not None
     found = read_action(recorded.target)

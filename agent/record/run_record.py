@@ -8,7 +8,7 @@ from agent.record.records import Record, Text, TokensRecord, ViewportRecord
 
 
 class ModelRecord(Record):
-    """A model that a run used: what served it, its name there, whose format and words it was asked in, and where."""
+    """A model that a run used: engine, name at the endpoint, family, endpoint, and whose prompt words."""
 
     engine: Text | None = None
     model: Text | None = None
@@ -28,7 +28,7 @@ class ChangeRecord(Record):
 
     @property
     def change(self) -> Change:
-        """The same as the value that everything else works with."""
+        """The record as a `Change`."""
         return Change(self.kind, self.what, self.before, self.after, self.undo)  # type: ignore[arg-type]  # or of a later version
 
 
@@ -48,7 +48,7 @@ class ReceiptRecord(Record):
 class UndoneRecord(Record):
     """What became of one change when the run was undone."""
 
-    kind: Text = ""  # of the change, which is told by this and by `what`
+    kind: Text = ""  # of the change; `kind` and `what` identify it
     what: Text = ""
     at: Text = ""  # when, in ISO 8601
     done: bool = False  # whether it was put back
@@ -79,7 +79,7 @@ class RunRecord(ModelRecord):
     receipt: ReceiptRecord | None = None  # what changed; null in runs that broke off
     evidence: list[Text] = []  # what shows that the task is done, or speaks against it
     undone: list[UndoneRecord] = []  # what `mai-agent undo` did later
-    verified: bool | None = None  # whether that shows that it is done; null where it cannot be told
+    verified: bool | None = None  # whether `evidence` shows that the task is done; null if unknown
     steps: int | None = None  # how many steps were begun
     recorded: int | None = None  # how many steps are in the bundle; null until the end
     seconds: float | None = None

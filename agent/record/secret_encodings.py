@@ -46,12 +46,12 @@ _SPELLED = re.compile(r"""\[\s*((?:(["'])[^"'\\\n]\2\s*,\s*){2,200}(["'])[^"'\\\
 _LETTER = re.compile(r"""(["'])([^"'\\\n])\1""")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
-#: An answer longer than this is not searched for calls: no typed text is that far in.
+#: Characters of an answer that are searched for typed text; none is farther in.
 _MOST_CHARS = 50_000
 
 
 def typed_in(answer: str) -> Iterator[str]:
-    """What a model's answer may type, however it writes calls, with its escapes resolved."""
+    """Yield texts that an answer may type, in any call syntax, with escapes resolved."""
     answer = answer[:_MOST_CHARS]
     for text in (answer, _unescaped(answer)) if '\\"' in answer else (answer,):  # JSON in a string of JSON
         for pattern in _TYPED:

@@ -14,10 +14,10 @@ _WORD = r"(?<![\w/.\\])(?P<word>\w{1,20}(?:-\w{1,20})*)(?![\w/]|[.-]\w)"
 _PART = re.compile(r"[^\W_]+")
 #: A sign, only where it is told by itself: in a sentence it may end anything.
 _SIGN = r"""(?:(?<=["'`“‘>+(=\[])|(?<=\bpress ))[^\w\s](?=["'`”’<)}\],]|\s|$)"""
-#: Beginnings of what was spelled, in their own steps; shorter ones are letters.
+#: Minimum length of a partly typed secret to mask in its own step.
 _SHORTEST = 2
 _WHITE = "\n\t"
-_KEY = "k"  # as long as what any key enters: the length of its name would tell it
+_KEY = "k"  # one character: the length of a key's name would reveal it
 
 
 class SecretKeys:
@@ -39,11 +39,11 @@ class SecretKeys:
             keys, letters = _entered(one)
             if not keys:
                 return
-            changed, _ = self._pressed.get((self._step, number), (frozenset(), ""))  # the model's, by the person
+            changed, _ = self._pressed.get((self._step, number), (frozenset(), ""))  # the model's original keys
             self._pressed[self._step, number] = (keys | changed, letters)
 
     def releases(self, target: Any) -> bool:
-        """Whether an action lets go of such a key, which goes nowhere by itself."""
+        """Whether an action releases a key of a secret; a release has no field."""
         keys, _ = _entered(target)
         return isinstance(target, dict) and target.get("type") == "key_up" and bool(keys) and keys <= self._keys
 
@@ -63,7 +63,7 @@ class SecretKeys:
         yield word
 
     def masked(self, text: str, mask: Callable[[str], str]) -> str:
-        """A text of the step without the letters that were pressed into secrets, if some were in it."""
+        """Mask the keys of secrets in a text of the step, if the step pressed any."""
         if not any(step == self._step for step, _ in self._pressed):
             return text
         keys = self._keys

@@ -21,11 +21,11 @@ class CallRecord(Record):
 
 
 class ElementRecord(Record):
-    """An element of the screen; its texts are those of whatever was on the screen."""
+    """An element of the screen. Its texts come from the screen and are untrusted."""
 
     role: Text = ""  # what it is, as AT-SPI names it
     name: Text = ""  # what it is called, or labelled with
-    states: list[Text] = []  # how it stood, such as checked or disabled
+    states: list[Text] = []  # its states, such as checked or disabled
     window: Text = ""  # the title of its window
     box: BoxRecord | None = None
     words: Text = ""  # all that in words
@@ -80,7 +80,7 @@ class ApprovalRecord(Record):
     answer: Text | None = None
     aim: AimRecord = Field(default_factory=AimRecord)  # what the proposed action goes to, where that is known
     instead_aim: AimRecord = Field(default_factory=AimRecord)
-    #: why it would have been asked about that, had the model proposed it; empty where it would not
+    #: why the policy would ask about `instead`; empty if it would not
     instead_reason: Text = ""
 
     @property
@@ -103,10 +103,10 @@ class ActionRecord(Record):
     detail: Text | None = None
     error: Text | None = None
     target_image: Text | None = None  # the file with the marked target; of a dry run
-    elements: list[ElementRecord] = []  # what it hit, as it stood before, where that is known: at both ends of a drag
-    #: what it went to, where that is known; of what was carried out, where the person changed it
+    elements: list[ElementRecord] = []  # the elements it hit, as they were before, if known; both ends of a drag
+    #: the target, if known; of the person's change, if there is one
     aim: AimRecord = Field(default_factory=AimRecord)
-    #: what it went to, of the outline before it, so that a recipe finds it again
+    #: the target, as in the outline before it, so that a recipe finds it again
     described: DescribedRecord | None = None
     #: what became of it: done, dry run, failed, refused, skipped, told, overtaken, left out, unanswered, said or broken
     #: off
@@ -164,7 +164,7 @@ class FailureRecord(Record):
 
 
 class ToolCallRecord(Record):
-    """A call that a server told apart from the text; the arguments are JSON as the model wrote it."""
+    """A call that the server returned apart from the text; its arguments are the model's JSON."""
 
     id: Text = ""
     name: Text = ""
@@ -198,7 +198,7 @@ class AnswerRecord(Record):
 
 
 class ImageRecord(Record):
-    """A screenshot that the model saw: its file in the bundle, its size as sent, the tokens of all of a step's."""
+    """A screenshot that the model saw: file in the bundle, size as sent, tokens of all images of the step."""
 
     file: Text = ""
     width: int = 1
@@ -250,7 +250,7 @@ class ConsultedRecord(Record):
     asked: Text = ""  # for what, in words
     raw: Text = ""  # its answer
     point: list[float] | None = None  # the place in desktop units; null where it gave none
-    absent: bool = False  # it says that this is not on the screen
+    absent: bool = False  # the model says it is not on the screen
     usage: TokensRecord = Field(default_factory=TokensRecord)
     milliseconds: float = 0.0
 
@@ -265,19 +265,19 @@ class StepRecord(ActionRecord):
     """One step. Its own action fields are those of its first action, which scripts have always read."""
 
     step: int | None = None
-    at: float | None = None  # when it began, in seconds since the run did
+    at: float | None = None  # start, in seconds since the run's start
     before: list[BetweenRecord] = []  # what happened before it: what the person did, and who took over
     screen: Text = ""  # a fingerprint of the screen
     image: ImageRecord | None = None  # the first of `images`
     images: list[ImageRecord] = []
     viewport: ViewportRecord | None = None
-    #: of the elements that the model was told and may name by number, each as left, top, width, height
+    #: boxes of the elements that the model may name by number, each as left, top, width, height
     boxes: dict[Text, tuple[int, int, int, int]] = {}
     by: Text = "actor"  # the role of the model that decided: "actor", or "relief" while another one works in its place
     answers: list[AnswerRecord] = []  # all tries; the last one counts
     thought: Text = ""
     consulted: list[ConsultedRecord] = []  # what else was asked to find the places
-    doubt: Text = ""  # why what lies there may be something else than what the model wanted; empty for no reason
+    doubt: Text = ""  # why the element there may not be the one that the model wanted; empty if nothing suggests it
     actions: list[ActionRecord] = []
     changed: bool | None = None  # whether the screen changed by it; null where nothing was done
     note: Text | None = None  # what the model was told about it
@@ -287,7 +287,7 @@ class StepRecord(ActionRecord):
 
     @property
     def found(self) -> list[str]:
-        """How its places were found, where that was asked for by itself, and what speaks against them."""
+        """The requests that located its points, and the doubt about them, in words."""
         return [*(one.words for one in self.consulted), *([f"doubt: {self.doubt}"] if self.doubt else [])]
 
     @property
@@ -297,7 +297,7 @@ class StepRecord(ActionRecord):
 
     @property
     def each_action(self) -> list[ActionRecord]:
-        """Its actions; of a step without any the step itself, which says why."""
+        """Its actions; without any, the step itself, which holds the reason."""
         return self.actions or [self]
 
 

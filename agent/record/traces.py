@@ -1,7 +1,7 @@
 """Sends a run as a trace to an OpenTelemetry collector: spans of the run, its steps, and what each step did.
 
-Names follow OpenTelemetry's conventions for generative AI. A span has names, counts and times, and no text: nothing of
-the instruction, the screen or the answers leaves the machine by it. A trace is sent once, when the run is over.
+Names follow OpenTelemetry's conventions for generative AI. Spans hold names, counts and times, but no text of the
+instruction, the screen or the answers. A trace is sent once, when the run is over.
 """
 
 import re
@@ -41,7 +41,7 @@ class RunTrace:
 
     Raises:
         EnvironmentLacksError: OpenTelemetry is not installed.
-        UsageError: the address is none.
+        UsageError: `url` is invalid.
     """
 
     def __init__(self, url: str, tell: Callable[[str], None]) -> None:
@@ -143,7 +143,7 @@ class RunTrace:
         self._open.append(self._span(name, at, attributes))
 
     def _add(self, name: str, at: float, milliseconds: Mapping[str, float], attributes: Mapping[str, Any]) -> None:
-        """Add a span that ends now. Stages that ran at the same time cannot make it begin before the one before it."""
+        """Add a span that ends at `at`. Even if stages overlapped, it begins after the previous span."""
         began = at - sum(took for stage, took in milliseconds.items() if stage != "ttft") / 1000
         stages = {f"mai_agent.{stage}_ms": round(took, 2) for stage, took in milliseconds.items()}
         self._span(name, max(began, self._last), {**stages, **attributes}).end(_nanoseconds(at))
@@ -160,7 +160,7 @@ class RunTrace:
         return span
 
     def _end(self, at: float, kept: int) -> None:
-        """End the open spans but for the outermost ones."""
+        """End all open spans except the `kept` outermost."""
         while len(self._open) > kept:
             self._open.pop().end(_nanoseconds(at))
         self._last = max(self._last, at)

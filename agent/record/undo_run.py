@@ -21,7 +21,7 @@ _LONGEST = 60
 
 
 class RunUndo(Undo):
-    """What can be undone of a run now. Making one looks at the desktop: some milliseconds for every change.
+    """The changes that can be undone now. Construction inspects the desktop: some milliseconds per change.
 
     Args:
         bundle: the run.

@@ -44,7 +44,7 @@ _OWN_LOOP_RULE = LoopRule(nudge_at=40, stop_at=41)
 #: Environment variables that tell which desktop runs, and in which language.
 _TELLS_DESKTOP = ("XDG_CURRENT_DESKTOP", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 
-#: Stands for the tools of MCP servers before these are started: does a family's prompt have a place for tools?
+#: Stands in for MCP tools before their servers start, to see whether a family's prompt has a place for tools.
 _ANY_TOOLS = ({"name": "tool", "description": "A tool.", "parameters": {"type": "object", "properties": {}}},)
 
 
@@ -62,7 +62,7 @@ class Request:
     sandbox: bool = False  # whether the desktop is disposable
     #: the replacement for a family's system prompt, by family name; None to keep the family's own
     system_prompt: Callable[[str], str | None] = lambda _: None
-    #: the words of a family's publisher, by family name; None to ask in ours
+    #: publishers' prompt words, by family name; None for our own words
     published: Callable[[str], Published | None] = lambda _: None
     #: the user's values for a family's own options, by family name
     family_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -224,7 +224,7 @@ def _never() -> DecidingModel:
 
 def _fitted(settings: RunSettings, actor: ServedModel, request: Request) -> RunSettings:
     """Adapt the settings to the model's limits and kind. Raises UsageError."""
-    # It knows where settings are on some desktops, by their names in the desktop's language
+    # The built-in engine finds settings by names, which depend on desktop and language
     if actor.endpoint.kind == "literal":
         told = os.environ if request.environ is None else request.environ
         where = {name: told[name] for name in _TELLS_DESKTOP if name in told}

@@ -289,7 +289,7 @@ class InputHistory:
             here.selected = _LINE
 
     def _choose(self, seen: Situation) -> None:
-        """Note whether what was pressed begins an export of secrets, or ends it as every other button does."""
+        """Note whether the pressed button begins an export of secrets; every other button ends it."""
         if _says("exports secrets", (seen.words, *(one.name for one in seen.elements))):
             self._exporting = True
         elif any(one.role == "push button" for one in seen.elements):

@@ -120,7 +120,7 @@ class Policy:
             UsageError: there is no such mode, or the file is not a valid policy.
         """
         if mode not in APPROVE_MODES:
-            raise UsageError(f"{mode!r} is no way to approve.", f"Choose one of: {', '.join(APPROVE_MODES)}.")
+            raise UsageError(f"{mode!r} is not an approval mode.", f"Choose one of: {', '.join(APPROVE_MODES)}.")
         if path is not None and str(path) in APPROVE_MODES and not path.is_file():
             raise UsageError(f"The policy {path} cannot be read.", f"Did you mean --approve {path}?")
         read = load_policy(path)

@@ -95,7 +95,7 @@ class Situation:
     #: Content of the focused field that Enter would submit; None if nothing is submitted or it cannot be read.
     sent: str | None = None
     fields: tuple[str, ...] = ()  # contents of the fields of the page or dialog whose button is pressed
-    unjudged: tuple[str, ...] = ()  # what of both was not judged as it stands when the run typed it
+    unjudged: tuple[str, ...] = ()  # parts of `sent` and `fields` not judged in this form yet
     asked: str = ""  # text of the dialog that a press answers
     #: Why the target may differ from what the model says it wants, as a clause.
     doubt: str = ""

@@ -1,4 +1,4 @@
-"""Small pictures of things that have no name, and where a screen shows one."""
+"""Cuts out pictures of unnamed controls, and finds them on a screen."""
 
 import base64
 import binascii
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
     Grays = NDArray[np.float64]
 
-#: Desktop units of a picture around a point where no element is known, and the most of one side. A picture is read only
-#: up to twice as many pixels.
+#: Side of a picture around a point without a known element, and maximum side, in desktop units. Twice that many
+#: pixels a side can be read.
 _SIDE, _MOST = 36, 96
 #: Fewest pixels from a picture's middle to its sides.
 _LEAST = 4
 #: Standard deviation of the gray values from which a picture shows something (0 to 255), and levels that are kept.
 _LEAST_CONTRAST, _LEVELS = 8.0, 32
-#: Correlation (1 for equal but for brightness and contrast) from which a place looks like the picture.
+#: Minimum correlation of a match (1: equal except for brightness and contrast).
 _ALIKE = 0.9
-#: Difference of tints from which a place is another thing: a red sign is no green one.
+#: Maximum difference of tints in a match: a red sign does not match a green one.
 _OTHER_TINT = 10.0
-#: Places that are looked at. Of more than one that fits, none is taken anyhow.
+#: Maximum places to examine. Several matches are ambiguous anyway.
 _MOST_PLACES = 12
-#: How many times as large a thing may be as it was: on a screen of another scale.
+#: Size factors to search with, for screens with another scale.
 _SIZES = (1.0, 2.0, 1.5, 1.25, 0.8)
-#: The text of a picture's file that tells its pixels for each desktop unit, across and down; and the least of these.
+#: The PNG text entry that holds the pixels per desktop unit, across and down; and the minimum of these.
 _SCALE, _LEAST_SCALE = "scale", 0.1
 
 
@@ -55,7 +55,7 @@ def cut_out(shot: "Image", size: Size, point: DesktopPoint, box: Region | None, 
         size: of that screen in desktop units; it begins at 0,0.
         point: becomes the picture's middle.
         box: the element there; its size is the picture's size, within limits.
-        once: whether the screen must not show it a second time; "" if it does.
+        once: return "" if the screen shows it more than once.
     """
     from PIL.PngImagePlugin import PngInfo
 
@@ -82,7 +82,7 @@ def read_picture(picture: str) -> Picture:
     try:
         opened = open_foreign(base64.b64decode(picture, validate=True), ("PNG",))
     except (OSError, binascii.Error) as error:
-        raise ValueError("that is no picture as `mai-agent save` keeps them") from error
+        raise ValueError("that is not a picture from `mai-agent save`") from error
     if max(opened.size) > 2 * _MOST or min(opened.size) < 2:
         raise ValueError(f"a picture of {opened.width}x{opened.height} is too large or too small")
     grays, tint = _grays(opened), _tint(opened)

@@ -124,7 +124,7 @@ def _with_rows(pixels: Pixels, height: int) -> Pixels:
     centres = np.clip((np.arange(height) + 0.5) * before / height - 0.5, 0, before - 1)
     above = np.minimum(centres.astype(np.intp), before - 2)
     weights = np.round((centres - above) * (1 << _WEIGHT_BITS)).astype(np.int16)[:, None]
-    # Within a run, every row is blended of the next two.
+    # Within a run, a result row blends the next two rows.
     runs = [0, *(np.flatnonzero(np.diff(above) != 1) + 1).tolist(), height]
 
     def blend(first: int, last: int) -> None:

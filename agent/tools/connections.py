@@ -1,7 +1,7 @@
 """Connects to MCP servers for one run, and calls their tools.
 
-Each server has a task of its own: a server that hangs, dies or floods costs its tools and nothing else of the run. What
-a server says is foreign text; every call has passed policy before.
+Each server has a task of its own: a server that hangs, dies or floods only loses its own tools. Its output
+is untrusted text; the policy has approved every call before.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What an action comes to on one line, and the part of it that a person can write anew."""
+"""A one-line summary of an action, and the part of it that a person can edit."""
 
 import re
 import sys
@@ -32,7 +32,7 @@ _UNESCAPED = {written: char for char, written in _ESCAPES.items()}
 
 
 def gist(thought: str, action: Action[DesktopPoint]) -> str:
-    """The end of a thought's last sentence on one line, or "" if the action's words say as much.
+    """Return the end of the thought's last sentence; "" if the action's words say the same.
 
     It stands beside the action's own words and never replaces them: a model may think one thing and do another.
     """

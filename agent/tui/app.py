@@ -1,4 +1,4 @@
-"""The application: makes the screens, passes reports on, remembers the look, and ends a run before it ends itself."""
+"""The application: makes the screens, passes reports on, remembers the look, and stops a run before it exits."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agent.workplace import Workplace
 
 
-#: What Textual gives every screen and every list; nobody looks for it by name.
+#: Textual's default actions, left out of the command palette.
 UNSOUGHT = frozenset({"app.focus_next", "app.focus_previous", "page_left", "page_right"})
 
 
@@ -72,11 +72,11 @@ class MaiApp(App[int]):
         return Workplace(self._options, tell, ask)
 
     def use_options(self, options: RunOptions) -> None:
-        """Do the runs of this sitting in another way; only before the first one."""
+        """Use other options for the runs of this session; only before the first run."""
         self._options = options
 
     async def on_event(self, event: events.Event) -> None:
-        """Note every key before it acts: several keys in a row are a word, and answer no question."""
+        """Note every key before it acts, so that fast typing is not taken for an answer."""
         if isinstance(event, events.Key) and event is not self._key:  # it bubbles up to here once more
             self._key = event
             self._run_screen.key_pressed()
@@ -148,7 +148,7 @@ class MaiApp(App[int]):
             self.notify(f"The page cannot be served: {error}", severity="error")
             return
         self.notify(
-            f"{self._page.link}\nIt opens once. The browser that opened it decides, as you do here.", timeout=60
+            f"{self._page.link}\nIt works once. The browser that opens it can answer, as you do here.", timeout=60
         )
 
     def close_page(self) -> None:

@@ -1,7 +1,7 @@
-"""The last gate before the terminal: whatever a widget draws, no text in it steers, hides or links.
+"""The last filter before the terminal: no text that a widget draws can control it, hide or link.
 
-Widgets spell foreign text out with `foundation.foreign_text`; where one forgets that, or a library takes a text for
-markup, what would steer is taken out here. Lines keep their width, so what is cut out is not spelled out.
+Widgets escape foreign text with `foundation.foreign_text`. If one forgets that, or a library reads text as markup,
+this filter replaces each such character by a placeholder, so that lines keep their width.
 """
 
 import unicodedata
@@ -18,7 +18,7 @@ _PLACEHOLDER = "\U0010eeee"
 
 
 class Gate(LineFilter):
-    """Takes out of drawn lines what is not simply seen, and links; a library's own control sequences stay."""
+    """Removes links and invisible characters from drawn text; libraries' control sequences stay."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 -- Textual's
         if all(_is_clean(segment) for segment in segments):

@@ -1,4 +1,4 @@
-"""Hears a lone Escape in time: two of them stop a run, and nothing else may be in the way of that.
+"""Detects a lone Escape quickly, because two of them stop a run and nothing may delay that.
 
 A terminal sends Escape as the byte that every other special key begins with, so it is known only when nothing follows.
 Textual waits 100 ms for that and looks at its clock ten times a second, which together is up to 200 ms.
@@ -15,8 +15,8 @@ from textual import constants
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
-#: Seconds after which nothing follows: what belongs together is written at once, and seldom comes 25 ms apart over a
-#: network. The variable that Textual and ncurses go by has the last word.
+#: Seconds without a byte after which an Escape stands alone: a key's bytes are sent at once, and rarely arrive
+#: 25 ms apart over a network. ESCDELAY, which Textual and ncurses read too, overrides it.
 ESCAPE_DELAY = constants.ESCAPE_DELAY if "ESCDELAY" in os.environ else 0.025
 #: Seconds within which a second Escape belongs to the first.
 _DOUBLE = 1.0
@@ -26,9 +26,9 @@ _IDLE = 0.1
 
 
 class LastingOutput:
-    """A terminal's output that may go away: what is written to it then is dropped, as nobody can see it.
+    """A terminal's output that ignores writes once the terminal is gone.
 
-    Textual's writing thread ends at the first error; whoever writes next waits for room in its queue for ever.
+    Textual's writing thread ends at the first error, and the next writer would wait forever for room in its queue.
     """
 
     def __init__(self, output: Any) -> None:
@@ -47,7 +47,7 @@ class LastingOutput:
 
 
 class PromptDriver(LinuxDriver):
-    """Textual's own driver, which looks at its clock when there is something to be seen."""
+    """Textual's driver, but it decides about a lone Escape as soon as the delay has passed."""
 
     def start_application_mode(self) -> None:
         self._file: Any = LastingOutput(self._file)
@@ -65,7 +65,7 @@ class PromptDriver(LinuxDriver):
                     if not typed:  # the terminal is gone, or half a character came
                         self.exit_event.wait(_IDLE)
                         continue
-                    # The second of two is waited for no more: at worst, a key that came in two pieces stops the run.
+                    # Do not wait after a second Escape: at worst, a key that came in two pieces stops the run.
                     again = not typed.strip(_ESCAPE) and (len(typed) > 1 or time.monotonic() - escaped < _DOUBLE)
                     constants.ESCAPE_DELAY = 0 if again else ESCAPE_DELAY  # type: ignore[misc]  # the parser reads it
                     escaped = time.monotonic() if typed == _ESCAPE else float("-inf")

@@ -136,7 +136,7 @@ def replayed_view(bundle: Bundle) -> RunView:
 def _told(steps: Sequence[ReplayedStep]) -> str:
     other = list(dict.fromkeys(step.step for step in steps if not step.same))
     asks = sum(step.reason_to_ask is not None for step in steps)
-    ends = f"these come out otherwise now: {', '.join(map(str, other))}." if other else "all come out the same."
+    ends = f"these differ now: {', '.join(map(str, other))}." if other else "all come out the same."
     return f"{len(steps)} decisions replayed; {asks} would be asked about; {ends}"
 
 
@@ -151,7 +151,7 @@ def _replayed_row(step: ReplayedStep, recorded: Row | None) -> Row:
         row.about, row.spot = recorded.about, recorded.spot
     if not step.same:
         row.words = f"≠ {row.words}"
-        row.outcome = "comes out otherwise than it was recorded" + (f": {recorded.words}" if recorded else "")
+        row.outcome = "differs from the recording" + (f": {recorded.words}" if recorded else "")
     return row
 
 

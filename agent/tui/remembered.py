@@ -12,7 +12,7 @@ _MOST = 500
 
 
 class Memory:
-    """A small file for the look and one of instructions. A disk that takes nothing is no reason to stop."""
+    """Two small files: the theme, and past instructions. Write errors are ignored."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or state_folder()

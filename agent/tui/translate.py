@@ -1,4 +1,4 @@
-"""The one translator: what a run tells in, a `RunView` out. Nothing else here reads an event or writes a view."""
+"""Converts a run's events to a `RunView`. No other module here reads events or writes views."""
 
 import re
 from collections.abc import Callable
@@ -189,7 +189,7 @@ class Translator:
         row.deed = deed(event.answer, event.by, event.note) or row.deed
         if event.instead is None:
             row.approval += f": {answer_words(event.answer, event.by, event.note)}"
-        else:  # the reasons were those of what the model proposed, and stay with that
+        else:  # the recorded reasons belong to the action that the model proposed
             row.proposed = "; ".join(filter(None, (row.proposed, *self._actions[event.index : event.index + 1])))
             changed = self._show_action(row, event.instead, event.index, event.instead_aim)
             row.approval += f"\n{change_words(changed, event.by, event.instead_reason, event.note)}"
@@ -212,7 +212,7 @@ class Translator:
 
     def _dropped(self, event: events.Dropped) -> int | None:
         row = self._row()
-        if event.why != "left out":  # which says nothing that the action before it does not
+        if event.why != "left out":  # "left out" adds nothing to the action before it
             row.mark = "skipped" if event.why == "overtaken" else event.why
             row.outcome = WORDS[event.why]
         return self._step

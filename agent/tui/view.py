@@ -20,7 +20,7 @@ TONES: dict[Tone, str] = {
     "good": "$text-success", "plain": "$text-primary", "doubt": "$text-warning", "bad": "$text-error",
 }  # fmt: skip
 
-#: What a person calls what goes on, in the status line.
+#: Names of the states in the status line.
 _NAMES: dict[State, str] = {
     "idle": "READY", "preparing": "STARTING", "running": "RUNNING", "asking": "ASKS YOU", "paused": "PAUSED",
 }  # fmt: skip
@@ -99,7 +99,7 @@ class RunView:
     seconds: float = 0.0  # how long it took once it ended
     outcome: str = ""  # how it ended
     receipt: list[Told] = field(default_factory=list)  # what changed, a line each, once it ended
-    taken_back: tuple[Change, ...] = ()  # changes that undoing was tried for
+    taken_back: tuple[Change, ...] = ()  # changes that the person tried to undo
     undone: list[str] = field(default_factory=list)  # what became of undoing it, a line each
     evidence: list[str] = field(default_factory=list)  # what shows that it is done, or speaks against it
     changes: tuple[Change, ...] = ()  # what changed, with what it takes to undo it

@@ -1,4 +1,4 @@
-"""The server of the live page. It answers this machine only, with a token, and nothing of another origin decides.
+"""The server of the live page. It answers this machine only, requires a token, and rejects other origins.
 
 The first browser that opens the person's link decides from then on; that link is then void. Any number of browsers may
 open the link for watchers.
@@ -99,7 +99,7 @@ class _Guard:
         if urlsplit(f"//{host}").hostname not in ("127.0.0.1", "localhost"):
             return _plain("This page is reached as 127.0.0.1 or localhost only.", 421)
         if origin is not None and origin != f"http://{host}":
-            return _plain("Another page asked for this.", 403)
+            return _plain("Request from another site.", 403)
         if request.url.path == "/open":  # a link may be followed from a mail or a chat
             return None
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
@@ -111,7 +111,7 @@ class _Guard:
                 return _plain("This browser watches; another one decides.", 403)
             sent = request.headers.get("content-length", "")
             if origin is None or request.headers.get("content-type") != "application/json":
-                return _plain("This is no request of the page.", 403)
+                return _plain("This request is not from the page.", 403)
             if not sent.isdecimal() or int(sent) > _MOST:
                 return _plain("This is too long.", 413)
         return None
@@ -138,7 +138,7 @@ class _Routes:
             plain="<p>This page needs JavaScript.</p>", style=part("live.css", "agent.web"),
             script=part("live.js", "agent.web"), live=part("live.html", "agent.web"),
         )  # fmt: skip
-        # The page's own policy stands in it; frames can only be refused by a header.
+        # The page contains its own policy, but only a header can forbid frames.
         return HTMLResponse(page, headers=_HEADERS)
 
     async def data(self, request: Request) -> Response:
@@ -178,7 +178,7 @@ class _Routes:
 
 
 async def _said(request: Request, *names: str) -> dict[str, str] | None:
-    """The texts that a request sends; None if it sends something else."""
+    """Return the texts of a JSON request; None for any other request."""
     try:
         said: Any = json.loads(await request.body())
     except (ValueError, RecursionError):

@@ -18,7 +18,7 @@ class PageBeside:
     Args:
         runs: what it shows and steers.
         start: starts a run that the person asks for on the page; called on the page's thread. None: it cannot.
-        shown: reports that lead to what the application shows now.
+        shown: earlier reports, so that the page is up to date.
     """
 
     def __init__(self, runs: Runs, start: Callable[[str], object] | None, shown: Iterable[Report]) -> None:

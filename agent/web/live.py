@@ -43,7 +43,7 @@ class Runs(Protocol):
 
     @property
     def recorder(self) -> "Recorder | None":
-        """Its record; None while it is made ready."""
+        """Its recorder; None while the run is prepared."""
         ...
 
     def stop(self, reason: str) -> None:
@@ -159,7 +159,7 @@ class Live:
         return True
 
     def screen(self, name: str) -> Path | None:
-        """The file of a screenshot; None if this run has no such one."""
+        """Return a screenshot's file; None if this run has no such file."""
         if self._bundle is None:
             return None
         folder = (self._bundle / "screens").resolve()
@@ -215,7 +215,7 @@ class Live:
 
 
 def _under_way(step: Json, words: str) -> None:
-    """Say what a step is doing, where a report says that its run broke off there."""
+    """Show that a step is under way, where a report would say that the run broke off."""
     step["state"] = words
     for action in step["actions"]:
         if action["fate"] in ("broken off", "unanswered"):

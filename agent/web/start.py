@@ -31,7 +31,7 @@ async def _serve(options: RunOptions) -> int:
     live.runs, live.start = conductor, conductor.start
     serving = Serving(live)
     remark(f"the run's page: {serving.link}")
-    remark("It opens once, and the browser that opened it decides. Ctrl-C here stops everything.")
+    remark("It works once, and the browser that opens it answers. Ctrl-C here stops everything.")
 
     def stopped() -> None:
         conductor.stop(stop.reason)

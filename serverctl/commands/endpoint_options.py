@@ -36,7 +36,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_target(options: argparse.Namespace) -> Endpoint:
-    """The server that a command line means, which answers. Raises EnvironmentLacksError or UsageError."""
+    """Return the server that the options name; it must answer. Raises EnvironmentLacksError or UsageError."""
     if options.endpoint is not None:
         named = foreign_endpoint(options)
         return asyncio.run(find_endpoint(named.base_url, named.api_key, options.model))

@@ -15,17 +15,17 @@ from serverctl.resolve import Resolved, resolve
 
 
 def add_hardware(parser: argparse.ArgumentParser) -> None:
-    """Hardware that is not there."""
+    """Add the hardware options."""
     group = parser.add_argument_group("hardware (default: what is in this machine)").add_argument
     group("--gpu", metavar="NAME", help="plan for this card: T4, L4, RTX 4090, H100, ...; 4090+3060 for a mix; cpu")
     group("--gpus", type=int, default=None, metavar="N", help="how many of them (with --gpu), or of those here to use")
-    group("--gpu-memory", type=float, metavar="GIB", help="its memory as its driver says it, for a card nobody listed")
+    group("--gpu-memory", type=float, metavar="GIB", help="its memory as the driver reports it, for an unlisted card")
     group("--gpu-capability", metavar="X.Y", help="its CUDA compute capability, for example 8.9")
     group("--gpu-bandwidth", type=float, metavar="GB/s", help="the bandwidth of its memory (its data sheet)")
 
 
 def add_goal(parser: argparse.ArgumentParser) -> None:
-    """What is wanted."""
+    """Add goal options."""
     group = parser.add_argument_group("what to serve, and how").add_argument
     group("--model", metavar="NAME", help="MAI-UI-8B, any repository (org/name), or a folder; default: by memory")
     presets = load_presets()

@@ -78,11 +78,11 @@ class Failure:
         return self.stage >= Stage.SERVING
 
     def summary(self) -> dict[str, Any]:
-        """As JSON values, what a person is told."""
+        """What a person is told, as JSON values."""
         return {"kind": self.kind.name, **asdict(self.words), "evidence": self.evidence}
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values, all that is known but the report of the start."""
+        """Everything but the start's report, as JSON values."""
         stage = self.stage.name.lower()
         known = {"class": group_of(self.kind), "stage": stage, "exit_status": self.exit_status, "numbers": self.numbers}
         return {**self.summary(), **known}

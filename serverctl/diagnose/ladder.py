@@ -1,7 +1,7 @@
 """Chooses the next start after a failure, or stops with the reason.
 
-Only automatic values change, never a person's; one knob a step; a bounded number of starts; no screenshot is shrunk
-below 2 Mpx, the floor of accuracy, without being asked.
+It changes only automatic values, one knob per step, in a limited number of starts. Unless asked, it never shrinks
+screenshots below 2 Mpx, the floor of accuracy.
 """
 
 import re
@@ -47,7 +47,7 @@ def next_step(failure: Failure, plan: Plan, goal: Goal, earlier: tuple[Kind, ...
     climb = _LADDERS.get(failure.kind)
     if climb is None and failure.kind not in RETRIES:
         return Step("stop", "Starting again would not help.")
-    nothing = Step("stop", "Nothing that may be changed by itself is left to change.")
+    nothing = Step("stop", "No automatic setting is left to change.")
     return next((climb or _retry)(_View(failure, plan, goal, earlier)), nothing)
 
 

@@ -162,7 +162,7 @@ class Window:
 
     @property
     def beside_prefills(self) -> float:
-        """The share of the time of writing an answer in which other prompts were computed, 0 to 1; 0 if unknown.
+        """The share of the decode time during which other prompts were computed, 0 to 1; 0 if unknown.
 
         vLLM computes both in the same steps, and a step lasts as long as its prompts take. The number of prefills at
         once is the rate at which they begin times the seconds of each; all but the request's own are others'.
@@ -276,7 +276,7 @@ def last_load(snapshots: Sequence[Snapshot]) -> Window | None:
         if own[first].at - own[place].at > _PAUSE_S:
             break
         first = place - 1
-    # Work begins before the first request ends: without that time, long requests would seem to have been many at once.
+    # Include the time before the first request ended: without it, long requests would look like many at once.
     while first > 0 and own[first].busy and own[first].at - own[first - 1].at <= _PAUSE_S:
         first -= 1
     return Window(tuple(own[first : last + 1]))

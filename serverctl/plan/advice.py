@@ -18,7 +18,7 @@ from serverctl.plan.goal import Goal
 from serverctl.plan.group import Group
 from serverctl.plan.settings import Settings, names_flag
 from serverctl.plan.speed import most_tokens_a_second
-from serverctl.plan.tables import Task
+from serverctl.plan.tables import PlanInputs
 
 #: User settings that can be the reason why nothing fits.
 _OWN = (
@@ -65,10 +65,10 @@ def does_not_fit(model: Model, group: Group, smallest: Candidate, goal: Goal, ot
     )
 
 
-def warnings_for(found: Candidate, group: Group, others: Collection[str] | None, task: Task) -> Iterator[str]:
+def warnings_for(found: Candidate, group: Group, others: Collection[str] | None, inputs: PlanInputs) -> Iterator[str]:
     """Yield the warnings of a plan. `others` are unused kinds of cards; None if all cards are of one kind."""
-    model, settings, edge, goal = found.model, found.settings, found.settings.longest_edge, task.goal
-    say, sm = task.tables.warnings, group.first.sm
+    model, settings, edge, goal = found.model, found.settings, found.settings.longest_edge, inputs.goal
+    say, sm = inputs.tables.warnings, group.first.sm
     tokens = model.image_tokens(*goal.screen, edge) if model.shape.vision else 0
     if model.shape.vision is None:
         yield say["blind"].format(model=model.name)
@@ -91,8 +91,8 @@ def warnings_for(found: Candidate, group: Group, others: Collection[str] | None,
         yield say["too_much"].format(share=share, free=free)
     if found.budget.offloaded:
         yield say["offloaded"].format(gib=found.budget.offloaded / GIB)
-    yield from cache_warnings(found, task) or _slots(found, task)
-    yield from parallel_warnings(found, task)
+    yield from cache_warnings(found, inputs) or _slots(found, inputs)
+    yield from parallel_warnings(found, inputs)
     usual, most = model.answer_tokens
     beside = " beside the screenshots" if tokens else ""
     room = found.context - (settings.images or 0) * tokens - (TEXT_TOKENS - ANSWER_TOKENS)
@@ -102,22 +102,22 @@ def warnings_for(found: Candidate, group: Group, others: Collection[str] | None,
     text = found.context - (settings.images or 0) * tokens
     if text < 3 * LEAST_TEXT_TOKENS:
         yield say["little_text"].format(context=found.context, text=text, beside=beside)
-    yield from speculation_warnings(model, settings, task)
-    yield from _own_values(sm, task)
+    yield from speculation_warnings(model, settings, inputs)
+    yield from _own_values(sm, inputs)
 
 
-def cache_warnings(found: Candidate, task: Task) -> list[str]:
-    """Return the warning that the KV cache to predict for is too small for one request, if it is."""
+def cache_warnings(found: Candidate, inputs: PlanInputs) -> list[str]:
+    """Return the warning that the KV cache of --kv-gib is too small for one request, if it is."""
     budget, context = found.budget, found.context
-    if task.goal.kv_bytes is None or budget.concurrency(context) >= 1:
+    if inputs.goal.kv_bytes is None or budget.concurrency(context) >= 1:
         return []
     fits = max(0, budget.kv_tokens - budget.states * budget.block)
-    return [task.tables.warnings["kv_short"].format(context=context, fits=fits)]
+    return [inputs.tables.warnings["kv_short"].format(context=context, fits=fits)]
 
 
-def parallel_warnings(found: Candidate, task: Task) -> Iterator[str]:
+def parallel_warnings(found: Candidate, inputs: PlanInputs) -> Iterator[str]:
     """Yield the warnings about the user's own ways to use several cards."""
-    own, say, model = task.goal.overrides, task.tables.warnings, found.model
+    own, say, model = inputs.goal.overrides, inputs.tables.warnings, found.model
     if (engines := found.settings.data_parallel_size or 1) > 1:
         yield say["engines"].format(engines=engines)
     cards = own.get("tensor_parallel_size") or 1
@@ -125,9 +125,9 @@ def parallel_warnings(found: Candidate, task: Task) -> Iterator[str]:
         yield say["small_tensor_parallel"].format(model=model.name, cards=cards)
 
 
-def _slots(found: Candidate, task: Task) -> Iterator[str]:
+def _slots(found: Candidate, inputs: PlanInputs) -> Iterator[str]:
     """Hold the user's slots and CUDA graphs against the KV cache."""
-    settings, budget, context, say = found.settings, found.budget, found.context, task.tables.warnings
+    settings, budget, context, say = found.settings, found.budget, found.context, inputs.tables.warnings
     slots, graphs = settings.max_num_seqs or 0, settings.max_cudagraph_capture_size
     usual = min(found.needed, context)
     held = max(1, budget.held(usual)) if usual > 0 else slots
@@ -141,14 +141,14 @@ def _slots(found: Candidate, task: Task) -> Iterator[str]:
         yield say["few_graphs"].format(graphs=graphs, slots=slots)
 
 
-def speculation_warnings(model: Model, settings: Settings, task: Task) -> Iterator[str]:
+def speculation_warnings(model: Model, settings: Settings, inputs: PlanInputs) -> Iterator[str]:
     """Yield the warnings about speculative decoding.
 
     In vLLM 0.33 (config/speculative.py, v1/spec_decode/llm_base_proposer.py), `mtp` uses the head in the weights.
     `draft_model` accepts no draft with M-RoPE, so no small vision model, and drafts from text alone. No method changes
     the answers of greedy decoding.
     """
-    say = task.tables.warnings
+    say = inputs.tables.warnings
     if settings.spec_method == "suffix":
         yield say["suffix"]
     if settings.spec_method == "mtp" and not model.mtp_layers:
@@ -157,9 +157,9 @@ def speculation_warnings(model: Model, settings: Settings, task: Task) -> Iterat
         yield say["draft"].format(draft=settings.spec_model)
 
 
-def _own_values(sm: int | None, task: Task) -> Iterator[str]:
+def _own_values(sm: int | None, inputs: PlanInputs) -> Iterator[str]:
     """Yield a warning for each user setting that the card or current vLLM does not support. The settings are kept."""
-    own, say = task.goal.overrides, task.tables.warnings
+    own, say = inputs.goal.overrides, inputs.tables.warnings
     if sm is None or sm >= 80:
         return
     card = f"this card (compute capability {sm // 10}.{sm % 10})"
@@ -172,18 +172,18 @@ def _own_values(sm: int | None, task: Task) -> Iterator[str]:
 
 
 def notes_for(
-    found: Candidate, group: Group, replicas: tuple[tuple[Gpu, ...], ...], task: Task, other: Candidate | None
+    found: Candidate, group: Group, replicas: tuple[tuple[Gpu, ...], ...], inputs: PlanInputs, other: Candidate | None
 ) -> Iterator[str]:
     """Yield the notes of a plan: alternatives and expectations. `other` is the plan in another precision."""
-    model, sm, settings, say = found.model, group.first.sm, found.settings, task.tables.notes
+    model, sm, settings, say = found.model, group.first.sm, found.settings, inputs.tables.notes
     yield say["dimensions"].format(origin=model.origin)
-    if sm is not None and task.goal.overrides.get("attention_backend") is None:
+    if sm is not None and inputs.goal.overrides.get("attention_backend") is None:
         yield say["attention"].format(attention=_expected_attention(sm, model, settings))
-    yield from about_servers(group, replicas, task)
-    if found.layout.tensor_parallel > 1 and not found.layout.group.all_nvlink(task.hardware):
+    yield from about_servers(group, replicas, inputs)
+    if found.layout.tensor_parallel > 1 and not found.layout.group.all_nvlink(inputs.hardware):
         yield say["pcie"]
     if other is not None:
-        yield _compared(found, other, task)
+        yield _compared(found, other, inputs)
     elif (
         found.precision == "16-bit"
         and settings.dtype != "float32"
@@ -198,7 +198,7 @@ def notes_for(
         yield say["kernels"]
     if (fastest := most_tokens_a_second(model, settings, found.budget, group.first)) is not None:
         yield say["fastest"].format(fastest=fastest, bandwidth=group.first.bandwidth_gb_s)
-    if task.preset.answer_tokens and not model.thinks and model.family is not None:
+    if inputs.preset.answer_tokens and not model.thinks and model.family is not None:
         yield say["no_thoughts"].format(model=model.name)
     if settings.spec_method is not None:
         yield say["guessing"]
@@ -206,8 +206,8 @@ def notes_for(
         yield say["download"].format(gib=model.weight_bytes(model.own_precision) / GIB)
 
 
-def _compared(found: Candidate, other: Candidate, task: Task) -> str:
-    say, count = task.tables.notes, len(other.layout.group.cards)
+def _compared(found: Candidate, other: Candidate, inputs: PlanInputs) -> str:
+    say, count = inputs.tables.notes, len(other.layout.group.cards)
     theirs, ours = (
         say["room" if way.model.shape.vision else "room_for_text"].format(
             context=way.context, images=way.settings.images or 0, tokens=way.budget.kv_tokens
@@ -225,12 +225,12 @@ def _compared(found: Candidate, other: Candidate, task: Task) -> str:
     )
 
 
-def about_servers(group: Group, replicas: tuple[tuple[Gpu, ...], ...], task: Task) -> Iterator[str]:
+def about_servers(group: Group, replicas: tuple[tuple[Gpu, ...], ...], inputs: PlanInputs) -> Iterator[str]:
     """Yield how many cards stay idle and why, and the reason for several servers if there are several."""
-    say = task.tables.notes
+    say = inputs.tables.notes
     if idle := len(group.cards) - sum(len(cards) for cards in replicas):
         stay = f"{idle} {'card stays' if idle == 1 else 'cards stay'}"
-        rest = len(replicas) > 1 or task.preset.replicas
+        rest = len(replicas) > 1 or inputs.preset.replicas
         yield say["idle_rest" if rest else "idle"].format(cards=stay, size=len(replicas[0]))
     if len(replicas) > 1:
         yield say["several"].format(count=len(replicas))

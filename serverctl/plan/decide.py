@@ -18,7 +18,7 @@ from serverctl.plan.kinds.cpu import plan_cpu
 from serverctl.plan.kinds.gaudi import plan_gaudi
 from serverctl.plan.kinds.gpu import compose, eight_bits
 from serverctl.plan.quantization import check_quantization, wished_ways
-from serverctl.plan.tables import Tables, Task
+from serverctl.plan.tables import PlanInputs, Tables
 from serverctl.plan.user_flags import absorbed
 
 _T = TypeVar("_T")
@@ -36,25 +36,25 @@ def make_plan(hardware: Hardware, goal: Goal, vllm: str, model: Model | None, ta
         CannotPlanError: nothing works; the message gives the reason and the alternatives.
         UsageError: the preset does not exist.
     """
-    task = Task(hardware, absorbed(goal), tables.presets.get(goal.preset), vllm, tables)
+    inputs = PlanInputs(hardware, absorbed(goal), tables.presets.get(goal.preset), vllm, tables)
     kinds = groups(usable_cards(hardware))
     if model is not None:
-        return _plan_model(model, kinds, task)
-    plan = _first_whole(_not_larger(kinds, task), kinds, task)
+        return _plan_model(model, kinds, inputs)
+    plan = _first_whole(_not_larger(kinds, inputs), kinds, inputs)
     if not plan.gpus:
         return plan
     return replace(plan, notes=(f"{plan.model.name} was chosen by memory; another is named with --model.", *plan.notes))
 
 
-def _not_larger(kinds: list[Group], task: Task) -> tuple[Model, ...]:
+def _not_larger(kinds: list[Group], inputs: PlanInputs) -> tuple[Model, ...]:
     """Return the model that suits the hardware, and the smaller ones.
 
     The choice does not depend on the preset and the user's settings: a wish for less memory must not lead to a larger
     model. Settings that the model cannot meet lead to a smaller one.
     """
-    models = task.tables.models
+    models = inputs.tables.models
     plain = replace(
-        task, goal=Goal(screen=task.goal.screen, force=task.goal.force), preset=task.tables.presets.get(None)
+        inputs, goal=Goal(screen=inputs.goal.screen, force=inputs.goal.force), preset=inputs.tables.presets.get(None)
     )
     try:
         chosen = _first_whole(models, kinds, plain).model.name
@@ -63,15 +63,15 @@ def _not_larger(kinds: list[Group], task: Task) -> tuple[Model, ...]:
     return models[[model.name for model in models].index(chosen) :]
 
 
-def _first_whole(models: Iterable[Model], kinds: list[Group], task: Task) -> Plan:
+def _first_whole(models: Iterable[Model], kinds: list[Group], inputs: PlanInputs) -> Plan:
     """Plan with the first model that holds all its screenshots: it is the better agent than one that barely fits.
 
     Without such a model, return the first plan that works. Raises the first model's CannotPlanError if none works.
     """
-    plans = _all_that_work(models, lambda choice: _plan_model(choice, kinds, task))
+    plans = _all_that_work(models, lambda choice: _plan_model(choice, kinds, inputs))
     spare = next(plans)
     enough = (
-        plan for plan in chain((spare,), plans) if (plan.settings.images or 0) >= _wanted_images(plan.model, task)
+        plan for plan in chain((spare,), plans) if (plan.settings.images or 0) >= _wanted_images(plan.model, inputs)
     )
     return next(enough, spare)
 
@@ -92,9 +92,9 @@ def _all_that_work(choices: Iterable[_T], make: Callable[[_T], Plan]) -> Iterato
         raise refusal
 
 
-def _wanted_images(model: Model, task: Task) -> int:
-    most = task.preset.settings.get("images") or model.history_images
-    return _asked_images(task.goal) or min(model.history_images, int(most))
+def _wanted_images(model: Model, inputs: PlanInputs) -> int:
+    most = inputs.preset.settings.get("images") or model.history_images
+    return _asked_images(inputs.goal) or min(model.history_images, int(most))
 
 
 def _asked_images(goal: Goal) -> int:
@@ -102,46 +102,46 @@ def _asked_images(goal: Goal) -> int:
     return int(goal.overrides.get("images") or goal.adjustments.get("images") or 0)
 
 
-def _plan_model(model: Model, kinds: list[Group], task: Task) -> Plan:
+def _plan_model(model: Model, kinds: list[Group], inputs: PlanInputs) -> Plan:
     if not kinds:
-        check_quantization(model, task.quantization_wish(None), task.tables.quantization)
-        return plan_cpu(model, task)
-    if task.hardware.vendor == "gaudi":
-        check_quantization(model, task.quantization_wish(None), task.tables.quantization)
-        _check_parallel(model, kinds[0], task.goal)
-        rooms = [room for rooms in answer_rooms(model, task) for room in rooms]
-        return next(_all_that_work(rooms, lambda answer: plan_gaudi(kinds[0], model, task, answer)))
-    return next(_all_that_work(kinds, lambda group: _plan_on(group, kinds, model, task)))
+        check_quantization(model, inputs.quantization_wish(None), inputs.tables.quantization)
+        return plan_cpu(model, inputs)
+    if inputs.hardware.vendor == "gaudi":
+        check_quantization(model, inputs.quantization_wish(None), inputs.tables.quantization)
+        _check_parallel(model, kinds[0], inputs.goal)
+        rooms = [room for rooms in answer_rooms(model, inputs) for room in rooms]
+        return next(_all_that_work(rooms, lambda answer: plan_gaudi(kinds[0], model, inputs, answer)))
+    return next(_all_that_work(kinds, lambda group: _plan_on(group, kinds, model, inputs)))
 
 
-def _plan_on(group: Group, kinds: list[Group], model: Model, task: Task) -> Plan:
-    check_quantization(model, task.quantization_wish(group.first.sm), task.tables.quantization)
-    _check_parallel(model, group, task.goal)
-    if group.first.mig and not takes_names(task.vllm):
+def _plan_on(group: Group, kinds: list[Group], model: Model, inputs: PlanInputs) -> Plan:
+    check_quantization(model, inputs.quantization_wish(group.first.sm), inputs.tables.quantization)
+    _check_parallel(model, group, inputs.goal)
+    if group.first.mig and not takes_names(inputs.vllm):
         raise CannotPlanError(
-            f"vLLM {task.vllm} cannot be told to use {group.first.name}: it takes cards by their number only.",
+            f"vLLM {inputs.vllm} cannot be told to use {group.first.name}: it takes cards by their number only.",
             "Use a newer vLLM (`mai-server install`), or switch MIG off.",
         )
-    found = _search(model, group, task)
+    found = _search(model, group, inputs)
     if found is None:
-        smaller = (other for other in task.tables.models if other.shape.parameters < model.shape.parameters)
-        name = next((other.name for other in smaller if _search(other, group, task)), "")
-        raise does_not_fit(model, group, _smallest(model, group, task), task.goal, name)
-    found = found.predicted(task)
-    replicas = group.replicas(found.layout.group, task.preset)
-    env = environment(found.settings, task.preset, replicas[0], task.vllm)
+        smaller = (other for other in inputs.tables.models if other.shape.parameters < model.shape.parameters)
+        name = next((other.name for other in smaller if _search(other, group, inputs)), "")
+        raise does_not_fit(model, group, _smallest(model, group, inputs), inputs.goal, name)
+    found = found.predicted(inputs)
+    replicas = group.replicas(found.layout.group, inputs.preset)
+    env = environment(found.settings, inputs.preset, replicas[0], inputs.vllm)
     others = {gpu.name for kind in kinds for gpu in kind.cards} - {group.first.name} if len(kinds) > 1 else None
-    warnings = warnings_for(found, group, others, task)
-    notes = notes_for(found, group, replicas, task, _other_precision(found, model, group, task))
-    return found.plan(task, replicas, env, [*warnings], [*notes])
+    warnings = warnings_for(found, group, others, inputs)
+    notes = notes_for(found, group, replicas, inputs, _other_precision(found, model, group, inputs))
+    return found.plan(inputs, replicas, env, [*warnings], [*notes])
 
 
-def _other_precision(found: Candidate, model: Model, group: Group, task: Task) -> Candidate | None:
-    """Return what the other precision of the weights gives where the choice is close: 16 bits, or 8 for more context.
+def _other_precision(found: Candidate, model: Model, group: Group, inputs: PlanInputs) -> Candidate | None:
+    """Return the candidate with the other precision if the choice is close: 16 bits, or 8 for more context.
 
     None if it does not fit, if nothing is gained by it, or if the user chose.
     """
-    goal = task.goal
+    goal = inputs.goal
     chosen = "quantization" in goal.overrides or "precision" in goal.adjustments
     if chosen or model.own_precision != "16-bit" or group.first.vendor != "nvidia":
         return None
@@ -149,7 +149,9 @@ def _other_precision(found: Candidate, model: Model, group: Group, task: Task) -
     if full and found.whole:
         return None
     wish = eight_bits(group.first.sm) if full else None
-    other = _search(model, group, replace(task, goal=replace(goal, overrides={**goal.overrides, "quantization": wish})))
+    other = _search(
+        model, group, replace(inputs, goal=replace(goal, overrides={**goal.overrides, "quantization": wish}))
+    )
     return None if other is None or (full and other.context <= found.context) else other
 
 
@@ -173,43 +175,43 @@ def _check_parallel(model: Model, group: Group, goal: Goal) -> None:
         raise CannotPlanError("MIG instances cannot work together.", "Ask for one card, or switch MIG off.")
 
 
-def _search(model: Model, group: Group, task: Task) -> Candidate | None:
+def _search(model: Model, group: Group, inputs: PlanInputs) -> Candidate | None:
     """Return the preferred candidate that fits; None if none fits.
 
     The order: all screenshots before fewer, full precision before quantised, few cards before many. An 8-bit KV cache
     (SM 8.9 and up) is tried before fewer screenshots, and fewer screenshots before thoughts that are cut off.
     """
-    most = _wanted_images(model, task)
-    fewest = most if _asked_images(task.goal) else 1
-    caches = (task, replace(task, preset=replace(task.preset, fp8_kv=True)))
-    for rooms in answer_rooms(model, task):
+    most = _wanted_images(model, inputs)
+    fewest = most if _asked_images(inputs.goal) else 1
+    caches = (inputs, replace(inputs, preset=replace(inputs.preset, fp8_kv=True)))
+    for rooms in answer_rooms(model, inputs):
         for images, answer in product(range(most, fewest - 1, -1), rooms):
             tried = [[way for way in _ways(model, group, each, images, answer) if way.fits] for each in caches]
-            if task.preset.longest_context and any(tried):
-                return _best([way for ways in tried for way in ways], group, task)
+            if inputs.preset.longest_context and any(tried):
+                return _best([way for ways in tried for way in ways], group, inputs)
             if found := next((ways for ways in tried if ways), None):
-                return _best(found, group, task)
+                return _best(found, group, inputs)
     return None
 
 
-def _ways(model: Model, group: Group, task: Task, images: int, answer: int) -> list[Candidate]:
+def _ways(model: Model, group: Group, inputs: PlanInputs, images: int, answer: int) -> list[Candidate]:
     """Return the candidates for every precision and layout, in order of preference."""
     return [
-        compose(chosen, precision, layout, images, task, answer)
-        for chosen, precision in _precisions(model, group, task)
-        for layout in _layouts(chosen, group, task)
+        compose(chosen, precision, layout, images, inputs, answer)
+        for chosen, precision in _precisions(model, group, inputs)
+        for layout in _layouts(chosen, group, inputs)
     ]
 
 
-def _best(ways: list[Candidate], group: Group, task: Task) -> Candidate:
+def _best(ways: list[Candidate], group: Group, inputs: PlanInputs) -> Candidate:
     """Return the preset's choice among the candidates that fit, which are sorted by preference."""
-    preset = task.preset
+    preset = inputs.preset
     if preset.longest_context:
         return max(ways, key=lambda way: way.context)
     if preset.replicas and len(group.cards) > 1:
-        return _most_served(ways, group, task.hardware)
+        return _most_served(ways, group, inputs.hardware)
     whole = [way for way in ways if way.roomy and way.precision == "16-bit"]
-    if preset.tensor_parallel_over_nvlink and group.all_nvlink(task.hardware):
+    if preset.tensor_parallel_over_nvlink and group.all_nvlink(inputs.hardware):
         # Over NVLink more cards only make it faster. Require the full context: too few cards would shorten it.
         large = (way for way in whole if way.model.shape.parameters > LATENCY_TP_PARAMETERS)
         whole = [way for way in large if way.whole][:1] or whole
@@ -235,33 +237,33 @@ def _most_served(ways: list[Candidate], group: Group, hardware: Hardware) -> Can
     return max(ways, key=lambda way: len(group.cards) // len(way.layout.group.cards) * way.budget.kv_tokens)
 
 
-def _precisions(model: Model, group: Group, task: Task) -> list[tuple[Model, Precision]]:
+def _precisions(model: Model, group: Group, inputs: PlanInputs) -> list[tuple[Model, Precision]]:
     """Return the checkpoints and precisions to try, in order. A quantised repository is served as it is."""
-    if task.goal.overrides.get("dtype") == "float32":
-        if model.own_precision != "16-bit" or task.goal.overrides.get("quantization"):
+    if inputs.goal.overrides.get("dtype") == "float32":
+        if model.own_precision != "16-bit" or inputs.goal.overrides.get("quantization"):
             raise UsageError("Quantised weights are not computed in float32.", "Leave out dtype or quantization.")
         return [(model, "16-bit")]
     if model.own_precision != "16-bit":
         return [(model, model.own_precision)]
-    if "quantization" in task.goal.overrides:
-        wished = task.goal.overrides["quantization"] or "none"
-        return [wished_ways(model, wished, task.tables.quantization)]
+    if "quantization" in inputs.goal.overrides:
+        wished = inputs.goal.overrides["quantization"] or "none"
+        return [wished_ways(model, wished, inputs.tables.quantization)]
     ways: list[tuple[Model, Precision]] = [(model, "16-bit")]
     if group.first.vendor == "nvidia":
         published = [(found.bits, model.as_checkpoint(found)) for found in model.quantized]
         blocks = model.local is None and (group.first.sm or 0) >= _BLOCK_FP8_SM
         eight = [found for bits, found in published if bits == 8 and blocks]
         ways += [((eight or [model])[0], "fp8"), *((found, "w4") for bits, found in published if bits == 4)]
-    start = task.goal.adjustments.get("precision")
+    start = inputs.goal.adjustments.get("precision")
     if start is not None:
         order: tuple[Precision, ...] = ("16-bit", "fp8", "w4")
         ways = [way for way in ways if order.index(way[1]) >= order.index(start)] or ways
     return ways
 
 
-def _layouts(model: Model, group: Group, task: Task) -> Iterator[Layout]:
+def _layouts(model: Model, group: Group, inputs: PlanInputs) -> Iterator[Layout]:
     """Yield the ways to split the model over cards, the simplest first."""
-    goal, preset, cards = task.goal, task.preset, group.cards
+    goal, preset, cards = inputs.goal, inputs.preset, group.cards
     wished = goal.overrides.get("tensor_parallel_size")
     stages = int(goal.overrides.get("pipeline_parallel_size") or 1)
     count = int(goal.overrides.get("data_parallel_size") or 1)  # engines behind one port, each with its own cards
@@ -271,7 +273,7 @@ def _layouts(model: Model, group: Group, task: Task) -> Iterator[Layout]:
         return
     alone = preset.single_card or group.first.mig
     sizes = (1,) if alone else group.tensor_parallel_sizes(model, count)
-    pairs = (pair for pair in combinations(cards, 2) if task.hardware.link(pair[0].index, pair[1].index) == "nvlink")
+    pairs = (pair for pair in combinations(cards, 2) if inputs.hardware.link(pair[0].index, pair[1].index) == "nvlink")
     large = model.shape.parameters > LATENCY_TP_PARAMETERS
     if preset.tensor_parallel_over_nvlink and 2 in sizes and large and count == 1 and (pair := next(pairs, None)):
         yield Layout(Group(pair), 2, 1, "two cards joined by NVLink halve the time per token of a model of this size")
@@ -283,11 +285,11 @@ def _layouts(model: Model, group: Group, task: Task) -> Iterator[Layout]:
         yield Layout(group, 1, len(cards), text)
 
 
-def _smallest(model: Model, group: Group, task: Task) -> Candidate:
+def _smallest(model: Model, group: Group, inputs: PlanInputs) -> Candidate:
     """Return the candidate that needs the least memory per card, for the numbers in the error message."""
-    own = task.goal.overrides
+    own = inputs.goal.overrides
     size = int(own.get("tensor_parallel_size") or max(group.tensor_parallel_sizes(model)))
     eight = model.own_precision == "16-bit" and group.first.vendor == "nvidia" and "quantization" not in own
-    precision: Precision = "fp8" if eight else _precisions(model, group, task)[0][1]
-    size = 1 if task.preset.single_card or group.first.mig else size
-    return compose(model, precision, Layout(group.take(size), size), 1, task)
+    precision: Precision = "fp8" if eight else _precisions(model, group, inputs)[0][1]
+    size = 1 if inputs.preset.single_card or group.first.mig else size
+    return compose(model, precision, Layout(group.take(size), size), 1, inputs)

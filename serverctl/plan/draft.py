@@ -13,7 +13,7 @@ from serverctl.plan.goal import Plan, Reason
 from serverctl.plan.group import Group
 from serverctl.plan.memory import Budget
 from serverctl.plan.settings import Settings, names_flag
-from serverctl.plan.tables import Task
+from serverctl.plan.tables import PlanInputs
 
 #: Contexts to choose from, in tokens. The smallest holds one 1080p screenshot, a prompt and an answer.
 CONTEXT_STEPS = (6144, 8192, 12_288, 16_384, 24_576, 32_768, 65_536, 131_072)
@@ -37,15 +37,15 @@ LATENCY_TP_PARAMETERS = 6e9
 WITH_DRAFT_MODEL = ("draft_model", "eagle", "eagle3")
 
 
-def answer_rooms(model: Model, task: Task) -> tuple[tuple[int, ...], ...]:
+def answer_rooms(model: Model, inputs: PlanInputs) -> tuple[tuple[int, ...], ...]:
     """Return the tokens to leave for an answer: groups in order of preference, each with the largest room first.
 
     A model that thinks cannot answer where its thoughts are cut off, so screenshots are given up before the second
     group is tried. The preset for reasoning never shortens thoughts.
     """
-    preset = task.preset
+    preset = inputs.preset
     usual, most = model.answer_tokens
-    if model.family is None and (preset.answer_tokens or task.goal.overrides.get("reasoning_parser")):
+    if model.family is None and (preset.answer_tokens or inputs.goal.overrides.get("reasoning_parser")):
         usual, most = LONG_ANSWER  # an unknown model, of which the user says that it thinks
     if most <= ANSWER_TOKENS:
         return ((ANSWER_TOKENS,),)
@@ -64,11 +64,11 @@ def _graph_size(slots: int) -> int:
 class Draft:
     """Collects settings with their reasons. User settings win, then adjustments, then the preset, then decisions."""
 
-    def __init__(self, task: Task) -> None:
-        self.preset = task.preset
+    def __init__(self, inputs: PlanInputs) -> None:
+        self.preset = inputs.preset
         self.values: dict[str, Any] = {}
         self.reasons: dict[str, Reason] = {}
-        goal, preset = task.goal, task.preset
+        goal, preset = inputs.goal, inputs.preset
         #: whether the user brings a reasoning parser of their own
         self.plugin = names_flag(goal.extra, "--reasoning-parser-plugin")
         for name, value in preset.settings.items():
@@ -205,17 +205,17 @@ class Candidate:
         """True if the context reaches the longest useful one on these cards."""
         return self.fits and self.context >= self.cap
 
-    def predicted(self, task: Task) -> "Candidate":
+    def predicted(self, inputs: PlanInputs) -> "Candidate":
         """Return the candidate with the KV cache that the goal predicts for, if it names one."""
-        if task.goal.kv_bytes is None:
+        if inputs.goal.kv_bytes is None:
             return self
-        budget = replace(self.budget, kv=task.goal.kv_bytes)
+        budget = replace(self.budget, kv=inputs.goal.kv_bytes)
         most = max(1, min(self.model.shape.text.max_positions, budget.kv_tokens))
         return replace(self, budget=budget, context=most if self.settings.max_model_len == "auto" else self.context)
 
     def plan(
         self,
-        task: Task,
+        inputs: PlanInputs,
         replicas: tuple[tuple[Gpu, ...], ...],
         env: Mapping[str, tuple[str, Reason]],
         warnings: Sequence[str],
@@ -223,8 +223,8 @@ class Candidate:
     ) -> Plan:
         """Turn the candidate into a plan."""
         return Plan(
-            self.model, self.precision, task.hardware.vendor, task.preset.name, replicas, self.settings, self.reasons,
-            env, self.budget, self.context, task.goal.extra, tuple(warnings), tuple(notes),
+            self.model, self.precision, inputs.hardware.vendor, inputs.preset.name, replicas, self.settings,
+            self.reasons, env, self.budget, self.context, inputs.goal.extra, tuple(warnings), tuple(notes),
         )  # fmt: skip
 
 

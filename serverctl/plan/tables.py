@@ -93,7 +93,7 @@ class Tables:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PlanInputs:
     """The inputs of one plan: hardware, goal, preset, version of vLLM, and tables."""
 
     hardware: Hardware

@@ -44,14 +44,14 @@ class ServerRequest:
     keep_key: bool = False  # whether a start takes the key of the one before
     together: tuple[str, ...] = ()  # the names of all servers of the same `up`, if there are several
     models: tuple[Served, ...] = ()  # all that it swaps, one at a time, as clients name them; empty for `goal` alone
-    passing: bool = False  # whether a program started it for its own time, so that `up --again` leaves it out
+    passing: bool = False  # whether a bench or batch started it temporarily; `up --again` ignores it
 
     def to_json(self) -> str:
         """Return the request as JSON text."""
         return _adapter(ServerRequest).dump_json(self, indent=1).decode()
 
     def for_model(self, model: str) -> "ServerRequest | None":
-        """Return the request with one of its models in, given by name, repository or folder; None if it has none so."""
+        """Return the request for one of its models, by name, repository or folder; None if it has no such model."""
         for each in self.models:
             if model and is_one_of(model, {each.name, each.goal.model or ""}):
                 return replace(self, goal=each.goal, served_name=each.name)

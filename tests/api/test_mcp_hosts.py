@@ -197,7 +197,7 @@ def test_a_wrong_option_is_not_written(tmp_path: Path) -> None:
 def test_no_other_entry_is_lost(text: str, tmp_path: Path) -> None:
     file = tmp_path / "settings"
     file.write_bytes(text.encode())
-    with pytest.raises(UsageError, match="or the others would not"):
+    with pytest.raises(UsageError, match="or others would be lost"):
         installed("goose", str(file), [])
 
 

@@ -169,7 +169,7 @@ def scattered(mark: Any, _: str) -> str:
         (constant, "the same point for every mark"),
         (lambda _, __: "I see no such thing.", "5 of 5 marks it gave no point"),
         (lambda mark, written: "It is not there." if mark.shape == "circle" else written, "2 of 5 marks"),
-        (scattered, "nowhere near"),
+        (scattered, "far from the marks"),
     ],
 )  # fmt: skip
 def test_a_model_that_fails_is_refused_with_the_picture_of_where_it_clicked(mai, tmp_path, answers, why) -> None:
@@ -198,7 +198,7 @@ def test_a_grid_model_behind_a_server_that_resizes_clicks_right_and_its_loss_is_
     with Pointing(MAI, thousand, counted=700) as endpoint:
         told = found(mai, endpoint)
     assert told["verdict"] == "as said"
-    assert "counts 700 tokens with a screenshot that has 2040" in told["words"]
+    assert "counts 700 tokens for a screenshot that has 2040" in told["words"]
 
 
 def test_the_picture_is_written_where_all_is_well_too(mai, tmp_path) -> None:

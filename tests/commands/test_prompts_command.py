@@ -108,7 +108,7 @@ def test_all_are_fetched_and_kept_for_the_person_alone(mai: CommandLine, reposit
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (CLIENT + b"\n", "is not the file that is meant"),
+        (CLIENT + b"\n", "has other contents than expected"),
         (b"x" * (3 << 20), "longer than any prompt"),
         (None, "status 404"),
     ],

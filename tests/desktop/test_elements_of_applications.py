@@ -12,7 +12,7 @@ import pytest
 from stubs.display import wait_until
 
 from agent.core.geometry import DesktopPoint
-from agent.desktop.programs import Started, number_outside
+from agent.desktop.programs import Started, host_pid
 from agent.desktop.protocol.elements import NoAnswerError
 from agent.desktop.x11.desktop import X11Desktop
 from agent.safety.stop import StopSwitch
@@ -137,7 +137,7 @@ def test_a_covered_window_tells_nothing_of_what_is_covered(desk: Desk) -> None:
 def test_a_stopped_application_keeps_nobody_else_from_telling(desk: Desk) -> None:
     stopped = desk.start("galculator")
     desk.wait("toggle button", "5")
-    number = number_outside(stopped.pid, desk.environ)
+    number = host_pid(stopped.pid, desk.environ)
     os.kill(number, signal.SIGSTOP)
     try:
         outline = desk.look()

@@ -116,7 +116,7 @@ def test_a_sentence_is_done_by_numbers_read_from_text(
         outcome = command("--sandbox", "--keep", "--endpoint", endpoint.url, "--see", "outline", sentence, timeout=150)
     try:
         assert outcome.status == 0, outcome.out + outcome.err
-        assert "of no known family" in outcome.out + outcome.err
+        assert "is unknown" in outcome.out + outcome.err
         assert setting(outcome, *where) == wanted
         assert outcome.meta["outcome"] == "done"
         assert not endpoint.checks.refusals

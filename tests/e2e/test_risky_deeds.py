@@ -145,4 +145,4 @@ def test_a_reader_of_windows_that_is_cut_off_says_so_at_once_and_asks_from_then_
     questions, warned = lair.run(steps, allowed=True, open_desktop=open_desktop, said=said)
     assert len(questions) == 2
     assert all("not known now which window" in question for question in questions)
-    assert len([one for one in warned if "which window gets an action" in one]) == 1
+    assert len([one for one in warned if "window that gets an action" in one]) == 1

@@ -49,5 +49,5 @@ def test_behind_a_server_that_resizes_its_points_are_right_and_the_loss_is_told(
     with ResizingProxy(tiny_vlm.url, 250_000) as proxy:
         told = calibrated(proxy.url, size="840x660")  # an image that the server behind it does not know yet
     assert told["verdict"] == "as said", told
-    assert "makes images smaller by itself" in told["words"]
+    assert "The server shrinks images" in told["words"]
     assert {before for before, _ in proxy.resized} == {Size(832, 672)}

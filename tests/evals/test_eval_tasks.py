@@ -107,7 +107,7 @@ def test_a_folder_holds_runs_of_one_kind_and_of_the_same_tasks(evaluation: Evalu
     evaluation.run("--max-steps", "9")
     assert "holds runs with another max_steps (9, not 8)" in evaluation.refused("--max-steps", "8")
     evaluation.tasks(a="do something else")
-    assert "was another one then" in evaluation.refused("--max-steps", "9")
+    assert "was changed after its result" in evaluation.refused("--max-steps", "9")
 
 
 def test_what_is_wrong_is_said_before_anything_starts(evaluation: Evaluation) -> None:
@@ -124,6 +124,6 @@ def test_tasks_that_need_what_is_not_installed_are_left_out_by_name(evaluation: 
     with evaluation.start() as program:
         out, err = program.communicate(timeout=60)
     assert program.returncode == 1
-    assert "b: left out, for lack of: no-such-program" in err
+    assert "b: left out, missing: no-such-program" in err
     assert "1 task, 1 run judged, 1 left" in out
     assert evaluation.begun == ["a"]

@@ -52,7 +52,7 @@ async def test_a_name_that_says_nothing_is_looked_up_where_the_model_is_from(
     model = await opened(**served)
     assert model.family.facts.name == family
     [remark] = model.remarks
-    assert ("of no known family" in remark) == (family == "generic")
+    assert ("is unknown" in remark) == (family == "generic")
     assert family in remark
 
 

@@ -194,7 +194,7 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
 def test_a_result_of_another_task_with_the_same_id_is_not_taken(tmp_path: Path) -> None:
     with Results(tmp_path) as results:
         results.write(result_of(Task("0", "another")))
-        with pytest.raises(UsageError, match="was another one then"):
+        with pytest.raises(UsageError, match="was changed after its result"):
             results.still_to_do(many(1))
 
 

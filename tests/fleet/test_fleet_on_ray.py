@@ -23,7 +23,7 @@ A_NODE = {"node_ip_address": "127.0.0.2", "num_cpus": 2, "memory": 2**31, "objec
 
 @pytest.mark.parametrize("address", ["auto", "127.0.0.1", "ray://127.0.0.1:10001", ":1"])
 def test_what_is_no_address_of_a_head_node_is_refused(tmp_path: Path, address: str) -> None:
-    with pytest.raises(UsageError, match="is no address"), ClusterRunner(tmp_path, {}, (), (), address):
+    with pytest.raises(UsageError, match="is not a Ray cluster"), ClusterRunner(tmp_path, {}, (), (), address):
         pass
 
 

@@ -16,7 +16,7 @@ from foundation.processes import (
     identity_of,
     is_alive,
     marked_processes,
-    number_here,
+    pid_here,
     read_identity,
     send_signal,
     wait_gone,
@@ -97,9 +97,9 @@ def test_a_process_of_a_container_is_known_by_the_number_that_it_has_here():
     variable, value = "MAI_TEST_CONTAINER", f"numbers-{os.getpid()}"
     process = subprocess.Popen(["sleep", "60"], env={variable: value})
     try:
-        assert number_here(process.pid, variable, value) == process.pid  # it has one number only
-        assert number_here(12345678, variable, value) == 12345678
-        assert number_here(7, variable, None) == 7
+        assert pid_here(process.pid, variable, value) == process.pid  # it has one number only
+        assert pid_here(12345678, variable, value) == 12345678
+        assert pid_here(7, variable, None) == 7
     finally:
         process.kill()
         process.wait()

@@ -80,7 +80,7 @@ def test_what_is_written_reads_the_same():
         ("name: Save, role: push button, ", "", "line 11, step 6: a target needs a name"),
         ("wait: 1.5", "wait: long", "line 15, step 10: wait cannot be 'long'"),
         ("becomes: written", "becomes: new", "line 18: a file becomes written or gone"),
-        ("- open: mousepad\n", "- open: mousepad\n  open: thunar\n", "line 7: 'open' stands there twice"),
+        ("- open: mousepad\n", "- open: mousepad\n  open: thunar\n", "line 7: 'open' occurs twice"),
         ("  title: Bread", "  title: Bread\n  other: x", r"line 1: no step uses the parameter {other}"),
         ("  title: Bread", "  title: {secret: true, default: x}", "line 4: a secret has no default"),
         ("instruction: write {title}\n", "", "line 1: 'instruction' is missing"),
@@ -88,7 +88,7 @@ def test_what_is_written_reads_the_same():
         ("- press: enter", "- press: &a enter\n- press: *a", "line 10: an alias"),
         (NOTE, "", "is empty"),
         (NOTE, "- 1\n", "line 1: "),
-        (NOTE, "\0", "is no YAML"),
+        (NOTE, "\0", "is not YAML"),
         (NOTE, "x" * 300_000, "too long"),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 from agent.commands import doctor
 from agent.core.geometry import Size
 from agent.desktop.linux.bus import age
-from agent.desktop.programs import marked, number_outside
+from agent.desktop.programs import host_pid, marked
 from agent.sandbox import desktop, display, isolation
 from agent.sandbox.desktop import SandboxSpec, environment_of, reap_sandboxes, start_sandbox, stop_sandbox
 from agent.sandbox.display import SOCKETS
@@ -214,7 +214,7 @@ def test_with_the_network_of_the_machine_files_are_out_of_reach_too(tmp_path):
 
 OWNER = """
 import sys, time
-from agent.desktop.programs import number_outside
+from agent.desktop.programs import host_pid
 from agent.desktop.linux.bus import age
 from agent.core.geometry import Size
 from agent.sandbox.desktop import *
@@ -355,7 +355,7 @@ def test_a_linux_that_shares_sockets_without_a_file_is_told_of(monkeypatch):
 def test_a_program_inside_is_known_outside_by_another_number():
     sandbox = start()
     try:
-        number = number_outside(sandbox.start("sleep", "1234").pid, sandbox.environ)
+        number = host_pid(sandbox.start("sleep", "1234").pid, sandbox.environ)
         assert Path(f"/proc/{number}/cmdline").read_bytes() == b"sleep\x001234\x00"
         assert age(sandbox.environ) < 60  # of its bus, which tells its own number too
     finally:

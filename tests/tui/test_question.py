@@ -11,6 +11,7 @@ from agent.core.geometry import DesktopPoint, Region
 from agent.safety.policy import Approval, Policy
 from agent.safety.situation import Place, Situation
 from agent.screen.outline import Element
+from agent.tui.screens import answering
 from agent.tui.widgets.approval import GRACE
 
 pytestmark = pytest.mark.slow
@@ -137,12 +138,16 @@ async def test_what_was_in_sight_stays_so_when_the_terminal_changes_and_the_rest
         await read_to_the_end(bench, pilot)
 
 
-async def test_a_yes_that_waits_is_void_when_the_terminal_is_made_too_small_meanwhile(bench: Bench) -> None:
+async def test_a_yes_that_waits_is_void_when_the_terminal_is_made_too_small_meanwhile(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with bench.app().run_test(size=(80, 24)) as pilot:
         await asked(bench, pilot, TypeText("ls\n"))
-        await pilot.press("y")
-        await pilot.resize_terminal(12, 5)
-        await pilot.pause(ALONE)
+        with monkeypatch.context() as slow:
+            slow.setattr(answering, "_ALONE", 2.0)  # a busy machine takes a while to resize
+            await pilot.press("y")
+            await pilot.resize_terminal(12, 5)
+        await pilot.pause(2.2)
         assert bench.answers == []
         bench.clock.now += 1
         await press(bench, pilot, "y")

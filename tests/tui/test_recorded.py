@@ -149,9 +149,9 @@ async def test_a_replay_says_whether_the_decisions_come_out_the_same(bench: Benc
         await settled(pilot)
         assert isinstance(pilot.app.screen, ReplayScreen)
         assert "2 decisions replayed" in shown(pilot)
-        assert "these come out otherwise now: 1, 2" in shown(pilot)  # "<answer>" is no answer of that family
+        assert "these differ now: 1, 2" in shown(pilot)  # "<answer>" is no answer of that family
         assert [row.number for row in pilot.app.screen.view.rows] == [1, 2]
-        assert "≠" in shown(pilot) and "otherwise than it was recorded: click at 3,4" in shown(pilot)
+        assert "≠" in shown(pilot) and "differs from the recording: click at 3,4" in shown(pilot)
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, RunsScreen)
 

@@ -117,7 +117,7 @@ async def _answer(asker: Asker, job: Job, places: asyncio.Semaphore) -> _Answere
     async with places:
         try:
             if job.trouble:
-                raise UsageError(f"This line is no request: {job.trouble}.")
+                raise UsageError(f"This line is not a request: {job.trouble}.")
             seen = Seen(await asyncio.to_thread(read_image, Path(job.image)))
             result, text = await asker.ask(job.instruction, seen, grounding=job.grounding)
         except MaiError as error:

@@ -42,7 +42,7 @@ def run(given: argparse.Namespace) -> int:
     baseline = None if given.baseline is None else report.read_baseline(given.baseline)
     options = limited(given)
     size = options.pop("sandbox_size", None)
-    for tried in {task.size for task in found.values()}:  # what is wrong is said before anything starts
+    for tried in {task.size for task in found.values()}:  # report errors before anything starts
         read_arguments([*option_words(options), "--sandbox", f"--sandbox-size={tried}", "--", "x"])
     if given.ray is None:
         check_tools()
@@ -137,7 +137,7 @@ def _lacks(task: EvalTask) -> bool:
     except EnvironmentLacksError as error:
         lost = error.what
     if lost is not None:
-        remark(f"{task.id}: left out, for lack of: {lost}")
+        remark(f"{task.id}: left out, missing: {lost}")
     return lost is not None
 
 

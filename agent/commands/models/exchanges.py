@@ -100,7 +100,7 @@ def _tool_calls(written: Any) -> tuple[ToolCall, ...]:
 
 
 def _sent(family: Family, screen: Size) -> Size:
-    """The size of the sent image, which absolute points count on; the screen's own if it cannot be sent."""
+    """The size of the sent image, the grid of absolute points; the screen's own if it cannot be sent."""
     try:
         return fit(family.facts.image, screen)
     except UsageError:
@@ -155,7 +155,7 @@ def prompt_main(argv: Sequence[str]) -> int:
 def read_request(
     data: dict[str, Any], family: Family, options: Mapping[str, Any], system_prompt: str | None = None
 ) -> PromptRequest:
-    """The request in a parsed file; the family's own client's number of images counts where it says none.
+    """The request in a parsed file; by default with as many images as the family's own client sends.
 
     Raises UsageError naming what is wrong.
     """

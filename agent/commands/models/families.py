@@ -43,7 +43,7 @@ def _meant(written: str) -> str:
     found = detect_folder(folder)
     if found is None:
         raise UsageError(
-            f"The files in {folder} tell of no known family.", f"It would be asked in the format of {DEFAULT_FAMILY}."
+            f"The files in {folder} match no known family.", f"It would be asked in the format of {DEFAULT_FAMILY}."
         )
     remark(f"{folder}: {found.family}, by {found.by}")
     return found.family
@@ -67,7 +67,7 @@ def described(name: str) -> dict[str, Any]:
 
 
 def _words(name: str) -> str:
-    """Whose words ask this family, in a run that names none: ours, or fetched ones."""
+    """Whose prompt words this family gets by default: ours, or fetched ones."""
     recipe = recipes().get(name)
     if recipe is None:
         return OURS
@@ -77,7 +77,7 @@ def _words(name: str) -> str:
 
 
 def proofs(name: str) -> list[str]:
-    """What comes with a family to prove it: answers and calls of which it is known what they must be read as."""
+    """The tests that come with a family: answers and calls with their known results."""
     folder = family_folder(name)
     answers = [
         json.loads(line)

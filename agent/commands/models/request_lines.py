@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def read_line(line: bytes, read: Callable[[Mapping[str, Any]], T]) -> tuple[Any, T | None, str]:
-    """Return the id of a line, what `read` makes of its object, and why that cannot be had, "" where it can.
+    """Return the id of a line, the result of `read` on its object, and the error, "" for none.
 
     `read` raises KeyError for a field that is missing, and TypeError or ValueError for another mistake.
     """

@@ -42,7 +42,7 @@ class CannotPutBackError(Exception):
 
 
 @contextmanager
-def held(environ: Mapping[str, str], path: str) -> Iterator[str]:
+def confined_path(environ: Mapping[str, str], path: str) -> Iterator[str]:
     """Yield a path to the same place in a sandbox's home that links cannot redirect while it is used.
 
     Programs in a sandbox can create links in its home while we, who can write outside of it, put something back. If a
@@ -53,13 +53,13 @@ def held(environ: Mapping[str, str], path: str) -> Iterator[str]:
         yield path
         return
     folder, name = os.path.split(path)
-    with held_folder(environ, Path(folder)) as there:
+    with confined_folder(environ, Path(folder)) as there:
         yield f"{there}/{name}"
 
 
 @contextmanager
-def held_folder(environ: Mapping[str, str], folder: Path, *, make: bool = False) -> Iterator[str]:
-    """Do the same as `held` for a folder. With `make`, create it and its parents."""
+def confined_folder(environ: Mapping[str, str], folder: Path, *, make: bool = False) -> Iterator[str]:
+    """Do the same as `confined_path` for a folder. With `make`, create it and its parents."""
     if MARK not in environ:
         if make:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -104,7 +104,10 @@ def standing(environ: Mapping[str, str], undo: Undo) -> Standing:
     """
     with _guarded():
         if undo.get("store") == "file":
-            with held(environ, _path(undo["path"])) as path, held(environ, _path(undo.get("to", "/"))) as target:
+            with (
+                confined_path(environ, _path(undo["path"])) as path,
+                confined_path(environ, _path(undo.get("to", "/"))) as target,
+            ):
                 return _standing_at(path, target, undo)
         now = _current(environ, undo)
         return "as_left" if now == undo["after"] else "as_before" if now == undo["before"] else "otherwise"
@@ -151,7 +154,7 @@ def _put_back_setting(environ: Mapping[str, str], undo: Undo) -> str:
         case "kde":
             file, groups, key = undo["key"]
             path = _kde_file(environ, file)
-            with held(environ, str(path)) as place:
+            with confined_path(environ, str(path)) as place:
                 now = entry_at(place)
                 if now is not None and now.is_link and MARK in environ:
                     raise CannotPutBackError("a link is there now")
@@ -211,25 +214,25 @@ def _put_back_file(environ: Mapping[str, str], undo: Undo) -> str:
     path = _path(undo["path"])
     match undo["how"]:
         case "made" if is_empty_file(undo):
-            with held(environ, path) as place:
+            with confined_path(environ, path) as place:
                 Path(place).unlink()
             return "deleted"
         case "made":
             return f"moved to the trash, as {move_to_trash(environ, path)}"
         case "moved":
             source = _path(undo["to"])
-            with held(environ, source) as there, held(environ, path) as place:
+            with confined_path(environ, source) as there, confined_path(environ, path) as place:
                 _move(there, place)
             trash = places.home(environ) / TRASH
             if Path(source).parent == trash:
-                with suppress(OSError), held_folder(environ, trash.parent / "info") as info:
+                with suppress(OSError), confined_folder(environ, trash.parent / "info") as info:
                     Path(info, f"{Path(source).name}.trashinfo").unlink()
             return "moved back"
         case "gone" if undo["folder"]:
-            with held(environ, path) as place:
+            with confined_path(environ, path) as place:
                 Path(place).mkdir()
             return "made again, as an empty folder"
-    with held(environ, path) as place:
+    with confined_path(environ, path) as place:
         now = entry_at(place)
         kept = now.mode & 0o777 if now is not None and now.is_file else 0o644
         write_atomically(Path(place), str(undo["content"]).encode(), kept)
@@ -260,9 +263,9 @@ def move_to_trash(environ: Mapping[str, str], path: str) -> str:
     told = f"[Trash Info]\nPath={quote(os.fsencode(path))}\nDeletionDate={time.strftime('%FT%T')}\n"
     trash = places.home(environ) / TRASH
     with (
-        held_folder(environ, trash, make=True) as files,
-        held_folder(environ, trash.parent / "info", make=True) as info,
-        held(environ, path) as source,
+        confined_folder(environ, trash, make=True) as files,
+        confined_folder(environ, trash.parent / "info", make=True) as info,
+        confined_path(environ, path) as source,
     ):
         for number in count(1):
             own = name if number == 1 else f"{name}.{number}"

@@ -199,7 +199,7 @@ class WindowChanges:
         return list(_differences(before, now))
 
     def _counted(self, windows: dict[WindowId, Window]) -> dict[WindowId, Window]:
-        """Leave out what comes and goes by itself, and of a program of panels what is no ordinary window."""
+        """Leave out windows that come and go by themselves, and those of panel programs that are not ordinary."""
         return {
             key: one
             for key, one in windows.items()

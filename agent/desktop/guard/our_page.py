@@ -1,4 +1,4 @@
-"""Tells the browser windows that show a page of ours: they are out of the model's sight and reach, as our terminal is.
+"""Recognizes browser windows with our page: the model may not see or touch them, like our terminal.
 
 Otherwise the model could answer the questions that the page asks the person.
 """

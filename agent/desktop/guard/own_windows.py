@@ -23,8 +23,8 @@ _UNKNOWN = (
     "because the agent sees it and could click in it."
 )
 _UNPLACED = (
-    "Where the window of this terminal is, is not told here: nothing is typed into it, but keep it off the screen that "
-    "the agent works on, because the agent sees it and could click in it."
+    "This desktop does not tell where this terminal's window is: nothing is typed into it, but keep it off the screen "
+    "that the agent works on, because the agent sees it and could click in it."
 )
 #: Values of TERM for terminals without a window title.
 _UNTITLED = ("", "dumb", "linux")

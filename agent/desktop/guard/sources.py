@@ -19,11 +19,11 @@ from foundation.errors import EnvironmentLacksError
 
 T = TypeVar("T")
 _WHO = "Knowing what a click would hit"
-_LOST = "{}: from now on, everything that rules about {} would have judged is asked about."
+_LOST = "{}: from now on, you are asked about everything that rules about {} would judge."
 #: What the person is told when a source fails, and when it works again.
 _NEWS: dict[Sense, tuple[str, str]] = {
     "windows": (
-        "It is not known any more which window gets an action (the connection to the display was lost)",
+        "The window that gets an action is no longer known (the connection to the display was lost)",
         "It is known again which window gets an action.",
     ),
     "words": (
@@ -31,8 +31,8 @@ _NEWS: dict[Sense, tuple[str, str]] = {
         "What is written on the screen can be read again.",
     ),
     "elements": (
-        "Nothing tells any more what an action hits (the accessibility tree does not answer)",
-        "It is told again what an action hits.",
+        "What an action hits is no longer known (the accessibility tree does not answer)",
+        "What an action hits is known again.",
     ),
 }
 

@@ -21,7 +21,7 @@ from jeepney.bus import get_bus
 from jeepney.fds import FileDescriptor
 
 from agent.desktop.bus_socket import open_bus_socket
-from agent.desktop.programs import number_outside
+from agent.desktop.programs import host_pid
 from agent.desktop.trees.switch import session_bus
 
 #: Timeout in seconds for calls that need no user action. The slowest reply seen took 0.1 s.
@@ -233,7 +233,7 @@ def age(environ: Mapping[str, str], seconds: float = 0.5) -> float:
     try:
         with Bus(environ, seconds) as bus:
             (pid,) = bus.call(DBUS, "GetConnectionUnixProcessID", "s", DBUS.bus_name)
-        began: float = psutil.Process(number_outside(pid, environ)).create_time()
+        began: float = psutil.Process(host_pid(pid, environ)).create_time()
     except (BusError, psutil.Error, ValueError, TypeError):
         return math.inf
     return max(0.0, time.time() - began)

@@ -32,7 +32,7 @@ OpenSession = Callable[[StopSwitch, int | None], Session]
 _RESTART = "Does it run (`systemctl --user status pipewire`)? Then start again."
 _ENDED = "the desktop ended sharing its screen"
 _SCALED = "On a scaled monitor, this desktop takes the pointer only by libei, which is missing."
-_MARK = "the mark in the desktop's bar that shows that the screen is shared (a click on it ends that)"
+_MARK = "the desktop's sign that the screen is shared (a click on it ends that)"
 _TO_BE_HAD = (
     f"On this desktop the agent stops by {_MARK}, Ctrl-C, `mai-agent stop`, and Esc Esc where it runs. For a stop key, "
     "name one with the setting stop_key: the desktop asks you once."

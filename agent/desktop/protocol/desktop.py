@@ -26,10 +26,10 @@ DEFAULT_CHORD = "ctrl+alt+shift+escape"
 _MODIFIERS = frozenset({"shift", "ctrl", "alt", "super"})
 
 _LACKS = {
-    "windows": "It is not known here which window a click goes to: rules about windows ask.",
-    "names": "Nor is it known which window has the keyboard: the same holds for keys and texts.",
-    "takeover": "It is not noticed here when you use mouse or keyboard yourself: pause the run first.",
-    "stop_key": "There is no stop key here: on this desktop the agent stops by {stops}Ctrl-C, `mai-agent stop`, and "
+    "windows": "This desktop does not tell which window a click goes to: rules about windows ask.",
+    "names": "Nor does it tell which window has the keyboard: rules about keys and texts ask too.",
+    "takeover": "Your own use of mouse or keyboard is not detected here: pause the run first.",
+    "stop_key": "There is no stop key here: on this desktop, stop the agent by {stops}Ctrl-C, `mai-agent stop`, or "
     "Esc Esc where it runs.",
 }
 

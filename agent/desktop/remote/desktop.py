@@ -110,7 +110,7 @@ class RemoteInput:
 
     def _send(self) -> None:
         events, self._events = self._events, []
-        if self._stop.stopped:  # of what was not sent nothing is done, but what was pressed earlier is released
+        if self._stop.stopped:  # drop the unsent events, but release what was pressed before
             pressed = {(name.removesuffix("Down"), *given) for _, name, *given in events if name.endswith("Down")}
             events = [
                 (0.0, name, *given) for _, name, *given in events

@@ -27,11 +27,11 @@ class Found:
 
     box: Region
     right: float  # the share of the box that changed as it should
-    off: int  # the largest difference of a pixel that did, per channel
+    off: int  # the largest difference of these pixels, per channel
 
 
 class Pattern:
-    """The two colours of a window, by a seed: it has the second one while it is turned."""
+    """The two colours of a window, from a seed; a turned window shows the second one."""
 
     def __init__(self, number: int) -> None:
         hue = random.Random(number).random()  # noqa: S311 -- not a secret

@@ -162,7 +162,7 @@ def placed(
 
 
 def hollow_lists(nodes: Sequence[Node]) -> set[Ref]:
-    """Return lists that are shown but none of whose known rows are: they have other rows now, but claim no more."""
+    """Return visible lists without visible known rows: they have new rows, but claim as many as before."""
     boxed = {node.ref for node in nodes if node.box is not None}
     return {
         node.ref

@@ -106,7 +106,7 @@ def what_lacks(unread: Sequence[Layer], hung: Iterable[int | None], *, strangers
     mute = [layer for layer in unread if layer not in late]
     told = []
     if late:
-        told.append(f"{_titles(late)} did not answer in time: nothing is known of what is in there.")
+        told.append(f"{_titles(late)} did not answer in time: the contents are unknown.")
     if mute:
         why = "some application did not answer in time" if strangers else "they tell nothing of it"
         told.append(f"What is in {_titles(mute)} is not known: {why}.")

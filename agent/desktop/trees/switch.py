@@ -28,8 +28,8 @@ _SERVICE, _PATH = "org.a11y.Bus", "/org/a11y/bus"
 _PROPERTIES = "org.freedesktop.DBus.Properties"
 _SWITCH = ("org.a11y.Status", "IsEnabled")
 _QUESTION = (
-    "Browsers and some other applications tell what their buttons are called only where accessibility is switched on, "
-    'and here it is off. Switch it on until this ends? (accessibility = "on" or "off" in the settings answers this.)'
+    "Browsers and some other applications report the names of their buttons only if accessibility is switched on, "
+    'and it is off here. Switch it on for now? (accessibility = "on" or "off" in the settings answers this.)'
 )
 _REMARK = (
     "Accessibility is off in this session: some applications do not tell what their buttons are called. "

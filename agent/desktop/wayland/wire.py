@@ -274,4 +274,4 @@ def _gone() -> EnvironmentLacksError:
 
 
 def _nonsense() -> EnvironmentLacksError:
-    return EnvironmentLacksError("The Wayland compositor sent what is no message.", "Is another one installed?")
+    return EnvironmentLacksError("The Wayland compositor sent an invalid message.", "Is another one installed?")

@@ -24,7 +24,7 @@ from agent.safety.stop import StopSwitch
 NEEDED = (SCREENCOPY, POINTERS, KEYBOARDS, "wl_shm", "wl_seat")
 #: Interfaces of `missing_on` that are needed for input; all others are needed for capture.
 FOR_TOUCHING = frozenset({POINTERS, KEYBOARDS, "wl_seat"})
-_PANELS = "Panels, notifications and open menus are not told here: a click there counts as one on what lies below."
+_PANELS = "Panels, notifications and open menus are unknown here: a click on them counts for the window below."
 
 
 def missing_on(path: str) -> list[str]:

@@ -129,8 +129,8 @@ class Keyboard:
 class X11TextEntry:
     """Text entry on X11; needs xclip to restore the clipboard. Raises EnvironmentLacksError: xclip is missing."""
 
-    def __init__(self, number_here: Callable[[int], int] = lambda pid: pid) -> None:
-        self._number_here = number_here
+    def __init__(self, pid_here: Callable[[int], int] = lambda pid: pid) -> None:
+        self._number_here = pid_here
         self._programs: dict[tuple[int, int, str], Program] = {}
         if shutil.which("xclip") is None:
             raise EnvironmentLacksError("The program xclip is missing.", "Install it: apt-get install xclip.")

@@ -21,7 +21,7 @@ from agent.desktop.x11.connection import (
 from agent.desktop.x11.layers import Layers, VisibleParts, region_of
 from foundation.errors import EnvironmentLacksError
 
-#: Who asks, as the window manager is told: a pager, that is the person (EWMH, source indication).
+#: The source of our requests for the window manager: a pager, that is the person (EWMH).
 _PAGER = 2
 
 

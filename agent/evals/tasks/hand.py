@@ -8,7 +8,7 @@ from agent.evals.tasks.task import EvalTask
 
 
 class NoHandError(Exception):
-    """What is expected cannot be derived: the task must say it itself (`by_hand`)."""
+    """No commands follow from what is expected: the task must have `by_hand`."""
 
 
 def by_hand(task: EvalTask, before: State) -> list[str]:

@@ -50,7 +50,7 @@ _TOOLS = {
 
 
 def check_tools() -> None:
-    """Raise EnvironmentLacksError if a program is missing without which the state cannot be read."""
+    """Raise EnvironmentLacksError if a program for reading the state is missing."""
     if lost := [package for program, package in _TOOLS.items() if shutil.which(program) is None]:
         raise EnvironmentLacksError("The state of desktops cannot be read.", f"Install: {', '.join(lost)}.")
 
@@ -186,7 +186,7 @@ def _windows(text: str) -> dict[str, str]:
 
 
 def _controls(nodes: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Return what every control holds that can be set by a person."""
+    """Return the value of every control that a person can set."""
     found: dict[str, str] = {}
     seen: dict[str, int] = {}
     for node in nodes:

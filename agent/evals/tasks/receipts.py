@@ -1,4 +1,4 @@
-"""Holds a run's receipt against what the recorded states say changed, and its undoing against what it was."""
+"""Compares a run's receipt with the recorded states, and the state after undo with the state before the run."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ _Change = Mapping[str, Any]
 def receipt_errors(changes: Sequence[_Change], before: State, after: State, home: str) -> list[str]:
     """Return what the receipt lacks and what it makes up, as lines for a person.
 
-    What programs write by themselves may be in it or not: it really changed. Windows are compared by how many were
+    Changes that programs make by themselves may be listed or not. Windows are compared by how many were
     opened and closed, because titles change while they are open.
     """
     told = {(change["kind"], _canonical(change, home)) for change in changes if change["kind"] in _TOLD_ABOUT}
@@ -53,7 +53,7 @@ def _texts(change: _Change) -> str:
 
 
 def left_over(before: State, after: State) -> list[str]:
-    """Return what is not as it was, of what can be put back: settings and files, without what follows others."""
+    """Return the settings and files that undo left changed, except settings that follow others."""
     follow = [pattern for patterns in followers().values() for pattern in patterns]
     return [
         str(one)

@@ -1,6 +1,6 @@
 """Carries out one task in this process: sandbox, preparation, state before, run, state after, all recorded.
 
-What is recorded (`states.json` in the run's bundle) is all that verdicts are made of.
+Verdicts are made only from this record (`states.json` in the run's bundle).
 """
 
 import asyncio
@@ -63,7 +63,7 @@ def carry_out(
 ) -> int:
     """Carry out a task and print the run's events as JSON. Return the run's exit status.
 
-    `folder` is that of the task's file; `engine` decides in place of the one of the options. Raises MaiError: the
+    `folder` is that of the task's file; `engine` replaces that of the options. Raises MaiError: the
     desktop or the engine is not there, or the task cannot be prepared; then nothing is recorded.
     """
     stop, times = StopSwitch(), _Times()
@@ -171,7 +171,7 @@ class _Stage:
 
     @contextmanager
     def hung(self) -> Iterator[None]:
-        """Stop the processes that the task wants hung, inside the context."""
+        """Suspend the processes that the task names, inside the context."""
         self._signal(signal.SIGSTOP)
         try:
             yield
@@ -179,7 +179,7 @@ class _Stage:
             self._signal(signal.SIGCONT)
 
     def record(self, before: State) -> States:
-        """Return the states, the one of now after `before`."""
+        """Return the record of `before` and the present state."""
         after, revealed = self.looker.state(), None
         if self._task.reveal:
             for command in self._task.reveal:

@@ -58,7 +58,7 @@ def named(call: Call, functions: Collection[str] = FUNCTIONS) -> Call:
 
 
 def unrepeated(calls: Sequence[Call]) -> int:
-    """Return how many calls of an answer count. A call that comes more than `MOST_EQUAL` times in a row ends them.
+    """Return how many calls of an answer count: those up to a call that comes more than `MOST_EQUAL` times in a row.
 
     Of the repeated calls, the first counts.
     """

@@ -34,7 +34,7 @@ _SHARE = 0.1
 _HANDLE = 0.5
 #: PulseAudio's value for 100 %.
 _FULL_VOLUME = 65536
-#: Most pixels from a control to its unit behind it, and the largest least number of a control that counts in percent.
+#: Most pixels between a control and the unit to its right; the highest minimum of a control that counts in percent.
 _BEHIND, _NEARLY_NONE = 60, 10
 
 
@@ -200,7 +200,7 @@ def _control(now: Now, goal: SetValue, place: Place | None) -> Steps[Element | N
 
 
 def _amount(goal: SetValue, control: Element, place: Place | None, now: Now) -> float | Stuck | None:
-    """Return the goal's number as the control counts; Stuck where its unit is not known to be the control's."""
+    """Return the goal's number in the control's unit; Stuck if it cannot be converted to that unit."""
     amount, unit, limits = goal.value, goal.unit, control.limits
     if amount is None or not unit:
         return amount
@@ -240,7 +240,7 @@ def _percent(
 
 def _wanted(goal: SetValue, amount: float | None, control: Element, held: float, place: Place | None) -> float | None:
     """Return the number to reach; a relative goal is added to the current value."""
-    if place is not None and place.unset:  # the control may show less than what is drawn where nothing is set
+    if place is not None and place.unset:  # an unset control may show less than the value in force
         held = max(held, place.unset) if goal.direction == "up" else held
     if not goal.direction:
         return amount

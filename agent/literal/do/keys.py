@@ -37,7 +37,7 @@ def press_keys(now: Now, goal: Press) -> Pursuit:
 def _take_back(now: Now, typed: Move) -> Pursuit:
     """Undo until the fields hold what they held before the text was typed: editors undo it word by word.
 
-    Stops where a field is no longer than before: one more would undo what the person wrote.
+    Stops when no field is longer than before: another undo would remove what the person wrote.
     """
     held = ""
     for _ in range(_MOST_UNDOS):

@@ -27,7 +27,7 @@ def known_place(now: Now, target: Target, *, on: bool = True) -> Place | None:
     places = [place for name in names for place in find_places(name, desktop, on=on)]
     if target.inside:
         places = [place for place in places if _is_in(now, place, target.inside)]
-    elif now.earlier and now.scene.front is not None:  # a menu's entry in another application than was opened
+    elif now.earlier and now.scene.front is not None:  # drop menu items of other applications
         places = [place for place in places if place.role != "check menu item" or in_its_window(now, place)]
     shown = next((place for place in places if in_its_window(now, place)), None)
     return shown or next(iter(places), None) or page_named(now, target.inside)

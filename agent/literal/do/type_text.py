@@ -25,7 +25,7 @@ _KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
 
 
 class Unseen(Stuck):
-    """A text was typed that no field is seen to hold."""
+    """A text was typed, but no field shows it."""
 
 
 def type_text(now: Now, goal: Type) -> Pursuit:

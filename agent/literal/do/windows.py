@@ -210,7 +210,7 @@ def _came(now: Now, name: str, attempt: Move) -> Verdict | None:
 
 
 def _message(now: Now, window: ShownWindow) -> str:
-    """Return what a window says that is no application's: it names a failure, or has text and one button only."""
+    """Return the text of a message window, which names a failure in its title or has one button; else ""."""
     if _FAILURE.search(window.title):
         return window.title
     inside = [one for one in now.scene.elements if one.app == window.app and now.scene.in_window(one, window)]

@@ -65,7 +65,7 @@ def effects(before: Scene, now: Scene, changed_before: Sequence[Change], changed
 
 
 def _silent(before: Scene, now: Scene) -> set[tuple[str, str]]:
-    """Return the windows that are still shown, but tell no element any more: their application does not answer."""
+    """Return the windows that are still shown but report no elements now, because their application hangs."""
     told, tells = (
         {(one.window, one.app) for one in scene.elements if one.source != "words"} for scene in (before, now)
     )

@@ -20,7 +20,7 @@ _BESIDE = 100
 
 
 class Recorded:
-    """What of a recipe's targets and windows is on one screen.
+    """Finds a recipe's targets and windows on one screen.
 
     Args:
         names: the names of things in the desktop's language.

@@ -72,7 +72,7 @@ def _check(goals: Sequence[Goal], instruction: str) -> None:
 
 
 def _said_in(value: Any, marker: str | None = None) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the texts of goals that an instruction must hold, with their markers; and all their texts and numbers."""
+    """Return the texts that the instruction must contain, with their markers; and all texts and numbers in goals."""
     said: list[tuple[str, str]] = [(marker, value)] if marker and value else []
     written = [value] if isinstance(value, str) else []
     parts: list[tuple[Any, str | None]] = []

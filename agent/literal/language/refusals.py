@@ -26,7 +26,7 @@ _CLAUSE = re.compile(
     r"present|asked|prompted|visible|not|so|required|tomorrow|then|done|finished|ready)\b",
     re.IGNORECASE,
 )
-#: Conditions that stay refused, also if a model reads the instruction, as times do. "When" and its like are final only
+#: Conditions that are refused even if a model reads the instruction; so are times. "When" and its like are final only
 #: where they begin a part: "focus windows when the mouse enters them" names a setting.
 _FINAL_CONDITION = re.compile(r"if|unless|in case|provided|depending|until|till|as soon as|as long as|whenever", re.I)
 

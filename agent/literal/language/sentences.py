@@ -23,7 +23,7 @@ class NotUnderstoodError(ValueError):
 
 
 class FinalRefusalError(NotUnderstoodError):
-    """A part that is not done as it is said, however it is read."""
+    """A part that no reading can fulfil."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
     return [part for part in parts if part], quoted
 
 
-#: What is polite for certain, and where what is typed ends.
+#: Certainly polite endings, and words that end a typed text.
 _SURELY = re.compile(r"(?:.*,| please| for me)+", re.IGNORECASE)
 _GOES_INTO = re.compile(r" (?:in|into|to|on) ", re.IGNORECASE)
 

@@ -111,7 +111,7 @@ def fill_page(
         "SCRIPT": script,
         "DATA": _data(data),
     }
-    # In one go instead of one after the other: what a model wrote must not be taken for a place to fill.
+    # In one pass, so that a placeholder in a model's text is not filled in.
     return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], part("report.html"))
 
 
@@ -140,14 +140,14 @@ def replace_file(path: Path, data: bytes) -> None:
         raise cannot_write(path, error) from error
 
 
-#: Steps at most, and characters of a thought: the file has all of it for the script.
+#: Maximum steps, and characters of a text, without the script, which gets everything.
 _MOST_STEPS, _MOST_CHARS = 200, 600
 
 
 def _plain_page(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pictures: Pictures) -> Iterator[str]:
     """The report for a browser that runs no script: every step in words, with small pictures.
 
-    All texts of strangers went through the gate of `view`, and are escaped here.
+    `view` has already made all foreign texts harmless; they are escaped here.
     """
     yield '<section id="plain"><p class="notice">Without JavaScript, this is the short form of the report.</p>'
     yield _paragraph(f"{run['outcome'].replace('_', ' ')}: {run['message']}", "sum")
@@ -160,7 +160,7 @@ def _plain_page(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pict
     for step in steps[:_MOST_STEPS]:
         number = step["picture"]
         image = ""
-        if number is not None and number != shown:  # what did not change need not be in the file once more
+        if number is not None and number != shown:  # an unchanged screenshot is not repeated
             image = f'<img alt="" src="{pictures.all[number].thumb.data_url}">'
         shown = number
         words = (
@@ -180,7 +180,7 @@ def _plain_page(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pict
 
 
 def _asked(action: Mapping[str, Any]) -> Iterator[str]:
-    """What was asked about an action and answered: the reasons stand with what they are of."""
+    """The question about an action and the answer to it, as lines."""
     asked = action["approval"]
     if asked is None:
         return

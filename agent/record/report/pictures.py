@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: have a larger report, because pictures on which nothing can be read help nobody.
 _BUDGET, _BUDGET_MOST, _BUDGET_STEPS = 10_000_000, 36_000_000, 50
 _THUMB = (192, 120)
-#: Above this many pictures a film strip is only scrolled past: smaller thumbnails.
+#: Above this many pictures, thumbnails are smaller: the film strip is only skimmed.
 _MANY, _THUMB_MANY = 400, (128, 80)
 #: Files beyond this are no screenshots of ours.
 _MOST_FILE, _MOST_PIXELS = 64 << 20, 50_000_000
@@ -105,7 +105,7 @@ def _within_budget(files: list[Path]) -> list[Picture | None]:
 
 
 def _fair_share(sizes: Iterable[int], budget: int) -> int | None:
-    """The size no picture may exceed so that all fit: what the small ones leave is shared by the large ones."""
+    """The maximum size per picture at which all fit: large ones share the space that small ones leave."""
     ordered = sorted(sizes)
     left = budget
     for position, size in enumerate(ordered):

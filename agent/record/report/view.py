@@ -24,7 +24,7 @@ STAGES = (
     ("read", ("parse", "map")), ("approval", ("approval",)), ("act", ("act",)), ("settle", ("settle",)),
 )  # fmt: skip
 _TOKENS = {"prompt", "completion", "cached"}
-#: Fates by how much they matter to a person: a step of several actions is called by the first of these.
+#: Fates, the most important first: a step's state is the first of these among its actions.
 _FIRST: tuple[Fate, ...] = (
     "failed", "refused", "told", "skipped", "overtaken", "unanswered", "left out", "dry run", "done", "said",
     "broken off",
@@ -228,19 +228,19 @@ def _field(field: Region | None, viewport: ViewportRecord | None) -> Json | None
 
 
 def _pretty(values: list[Any]) -> str:
-    """The JSON of what each action has of something; of a single action by itself."""
+    """The values as indented JSON; a single value without a list around it."""
     if all(value is None for value in values):
         return ""
     return _text(json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False, indent=1, default=str))
 
 
 def _line(value: str) -> str:
-    """One line of what comes from the computer: nothing in it hides, or turns the reading round."""
+    """Foreign text on one line, with invisible and bidi characters spelled out."""
     return _text(" ".join(value.split()))
 
 
 def _text(value: object) -> str:
-    """Text of bounded length, in which nothing hides or turns the reading round."""
+    """Foreign text, cut, with invisible and bidi characters spelled out."""
     text = "" if value is None else str(value)
     if len(text) > _MOST_CHARS:
         return f"{harmless(text[:_MOST_CHARS])}… ({len(text) - _MOST_CHARS:,} more characters are in the bundle)"

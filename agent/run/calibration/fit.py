@@ -1,8 +1,8 @@
 """Finds the coordinate space of a model's answers, from its answers for marks at known places. Pure.
 
-Spaces are tried from the likely to the free: the family's own; known ones (0..1000, fractions, pixels of the image as
-sent, of the screen, or after an image processor); a scale along x and y; scales and an offset. A freer space must fit
-clearly better, and all but one mark must lie within reach of the answer.
+Candidates from likely to flexible: the family's own space; known ones (0..1000, fractions, pixels of the image as
+sent, of the screen, or after an image processor); measured scales; scales and an offset. A more flexible space must
+fit clearly better. In the end, one mark may be out of reach.
 """
 
 import math
@@ -19,7 +19,7 @@ from foundation.images import smart_resize
 #: shifted: measured, with an origin other than 0.
 Kind: TypeAlias = Literal["own", "known", "resized", "scaled", "shifted"]
 
-#: Sides whose ratio differs by less from 1 count as equal: then a grid was measured, and no image size.
+#: Deviation of width/height from 1 below which a measured space is a square grid, and not an image size.
 _SQUARE = 0.02
 
 

@@ -84,8 +84,8 @@ async def calibrated(
 ) -> ServedModel:
     """Return the model with its clicks corrected for a screen of this size, measured now or remembered.
 
-    In `auto`, a server that we started with our own limits is left out, and so is a model that names elements by
-    number. `max_pixels` is the wanted pixel budget; None suits the endpoint. `tell` receives progress messages.
+    `auto` skips servers that we started ourselves, and models that name elements by number. `max_pixels` is the
+    wanted pixel budget; None takes the endpoint's. `tell` receives progress messages.
 
     Raises:
         EnvironmentLacksError: the model's points cannot be used.
@@ -121,7 +121,7 @@ def settled(case: Case, outcome: Outcome, picture: Path | None = None) -> Correc
     saved = save(outcome, where)
     raise EnvironmentLacksError(
         f"{case.model} ({case.family}) does not click where it should: {outcome.refusal}.",
-        f"{saved}Is it another family (--family)? --calibrate off lets it click all the same.",
+        f"{saved}Name its family with --family, or skip the check with --calibrate off.",
     )
 
 

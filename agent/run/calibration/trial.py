@@ -25,13 +25,13 @@ from foundation.configs import load_config
 
 Tell: TypeAlias = Callable[[str], None]
 
-#: as said: points are in the family's space; resized: they are, if images are smaller; corrected: they are on another
+#: as said: points are in the family's space; resized: they are for smaller images; corrected: they are on another
 #: grid.
 Verdict: TypeAlias = Literal["as said", "resized", "corrected"]
 
 #: Kinds of parse failure that an answer in another space causes.
 _OTHER_SPACE = ("off_screen", "bad_point")
-#: Measured sizes are off by a few per cent. The server surely does not resize images of this share of the size.
+#: Share of a measured size that the server certainly leaves unchanged: measured sizes are off by a few per cent.
 _SURELY = 0.95
 
 
@@ -189,7 +189,7 @@ class _Trial:
             return "it names the same point for every mark"
         if is_swapped(asked, self.own, self.sizes):
             return "it writes y before x"
-        return "its points lie nowhere near the marks, in no space that is known"
+        return "its points are far from the marks in every known space"
 
     def loss(self, asked: Sequence[Asked]) -> str:
         """Return a warning if the server's token count shows that it shrinks images; "" otherwise."""
@@ -198,7 +198,7 @@ class _Trial:
         if not counted or min(counted) >= whole:
             return ""
         return (
-            f" The server makes images smaller by itself: it counts {min(counted)} tokens with a screenshot that has "
+            f" The server shrinks images: it counts {min(counted)} tokens for a screenshot that has "
             f"{whole}. Clicks are right all the same, but small text is lost."
         )
 

@@ -1,1 +1,1 @@
-"""Where the point goes that a model named: closer looks, and doubts."""
+"""Locates a model's points: grounding, closer looks, contradictions."""

@@ -1,6 +1,6 @@
 """Turns a model's decision into the points that are hit, before the policy sees them.
 
-A grounder finds places that a planner names by words. An imprecise guess is asked for again on an enlarged crop. The
+A grounder finds places that a planner names in words. An imprecise guess is repeated on an enlarged crop. The
 element and the words at the point are compared with what the model wanted.
 """
 
@@ -98,7 +98,7 @@ class TargetFinder:
         """Find the places that a plan names by words."""
         named = [point for action in plan.actions for point in points_of(action)]
         if named and self._grounder is None:
-            return ParseFailure("no_action", "it names a place, and no grounder is there to find it", plan.thought)
+            return ParseFailure("no_action", "it names a place, and there is no grounder to find it", plan.thought)
         places: dict[NamedPoint, GridPoint] = {}
         for name in dict.fromkeys(named):
             found = await self._find(step, self._eye, name.words, _Part(seen), "ground", emit)
@@ -156,7 +156,7 @@ class TargetFinder:
             return ""
         points = [(action, point) for action in decision.actions for point in points_of(action)]
         for words, (action, point) in zip(_said(decision), points, strict=False):
-            if not words or isinstance(action, Scroll):  # what is scrolled to is not what lies under the pointer
+            if not words or isinstance(action, Scroll):  # a scroll names its goal, not what is under the pointer
                 continue
             if other := contradiction(words, seen.viewport.to_desktop(point), outline):
                 return other
@@ -202,7 +202,7 @@ def _point_in(read: Decision | ParseFailure) -> GridPoint | ParseFailure:
 
 
 def crop_around(size: Size, point: CapturePoint) -> Region:
-    """Return what a closer look at a point shows of a captured image: a part that lies inside it."""
+    """Return the part of a captured image that a closer look at a point shows; it lies inside."""
     width, height = (max(1, round(side * _CROP)) for side in (size.width, size.height))
     left = min(max(0, round(point.x - width / 2)), size.width - width)
     top = min(max(0, round(point.y - height / 2)), size.height - height)

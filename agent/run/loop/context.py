@@ -28,7 +28,7 @@ class Person(Approver, Protocol):
         ...
 
     async def permit(self, question: str) -> bool:
-        """Ask a yes/no question of the program itself. False if nobody is there."""
+        """Ask the program's own yes/no question. False if nobody is there."""
         ...
 
 
@@ -38,7 +38,7 @@ class ToolFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool returned: text, which says where a picture belongs, and the pictures as files (PNG, JPEG, WebP)."""
+    """The result of a tool: text with a placeholder for each picture, and the picture files (PNG, JPEG, WebP)."""
 
     text: str
     pictures: tuple[bytes, ...] = ()

@@ -22,7 +22,7 @@ from foundation.printing import counted
 _IN_VAIN = 3
 #: A fallback model that could not help twice will not help.
 _MOST_TAKEOVERS = 2
-#: How many of the newest entries are told, and their maximum length. Longer texts add nothing new.
+#: Newest entries that a summary includes, and their maximum length. Longer texts add nothing new.
 _MOST, _LONGEST = 40, 300
 _NOTHING = "nothing"
 _HIDDEN = "something in a part of the screen that you are not shown"
@@ -86,7 +86,7 @@ class DecidingModels:
         if not relief.endpoint.is_local and relief.leaving.screenshots == "never":
             self._refused = True
             self._context.emit(events.Warned(
-                f"The model is stuck: {stuck}. The one at {relief.endpoint.host} may not take over, because the policy "
+                f"The model is stuck: {stuck}. The model at {relief.endpoint.host} may not take over: the policy "
                 'lets nothing leave this computer for it. To allow that, write screenshots = "ask" under [leaving] in '
                 "your policy file (docs/safety.md)."
             ))  # fmt: skip
@@ -117,13 +117,13 @@ class DecidingModels:
             emit(events.Warned(f"The model is stuck, and the one at {host} may not see the screen: {error}"))
             return None
         if seen.outline is not None and seen.outline.lacks:
-            emit(events.Warned(f"Fields for passwords may not be black in what is sent. {seen.outline.lacks}"))
+            emit(events.Warned(f"Password fields may be readable in what is sent. {seen.outline.lacks}"))
         if relief.leaving.screenshots == "yes":
             return "policy"
         if await self._agrees(step, stuck, relief, seen):
             return "person"
         self._refused = True
-        emit(events.Warned(f"Nobody agreed that {host} takes over: nothing was sent."))
+        emit(events.Warned(f"The takeover by {host} was not approved: nothing was sent."))
         return None
 
     async def _agrees(self, step: int, stuck: str, relief: FallbackModel, seen: Observation) -> bool:
@@ -132,7 +132,7 @@ class DecidingModels:
         self._context.emit(
             events.ReliefAsked(step, endpoint.model or "", endpoint.host, relief.steps, stuck, image, file)
         )
-        shown = f"the first picture is {relief.bundle}/{file}" if file else "it is told of the screen in words only"
+        shown = f"the first picture is {relief.bundle}/{file}" if file else "it gets the screen in words only"
         question = (
             f"The model is stuck: {stuck}. May {endpoint.model or 'another one'} at {endpoint.host} take over for "
             f"{counted(relief.steps, 'step')}? It is sent the task, what was done in words, and the screen at every "

@@ -35,7 +35,7 @@ from foundation.printing import counted
 
 #: Seconds for asking what changed: at the end of a run, after a stop, and at every step.
 _LOOK, _LOOK_STOPPED, _LOOK_EACH_STEP = 3.0, 0.8, 0.5
-#: Seconds of these for settings to be written: at the end of a run, and after a stop.
+#: Of these, seconds for settings to be written: at the end of a run, and after a stop.
 _SETTLE, _SETTLE_STOPPED = 1.0, 0.35
 #: Seconds until a model's claim is checked again, because programs write their settings with a delay.
 _LATE = 0.7
@@ -161,7 +161,7 @@ class Loop:
             if not self._models.on_fallback or self._context.stop.stopped:
                 raise
             raise RunEnd("failed", error.exit_status, str(error), stuck=str(error)) from error
-        # After a reply of a person or a tool, the old screen is void: then the result has no settled screen.
+        # A reply of a person or a tool may change the screen: then the result has no settled screen.
         return await self._carry_out(turn)
 
     async def _gate(self, step: int) -> bool:

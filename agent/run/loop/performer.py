@@ -48,8 +48,8 @@ from agent.screen.settle import CELL, Settled, unchanged
 from foundation.chat_stream import Answer
 from foundation.errors import MaiError
 
-#: Seconds after which a takeover has been noticed: `agent.desktop.input.takeover` first waits for what applications do
-#: to the pointer after an action, then for a pointer that still moves.
+#: Seconds within which a takeover is noticed: `agent.desktop.input.takeover` first waits until applications no longer
+#: move the pointer after an action, then until the pointer rests.
 _NOTICED_WITHIN = 1.0
 #: The least width of a letter, and height of a line, in desktop units.
 _LETTER, _LINE = 6, 16
@@ -65,7 +65,7 @@ class Turn:
     seen: Observation
     decision: Decision
     targets: Sequence[Action[DesktopPoint]]  # its actions, in desktop coordinates
-    answer: Answer  # the model's, that it was read from
+    answer: Answer  # the answer that was parsed
     emit: Emit
     notes: list[Note] = field(default_factory=list)  # for the model, about the decision
     reply: str | None = None  # the person's
@@ -90,7 +90,7 @@ class Turn:
         return False
 
     def void(self, index: int, why: Why, target: Action[DesktopPoint], note: Note) -> bool:
-        """Drop an action, as `drop` does, after which the screen must be captured again."""
+        """Drop an action as `drop` does, and have the screen captured again."""
         self.settled = None
         return self.drop(index, why, target, note)
 
@@ -131,7 +131,7 @@ class Performer:
         """
         decision = turn.decision
         if decision.doubt and self._context.policy.mode == "never":
-            said = f"The model says it twice: {decision.doubt}. It is done all the same: nothing is asked."
+            said = f"The model insists: {decision.doubt}. Done anyway, as approvals are off."
             self._context.emit(Warned(said))
         for index, action in enumerate(decision.actions):
             if isinstance(action, ENDING):
@@ -171,7 +171,7 @@ class Performer:
         if self._changed_at(turn, index, points_of(turn.targets[index])):
             return turn.void(index, "left out", target, Note("target_changed"))
         attempt = _Attempt(index, target, held.judged(target))
-        if index and self._context.hand.touches:  # between two answers, the thinking takes that long
+        if index and self._context.hand.touches:  # between two answers, thinking takes longer
             await self._race(asyncio.sleep(self._context.hand.rest.since + _NOTICED_WITHIN - time.monotonic()))
         judged = attempt.judged if isinstance(action, (*TOUCHING, CallTool)) else None
         may_be_done = judged is None or await self._may_be_done(turn, attempt, judged)
@@ -179,9 +179,9 @@ class Performer:
 
     @staticmethod
     def _changed_at(turn: Turn, index: int, points: Sequence[DesktopPoint]) -> bool:
-        """Whether the actions before changed the screen at one of these points, since the model saw it.
+        """Whether earlier actions changed the screen at one of these points since the model saw it.
 
-        A point that one of these actions had, too, is expected to change.
+        Their own points are left out, because they are expected to change.
         """
         settled = turn.settled
         if not index or settled is None or settled.frame.viewport != turn.seen.viewport:
@@ -192,9 +192,9 @@ class Performer:
         return any((int(point.y // CELL), int(point.x // CELL)) in changed for point in new)
 
     async def _placed(self, target: Action[DesktopPoint]) -> Action[DesktopPoint]:
-        """Return an action that happens at the pointer with the pointer's place, so that it is judged there.
+        """Give an action without a point the pointer's position, so that it is judged there.
 
-        That is where the desktop says, or else where the run moved it last, as in a dry run.
+        The desktop reports the position; otherwise it is where the run moved the pointer last, as in a dry run.
         """
         if missing_point(target) is None:
             return target

@@ -20,7 +20,7 @@ _OPENING = 2.0
 #: Limits of a receipt: changes, remarks, and characters of each text. All of them come from other programs.
 _MOST_CHANGES, _MOST_REMARKS, _MOST_CHARS = 5000, 20, 300
 
-NOBODY = "Nothing tells here what changes on the computer."
+NOBODY = "Changes on the computer cannot be watched here."
 _TOO_LATE = "It could not be found out in time what changed."
 _BEGAN_LATE = "What changed at the very beginning may be missing: the watch began late."
 

@@ -170,7 +170,7 @@ class Actor:
                 if not self._adapt(error):
                     raise
                 emit(ModelDelta(step, "", restart=True))
-                does = "It is told the elements of the screen as text" if self._blind else "The request is made smaller"
+                does = "It gets the screen's elements as text" if self._blind else "The request is made smaller"
                 emit(Warned(f"{error.what} {does}."))
         raise ModelError(
             "context_too_long", "The request does not fit the model.", "Lower --max-pixels or --history-images."
@@ -250,7 +250,7 @@ class Actor:
 def _with_pictures(messages: Sequence[Message], images: Sequence[EncodedImage], count: int) -> Sequence[Message]:
     """Add the pictures of a tool before the last message, so that the screenshot stays the last image.
 
-    They come last where a message between would part calls from their results. `count` are all that the tool returned.
+    They come last if they would separate calls from their results. `count` is the number that the tool returned.
     """
     if not count:
         return messages

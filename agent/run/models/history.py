@@ -52,7 +52,7 @@ def _text_tokens(step: PastStep) -> int:
     return sum(map(estimate_tokens, (step.thought, written, "".join(step.replies)))) + 20
 
 
-#: How many past screenshots are sent at most, the current one included, by rule.
+#: Maximum screenshots in a request, the current one included, by rule.
 _HIGH: dict[HistoryRule, int] = {"sliding": BLOCK_LOW, "block": BLOCK_HIGH, "grow": _GROW_MOST}
 
 

@@ -50,8 +50,8 @@ async def open_model(
 ) -> ServedModel:
     """Ask an engine's endpoint what it serves, and detect the model's family unless it is named.
 
-    `opened` closes the client. A model that `helps_out` is sent nothing just because it is named. Raises MaiError: the
-    endpoint cannot be asked, or there is no such family.
+    `opened` closes the client. `helps_out`: a fallback model, which is sent no screenshots yet. Raises MaiError:
+    the endpoint cannot be asked, or there is no such family.
     """
     client = engine.client or client_of(engine.endpoint, patience, engine.condition)
     opened.push_async_callback(client.aclose)
@@ -81,8 +81,8 @@ def _found_out(endpoint: Endpoint) -> tuple[str, str]:
         if (name := detect_family(origin)) is not None:
             return name, f"The model {endpoint.model!r} is of the family {name}, by {shorten(origin)}."
         if endpoint.is_local and (found := detect_folder(Path(origin))) is not None:
-            return found.family, f"The model {endpoint.model!r} is taken for one of {found.family}, by {found.by}."
+            return found.family, f"The model {endpoint.model!r} is treated as {found.family}, because of {found.by}."
     return DEFAULT_FAMILY, (
-        f"The model {endpoint.model!r} is of no known family; it is asked in the format of the family "
+        f"The family of the model {endpoint.model!r} is unknown; it is asked in the format of "
         f"{DEFAULT_FAMILY}, which suits any (choose with --family)."
     )

@@ -42,7 +42,7 @@ class Observation:
     changes: tuple[Change, ...] = ()  # changes since the run began, for families that ask for them
     frame: Frame | None = None  # the captured screen, for a closer look
     outlining: "Future[Outline] | None" = None  # the elements of the screen; None without an outliner
-    sent: Size = Size(1, 1)  # noqa: RUF009 -- frozen; of the image, or of the one that would be sent
+    sent: Size = Size(1, 1)  # noqa: RUF009 -- frozen; of the image, or of the image that would be sent
 
     @property
     def outline(self) -> Outline | None:
@@ -75,7 +75,7 @@ class Observer:
     ) -> None:
         """Look at `screen`, with images as `rule` and `image_format` define them.
 
-        With `waits`, each observation waits for its outline; otherwise it may still be in the making when the model
+        With `waits`, each observation waits for its outline; otherwise the outline may be unfinished when the model
         answers.
         Marks, observations without an image, and `conceal` need the outline and therefore wait, too. `saw` is called as
         soon as a screen that the model will be shown was captured.
@@ -154,7 +154,7 @@ class Observer:
         outline = seen.outline
         if self._conceal is not None:
             if outline is None:
-                raise EnvironmentLacksError("The elements of the screen were not told in time, so none of it is shown.")
+                raise EnvironmentLacksError("The elements of the screen came too late, so none of it is shown.")
             frame, outline = self._conceal(seen.frame, outline)
             if frame is not None and frame is not seen.frame:
                 seen = self._pictured(frame, seen.fingerprint, seen.milliseconds)
@@ -188,7 +188,7 @@ class Observer:
         )  # fmt: skip
 
     def pictures(self, files: Sequence[bytes]) -> tuple[tuple[EncodedImage, int], ...]:
-        """Return pictures as the model can be sent them, each with its vision tokens.
+        """Encode pictures for the model, each with its vision tokens.
 
         Those that cannot be read are left out; a model that is sent no screenshots gets none.
         """

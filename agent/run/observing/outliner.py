@@ -76,7 +76,7 @@ class Outliner:
             self._lacks.append(str(error))
         else:
             if self._elements is None and not self._read:
-                self._lacks.append("Here, no accessibility tree is told.")
+                self._lacks.append("There is no accessibility tree here.")
 
     def _told(self, frame: Frame) -> Outline:
         try:

@@ -28,7 +28,7 @@ def _pattern(written: Any) -> re.Pattern[str]:
     try:
         return re.compile(written.replace("<command>", _COMMAND), re.IGNORECASE)
     except (AttributeError, TypeError, re.error) as error:
-        raise ValueError(f"{written!r} is no regular expression ({error})") from error
+        raise ValueError(f"{written!r} is not a regular expression ({error})") from error
 
 
 def chord_of(keys: Iterable[str]) -> frozenset[str]:

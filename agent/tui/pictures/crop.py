@@ -100,7 +100,7 @@ def _around_field(shown: "Image", field: Box, window: Box | None, aspect: float,
 
 
 def _start(first: int, low: int, high: int, size: int) -> int:
-    """Where a stretch begins that holds low to high, from `first` on if it is long enough for that."""
+    """Return where a stretch of `size` that holds low to high begins: at `first` if it reaches high."""
     return first if high - first <= size else min(low, high - size)
 
 

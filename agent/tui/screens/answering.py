@@ -111,9 +111,9 @@ class AnsweringScreen(StepsScreen):
             self.write("edit", editable(target))
 
     def answer_changed(self, written: str) -> bool:
-        """Allow the person's version of the action; False if it cannot be read, which is shown.
+        """Allow the action as the person changed it. If it cannot be parsed, show why and return False.
 
-        A text too long for the line was not seen whole in it, so it is asked about again.
+        A text too long for the input line was not fully visible, so ask about it again.
         """
         from agent.tui.action_text import edited
 

@@ -48,8 +48,8 @@ _LOAD = 3.0
 _STREAM = 0.05
 #: The mark of a step moves so often while the model thinks, in seconds.
 _BEAT = 0.2
-#: Seconds. After a key was pressed this shortly before a run's end, the first Enter starts no new run: the person may
-#: still mean the run that has ended.
+#: If a key was pressed less than this many seconds before a run's end, the first Enter starts no new run: the person
+#: may still mean the run that has ended.
 _AT_WORK = 10.0
 
 
@@ -78,7 +78,7 @@ class RunScreen(AnsweringScreen):
         self._translator: Translator | None = None
         self._reply: ReplyWanted | None = None
         self._reply_since = 0.0
-        self._purpose_since = -_AT_WORK  # when the line got another purpose under the person's hands
+        self._purpose_since = -_AT_WORK  # when the line's purpose changed while the person was typing
         self._escaped = (-_DOUBLE, 0)  # when, and after how many keys
         self._stale: int | None = None
         self._load = ""
@@ -256,7 +256,7 @@ class RunScreen(AnsweringScreen):
             self.show_status()
 
     def _invite(self) -> None:
-        """Give the keys to the line for the next instruction: letters typed now must not act on a run."""
+        """Focus the line for the next instruction, so that letters typed now do not act on a run."""
         if self._clock() - self._key_times[0] < _AT_WORK:
             self._purpose_since = self._clock()
         self.prompt.open("instruct", self.prompt.line.value)
@@ -291,7 +291,7 @@ class RunScreen(AnsweringScreen):
             return
         if event.purpose == "instruct" and self._clock() - self._purpose_since < _AT_WORK:  # it was meant for the run
             self._purpose_since = -_AT_WORK
-            self.say("The run is over. Enter once more does this next.")
+            self.say("The run is over. Enter once more starts this.")
             self.prompt.open("instruct", event.text)
             return
         self.written()
@@ -341,7 +341,7 @@ class RunScreen(AnsweringScreen):
             self._go_on(run.steering.step)
 
     def _go_on(self, how: Callable[[], None]) -> None:
-        """Continue; where a question stands only because of a pause, that is its yes."""
+        """Continue; this approves an action that is asked about only because of a pause."""
         if self.asking.held:
             self.action_answer("yes", how)
         else:

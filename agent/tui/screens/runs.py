@@ -33,7 +33,7 @@ _COLOURS = {
 }
 #: From so many columns on, the preview stands beside the table.
 _WIDE = 110
-#: What is left out, one after the other: nothing, what was done, what was not.
+#: The filters that the key f goes through: all runs, those not done, those done.
 _FILTERS = ("all", "not done", "done")
 
 

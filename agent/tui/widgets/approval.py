@@ -1,8 +1,8 @@
 """The panel in which an action is approved: part of the screen, not a window over it, so the run stays in sight.
 
-What and where stand first, then all the text of the action, why it is asked, and the keys. Reason and keys are in sight
-at every size; what does not fit is in the place that scrolls, and nothing is approved before all of that was in sight.
-Keys that were in flight when something came into sight approve nothing: for half a second the panel takes none.
+It shows what and where, then all the text of the action, the reason for asking, and the keys. Reason and keys are
+visible at every size; the rest scrolls, and nothing can be approved before all of it was visible. For half a second
+after something new appears, the panel ignores keys, because they were meant for something else.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # the policy's rules are read by a validation library: the fi
 
 #: Seconds in which a person cannot have read what is asked (codex and mistral-vibe use about as long).
 GRACE = 0.5
-#: Lines that what and where, the reasons, and the scope may take: on low terminals and on others.
+#: Most lines for what and where, for the reasons, and for the scope: on low terminals, and on others.
 _LOW, _HIGH = (2, 2, 0), (4, 4, 2)
 #: Lines of the text that are seen at once at the least, where there is more of it.
 _LEAST = 2
@@ -53,7 +53,7 @@ class ApprovalPanel(Vertical):
         self._asked: Asked | None = None
         self._problem = ""
         self._room: tuple[int, int] | None = None
-        self.fits = True  # whether the least that must be in sight is
+        self.fits = True  # whether the parts that must be visible fit
         self._scope: list[str] = []  # its lines beneath the keys; none where it stands in the text
         #: The action as the person changed it, where it was too long to be seen whole while they did.
         self._changed: Action[DesktopPoint] | None = None

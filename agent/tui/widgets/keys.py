@@ -1,4 +1,4 @@
-"""Keys and what they do, side by side, in as many words as there is room for; and those that move in a list or text."""
+"""Shows keys and what they do, in as many words as fit; and the bindings that move in lists and texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -42,7 +42,7 @@ class Prompt(Horizontal):
 
     @dataclass
     class Cancelled(Message):
-        """The person wants out of it."""
+        """The input was cancelled."""
 
         purpose: Purpose
 

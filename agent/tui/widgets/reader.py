@@ -1,4 +1,4 @@
-"""What is to be approved, to be read: all of its lines, in a place that scrolls and knows what was never in sight."""
+"""Shows all lines of what is to be approved, scrolls them, and knows which were never visible."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # pydantic, which they bring, is not needed for --help
 
 #: Seconds that requests under way have after the first Ctrl-C.
 _FINISH_S = 30.0
-#: Seconds without a request after which the server of --offline ends, should this program be killed.
+#: If this program is killed, the server of --offline ends after this many seconds without a request.
 _IDLE_S = 120.0
 #: Seconds that a request of an offline batch may wait for its turn: a server on the processor takes minutes for each.
 _IN_QUEUE_S = 86_400.0
@@ -234,7 +234,7 @@ def _fit(options: argparse.Namespace, model: str) -> "Fit | None":
         return None
     family = options.family or detect_family(model)
     if family is None:
-        raise UsageError(f"The name {model!r} does not say whose pixel grid it has.", "Name it with --family.")
+        raise UsageError(f"The name {model!r} does not tell the model's pixel grid.", "Name it with --family.")
     return image_rule(family).capped(options.max_pixels).fit
 
 

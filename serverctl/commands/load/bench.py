@@ -63,13 +63,13 @@ class Contender:
     """One side of a comparison."""
 
     name: str  # as it was written; the second of the same name says so
-    url: str | None = None  # of a server that runs
-    preset: str | None = None  # of one that is started; None for the usual one
-    overrides: dict[str, Any] = field(default_factory=dict)  # its settings beside the preset's
+    url: str | None = None  # of a running server
+    preset: str | None = None  # of a server to start; None for the default
+    overrides: dict[str, Any] = field(default_factory=dict)  # settings that override the preset's
 
     @property
     def runs(self) -> bool:
-        """Whether it is there already."""
+        """Whether it runs already."""
         return self.url is not None or self.name.startswith(RUNNING)
 
 
@@ -136,7 +136,7 @@ def _parser() -> Parser:
     add("--replay", metavar="RUN", nargs="+", type=Path, help="send recorded runs of mai-agent (their folders) instead")
     add("--pause", metavar="S", type=float, default=5.0, help="longest pause between their steps (default 5; 0: none)")
     add = parser.add_argument_group("the run").add_argument
-    add("--compare", metavar="SIDE", nargs="+", help="presets, settings or addresses; the first is the measure")
+    add("--compare", metavar="SIDE", nargs="+", help="presets, settings or addresses; the first is the baseline")
     add("--rounds", metavar="N", type=int, default=2, help="blocks of each side that is started (default 2: A B B A)")
     add("--max-seconds", metavar="S", type=positive_seconds, default=1800.0, help="of one server's run (default 1800)")
     add("--allow-remote", action="store_true", help="measure also a server on another machine")

@@ -28,8 +28,8 @@ from serverctl.tuning import Change, Tried, observe, try_changes
 if TYPE_CHECKING:
     from serverctl.load.bench.report import Measurement
 
-_DESCRIPTION = """Say what holds a server up under its load: slots, the KV cache, prefill, decode, image processing, or
-the clients; and what would help. Judged is the load of now, or else the last one that the server's record holds."""
+_DESCRIPTION = """Find what limits a server under its load (slots, the KV cache, prefill, decode, image processing, or
+the clients), and what would help. Judges the current load, or else the last recorded one."""
 
 _EPILOG = """examples:
   mai-server tune                  name the bottleneck, and what would help
@@ -120,7 +120,7 @@ def _parser() -> Parser:
     add("--name", default=control.DEFAULT_NAME, help="which server")
     add_foreign(parser)
     add("--load", type=int, metavar="N", help="make a load of N requests at once, and judge that")
-    add("--seconds", type=positive_seconds, default=10.0, metavar="S", help="watch a load of now for so long (10)")
+    add("--seconds", type=positive_seconds, default=10.0, metavar="S", help="time to watch the current load (10)")
     add("--apply", action="store_true", help="try the changes, and keep what is better")
     add("--also-own", action="store_true", help="with --apply: change also settings that you gave yourself")
     add("--wait", type=positive_seconds, default=300.0, metavar="S", help="with --apply: for running requests (300)")
@@ -139,7 +139,7 @@ def read(state: State, request: ServerRequest, window: Window | None, shapes: Se
     vision, edge = 0.0, settings.get("longest_edge")
     if window is not None and window.prompt_tokens:
         model = prepare(request, request.goal).plan.model
-        if settings.get("mm_processor_cache_gb") == 0:  # the only one that counts them
+        if settings.get("mm_processor_cache_gb") == 0:  # without it, images are not counted
             window = replace(window, unseen_images=unseen_images(window, model, request.goal.screen, settings))
     if window is not None and window.images and window.prompt_tokens:
         picture = picture_tokens(shapes, model, edge)

@@ -139,7 +139,7 @@ def _files(model: str | None, only: bool) -> Iterator[Finding]:
             yield Finding("files", True, f"{found.source} is not on this machine: the first start downloads it")
             continue
         if place.repo and (begun := unfinished(place.repo)):
-            said = f"{place.repo}: {begun} downloads broke off or go on; a start goes on with them"
+            said = f"{place.repo}: {begun} unfinished downloads; a start continues them"
             yield Finding("files", True, said)
         defects = check_files(place)
         for defect in defects:

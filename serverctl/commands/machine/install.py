@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _chosen(name: str | None) -> Build:
-    """The build by name, or by this machine's driver: the gate before anything is downloaded."""
+    """Return the build by name or for this machine's driver. Raises before any download."""
     if name:
         return next(build for build in builds() if build.name == name)
     hardware = detect()

@@ -1,4 +1,4 @@
-"""`mai-server capabilities`: what a vLLM accepts, and what came or went since the one that is known."""
+"""`mai-server capabilities`: what a vLLM accepts, and how that differs from a known release."""
 
 import argparse
 from collections.abc import Mapping

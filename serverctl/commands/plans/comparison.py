@@ -56,7 +56,7 @@ class Row:
 
     @property
     def costs(self) -> tuple[Range | None, Range | None]:
-        """The cost of a thousand steps of one agent alone on the machine, and of as many as all servers hold."""
+        """Return the cost of a thousand steps with one agent alone, and with all servers full."""
         price, speed = self.price_of_all, self.speed
         if price is None or speed is None:
             return None, None

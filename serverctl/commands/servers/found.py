@@ -71,8 +71,8 @@ def found(options: argparse.Namespace, flags: Sequence[str]) -> int:
 
 
 def _found_beside(options: argparse.Namespace) -> list[str]:
-    """The servers of the models beside, which run as well. Raises MaiError where one is missing: the first has what it
-    was planned with alone, and would have to give some of it up.
+    """Return the servers of the --beside models, by name. Raises MaiError if one is missing: the first server was
+    planned alone, and would have to give up memory.
     """
     names: list[str] = []
     for model in options.beside:
@@ -80,8 +80,8 @@ def _found_beside(options: argparse.Namespace) -> list[str]:
         if name is None:
             raise MaiError(
                 f"The server {options.name!r} already runs, and none with {model} beside it.",
-                "`mai-server down --all` and the same again plans for them together; "
-                "`mai-server up --name second --model NAME` starts one more in what is free.",
+                "`mai-server down --all` and the same command again plans both together; "
+                "`mai-server up --name second --model NAME` starts it in the free memory.",
             )
         names.append(name)
     return names
@@ -102,8 +102,8 @@ def _check(options: argparse.Namespace, flags: Sequence[str], state: State) -> N
     if other:
         raise MaiError(
             f"The server {options.name!r} already runs, but not as asked: {'; '.join(other)}.",
-            "The same command with --restart changes settings while clients wait; `mai-server down` before it starts "
-            "anew; without these options `up` finds the server as it is.",
+            "Add --restart to change its settings while clients wait, or run `mai-server down` first to start anew; "
+            "without these options, `up` uses the server as it is.",
         )
 
 

@@ -33,7 +33,7 @@ def restart(options: argparse.Namespace, flags: Sequence[str]) -> int:
         if getattr(options, name) not in (None, False, []):
             raise UsageError(
                 f"--{name.replace('_', '-')} cannot be changed by --restart.",
-                "`mai-server down`, then `mai-server up` with it, changes that.",
+                "To change it, run `mai-server down`, then `mai-server up`.",
             )
     before = current_state(Folder(options.name))
     if before.phase not in LIVE or before.phase == "stopping":
@@ -68,7 +68,7 @@ def _replace(name: str, options: argparse.Namespace, flags: Sequence[str], show:
 
 
 def changed(request: ServerRequest, options: argparse.Namespace, flags: Sequence[str]) -> ServerRequest:
-    """Return a request with what a command line names. Another model or preset begins without earlier repairs."""
+    """Return a request changed as a command line says. Another model or preset begins without earlier repairs."""
     if request.models and options.model is not None:
         return _of_several(request, options.model)
     goal = request.goal
@@ -102,7 +102,7 @@ def changed(request: ServerRequest, options: argparse.Namespace, flags: Sequence
 
 
 def _of_several(request: ServerRequest, model: str) -> ServerRequest:
-    """Return a request that swaps models with one of them in. Raises UsageError if it is none of them."""
+    """Return the request of a swapping server for this model. Raises UsageError if it is none of them."""
     if (chosen := request.for_model(model)) is not None:
         return chosen
     names = ", ".join(each.name for each in request.models)
@@ -112,7 +112,7 @@ def _of_several(request: ServerRequest, model: str) -> ServerRequest:
 
 
 def _check(request: ServerRequest) -> None:
-    """Raise MaiError if there is no plan, with the memory as it is without the running server."""
+    """Raise MaiError if no plan works even with the memory of the running server free."""
     hardware = request.hardware()
     cards = tuple(replace(gpu, free_bytes=None) for gpu in hardware.gpus)
     hardware = replace(hardware, gpus=cards, cpu=replace(hardware.cpu, free_bytes=hardware.cpu.memory_bytes))

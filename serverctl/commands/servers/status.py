@@ -67,7 +67,7 @@ def show(options: argparse.Namespace) -> int:
 
 
 def _looking(options: argparse.Namespace) -> Callable[[], list[Look]]:
-    """Return what looks at the servers that a command line means; without any, at a stopped default."""
+    """Return a function that looks at the named server or all; without any, at the default."""
     if options.endpoint is not None:
         watch = Watch(foreign_endpoint(options))
         return lambda: [watch.look()]

@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     group("--name", help="the server's name, to run several (default: default)")
     group("--name-as", metavar="NAME", help="what clients call the model (default: its own name)")
     group("--idle", type=duration, metavar="TIME",
-          help="end the server when nobody has asked anything for 15m, 2h (default: never)")  # fmt: skip
+          help="end vLLM after 15m, 2h without requests; the next wakes it (default: never)")  # fmt: skip
     group("--key-file", metavar="FILE", help="take the API's key from this file (- for standard input)")
     group("--keep-key", action="store_true", help="take the key that the server with this name had before")
     group("--again", action="store_true", help="start the last server (or that of --name) as it was")
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     group("--restart", action="store_true",
           help="change a running server to what this command names, while clients wait; the rest stays")  # fmt: skip
     group("--wait", type=positive_seconds, default=120.0, metavar="S",
-          help="with --restart: for the requests that run, then they are broken off (120)")  # fmt: skip
+          help="with --restart: time for running requests, which then are aborted (120)")  # fmt: skip
     group("--foreground", action="store_true", help="stay, and show vLLM's output")
     group("--no-wait", action="store_true", help="return at once; `mai-server status` tells how it goes")
     group("--yes", action="store_true", help="install vLLM without asking when it is missing")
@@ -129,7 +129,7 @@ def _again(options: argparse.Namespace, parser: Parser, flags: Sequence[str]) ->
 
 
 def _servers(options: argparse.Namespace, request: Resolved) -> tuple[list[tuple[str, ServerRequest]], list[str]]:
-    """The servers to start, by name: one a replica, and those of the models beside; and what to know before."""
+    """Return the servers to start by name, one per replica and for each --beside; and the warnings."""
     servers: list[tuple[str, ServerRequest]] = []
     warnings: list[str] = []
     for number, each in enumerate(request.beside(options.beside)):
@@ -191,7 +191,7 @@ def _ask(question: str) -> bool:
 
 
 def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Namespace) -> int:
-    """The owner in this process; its end is ours."""
+    """Run the owner in this process until it ends."""
     if len(servers) > 1:
         raise UsageError("Several servers cannot share the foreground.", "Leave --foreground out.")
     from serverctl.process.supervisor.main import supervise

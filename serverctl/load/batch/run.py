@@ -128,9 +128,9 @@ class Batch:
             self._keep(Answer(name, kind="line", message=f"{name}: {message}."))
 
     async def run(self, asker: Asker, concurrency: int, soon: asyncio.Event, now: asyncio.Event) -> Outcome:
-        """Send what is not answered yet, `concurrency` requests at once; as many images are in memory.
+        """Send the unanswered requests, `concurrency` at once, with only their images in memory.
 
-        If `soon` is set, nothing new is begun; if `now` is set, what is under way is given up, and asked another time.
+        If `soon` is set, no request is begun; if `now` is set, running requests are aborted and left for another run.
 
         Raises:
             MaiError: the server is gone, the disk is full, or the request file was changed meanwhile; what was

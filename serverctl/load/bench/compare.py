@@ -10,8 +10,8 @@ from serverctl.load.bench.stats import INTERVAL, Difference, compare_pairs
 from serverctl.load.bench.workload import AGAIN, Setting
 
 CAVEAT = (
-    f"Interval: {INTERVAL}. Within noise: the interval holds 1. Disturbed: this program was held up during one of the "
-    "runs (see the notes) for as long as the difference, so no verdict. Servers that run get the same requests in "
+    f"Interval: {INTERVAL}. Within noise: the interval holds 1. Disturbed: in one of the runs, this program "
+    "was delayed by the difference or more (see the notes), so no verdict. Servers that run get the same requests in "
     "turn; presets are started in alternating blocks (--rounds), and a machine that was busier during one of the "
     "blocks looks like a difference. Rates are one number a run, so they have no interval; judge them by end to end."
 )
@@ -44,7 +44,7 @@ class Verdict:
 
 
 def compared(reports: Sequence[Report]) -> Iterator[Row]:
-    """Yield every number of every setting that was measured on the first server, whose workload the others had, too."""
+    """Yield every number of every setting measured on the first server. All reports have the same workload."""
     settings = [{one.setting: one for one in report.measurements} for report in reports]
     for base in reports[0].measurements:
         measured = [measurements.get(base.setting) for measurements in settings]
@@ -123,7 +123,7 @@ def _verdict(name: str, first: str, differences: Sequence[tuple[Setting, Differe
 def _judged(
     first: Measurement, other: Measurement | None, difference: Difference | None, latency: str
 ) -> Difference | None:
-    """The difference, without a verdict if one of the two was disturbed by as much."""
+    """Return the difference; its verdict is "disturbed" if our delays were as large."""
     if difference is None or other is None or not (first.disturbed or other.disturbed):
         return difference
     means = [_mean(one.values(latency)) or 0.0 for one in (first, other)]

@@ -34,9 +34,9 @@ _SETTLE_S = 0.3
 _BEAT_S = 0.01
 
 _USAGE: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
-#: Parts of a request that not every server knows, fewer and fewer for a server that refuses. The first asks for answers
-#: of equal length: special tokens are kept as text then, because the text after an ignored end of text would otherwise
-#: be invisible, and its time with it.
+#: Optional parts of a request, fewer and fewer for a server that rejects them. The first asks for answers of equal
+#: length. It also keeps special tokens as text: otherwise, text after an ignored end of text would be invisible, and
+#: its time would be lost.
 _EXTRAS: Sequence[Mapping[str, Any]] = (
     {**_USAGE, "extra_body": {"ignore_eos": True, "skip_special_tokens": False}},
     _USAGE,
@@ -160,7 +160,7 @@ class _Bench:
     chats: Mapping[int, list[dict[str, Any]]] = field(default_factory=dict)  # its requests, by number
     samples: list[Sample] = field(default_factory=list)
     seconds: float = 0.0  # in which this server had requests
-    lag_ms: float = 0.0  # the longest time that our event loop was held up: time that the server did not take
+    lag_ms: float = 0.0  # the longest delay of our own event loop, which is not the server's time
     before: Snapshot | None = None  # its counters
 
     @property
@@ -295,7 +295,7 @@ class _Bench:
         )
 
     async def _warm_up(self, chat: list[dict[str, Any]]) -> Failure | None:
-        """Send one request that is not measured: it fills the caches of a warm setting, and loads what loads late."""
+        """Send one request that is not measured: it fills the caches of a warm setting, and triggers late loading."""
         sample = await (self.ask(chat, 0.0) if self.answered else self.negotiate(chat))
         if await self._check_alive(sample):
             sample = await self.negotiate(chat)  # a hiccup while nothing is measured is worth a second try
@@ -308,7 +308,7 @@ class _Bench:
         return sample.failure
 
     async def _check_alive(self, sample: Sample) -> bool:
-        """Whether a request failed by something that may be over in a moment. Raises _CutError for a dead server."""
+        """Whether a request failed with a transient error. Raises _CutError for a dead server."""
         if sample.failure is None or sample.failure.kind not in TRANSIENT:
             return False
         if not await is_alive(self.client, self.endpoint):

@@ -12,7 +12,7 @@ INTERVAL = "95 % of the ratio of means of the same requests, by the spread betwe
 
 #: Below this, an interval says more about the method than about the servers.
 LEAST_SAMPLES = 5
-#: Groups of requests whose spread is taken: fewer than these are made smaller.
+#: Minimum number of groups for the spread; groups are made smaller to reach it.
 _LEAST_GROUPS = 4
 #: 95 % of the normal distribution lie within this many standard deviations.
 _Z = 1.959964

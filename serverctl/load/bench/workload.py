@@ -99,8 +99,8 @@ class Workload(Load):
     # this length: the system text with its actions, the task, and the calls of the steps before.
     text_tokens: int = 1500
     cache: Literal["warm", "cold", "both"] = "both"  # which caches to measure
-    # 0 to 1: how much of each request's text, from its beginning, and of its screenshots every other request repeats.
-    # Only with cold caches: the whole is new to the server with every run.
+    # 0 to 1: the share of each request's text (its beginning) and of its screenshots that all requests have in common.
+    # Only with cold caches: every run is new to the server as a whole.
     repeated_text: float = 0.0
     repeated_images: float = 0.0
     seed: int = 0  # of screenshots and texts

@@ -1,6 +1,6 @@
 """Advises against a bottleneck: changes to try in order, and what only the person or the client can do.
 
-Common advice that is wrong: KV use above 80 % is no risk, because the cache is allocated beforehand (full means waiting
+Contrary to common advice: KV use above 80 % is no risk, because the cache is allocated beforehand (full means waiting
 and preemption). The "maximum concurrency" of vLLM's log is no value for max_num_seqs, because it assumes requests as
 long as the context: slots = KV tokens / tokens of a request. Long contexts need a higher utilisation, not a lower one.
 vLLM's waiting reason "capacity" is any scheduling capacity, slots as well as room in the cache.
@@ -75,7 +75,7 @@ def advise(reading: Reading) -> list[Advice]:
     """All known advice, the most promising first, each knob once."""
     found: list[Advice] = []
     if reading.bottleneck.kind == "client":
-        found.append(_to_know("the server is not what is waited for; no setting of it would make its clients quicker"))
+        found.append(_to_know("the server waits for its clients; none of its settings would make them faster"))
     for advice in chain.from_iterable(rule(reading) for rule in (*_FOR[reading.bottleneck.kind], _context, _prefix)):
         if not advice.setting or all(one.setting != advice.setting for one in found):
             found.append(advice)
@@ -88,7 +88,7 @@ def changes(advice: list[Advice], fixed: frozenset[str]) -> list[Advice]:
 
 
 def _to_know(because: str) -> Advice:
-    """Advice that a restart of the server does not carry out."""
+    """Return advice that changes no setting of the server."""
     return Advice("", None, None, because, restart=False)
 
 
@@ -98,7 +98,7 @@ def _more_slots(reading: Reading) -> Iterator[Advice]:
         return
     wanted = min(reading.clients, holds or reading.clients, changing()["most_sequences"])
     if wanted > now:
-        room = "" if holds is None else f"; the KV cache holds {holds} of {reading.request_tokens:,} tokens"
+        room = "" if holds is None else f"; the KV cache holds {holds} requests of {reading.request_tokens:,} tokens"
         yield reading.change("max_num_seqs", wanted, f"up to {reading.clients} requests came at once{room}")
 
 

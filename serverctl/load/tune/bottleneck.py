@@ -101,7 +101,7 @@ def find_bottleneck(window: Window | None, slots: int | None, kv_tokens: int | N
 
 
 def _idles(window: Window) -> bool:
-    """Whether a server is mostly idle: fewer requests are enough to see that, but it takes some time."""
+    """Whether a server is mostly idle: a few requests in a long window are enough to see that."""
     long = (window.seconds or 0) >= judging()["least_seconds"] and window.finished > 1
     return window.at_once is not None and window.at_once < judging()["idle_below"] and (long or enough(window))
 
@@ -131,7 +131,7 @@ def _of_waiting(window: Window, parts: Parts, slots: int | None, kv_tokens: int 
         is_full = use >= 1 - 1.5 * request / kv_tokens
     if holds is not None and (slots is None or holds <= slots) and is_full:
         used = "" if use is None else f", {use:.0%} of it in use while they waited"
-        held = f"its {kv_tokens:,} tokens hold {holds} of {request:,}"
+        held = f"its {kv_tokens:,} tokens hold {holds} requests of {request:,}"
         return Bottleneck("kv", f"{text} for room in the KV cache: {held}{used}")
     return Bottleneck(prompts, f"{text} although slots and KV cache have room: for the prompts before them{tower}")
 
@@ -145,7 +145,7 @@ def _of_service(window: Window, parts: Parts, vision: float) -> Bottleneck:
         "images": parts.images + tower, "prefill": prefill - tower, "decode": parts.decode - slowed,
     }  # fmt: skip
     kind = max(seconds, key=lambda one: seconds[one])
-    others = f", {slowed:.2f} s of it prompts of others that its answer is written beside" if slowed >= 0.01 else ""
+    others = f", {slowed:.2f} s of it for prompts of other requests during its answer" if slowed >= 0.01 else ""
     before = f"{parts.images:.2f} s before the engine has them, {tower:.2f} s in the vision tower"
     what = {
         "images": f"are spent on its images ({before})",

@@ -1,4 +1,4 @@
-"""A load like the one that a server's clients sent: the shapes of their requests, which the gate noted.
+"""A load like the one that a server's clients sent: the shapes of their requests, which the door noted.
 
 Texts and pictures are made up; their sizes, and which of them are alike, are the clients' own.
 """
@@ -27,7 +27,7 @@ Shape = Sequence[tuple[str, Sequence[Sequence[Any]]]]
 
 @contextmanager
 def noting(look: Path, seen: Path) -> Iterator[list[Shape]]:
-    """Let the gate note the shapes of requests during a block; the list is complete afterwards."""
+    """Let the door note the shapes of requests during a block; the list is complete afterwards."""
     found: list[Shape] = []
     with suppress(OSError):
         seen.unlink(missing_ok=True)

@@ -21,21 +21,21 @@ from serverctl.plan.goal import Plan
 from serverctl.plan.group import Group
 from serverctl.plan.memory import Budget, cpu_budget
 from serverctl.plan.settings import Settings
-from serverctl.plan.tables import Task
+from serverctl.plan.tables import PlanInputs
 
 _SOURCE = "configs/memory.toml"
 
 
-def plan_cpu(model: Model, task: Task) -> Plan:
+def plan_cpu(model: Model, inputs: PlanInputs) -> Plan:
     """Plan without a GPU. Raises CannotPlanError if the model does not fit into memory or would be far too slow."""
-    goal, cpu, table = task.goal, task.hardware.cpu, task.tables.processor
+    goal, cpu, table = inputs.goal, inputs.hardware.cpu, inputs.tables.processor
     billions = model.shape.parameters / 1e9
     if billions > table.most_billion and not goal.force:
         raise CannotPlanError(
             f"{model.name} has {billions:.1f} billion parameters: on a plain processor one step would take minutes.",
             "Use --model MAI-UI-2B for trying it out, or --force. The literal engine (--engine literal) needs none.",
         )
-    draft = _draft(model, task)
+    draft = _draft(model, inputs)
     budget = cpu_budget(model, draft.settings(), cpu.free_bytes, table)
     longest = min(table.max_model_len, model.shape.text.max_positions, budget.longest_context)
     fitting = max((step for step in CONTEXT_STEPS if step <= longest), default=longest)
@@ -45,7 +45,7 @@ def plan_cpu(model: Model, task: Task) -> Plan:
     context = _context(model, settings, budget)
     if tokens:
         most = settings.images or SCREENSHOTS_IN_BLOCKS * model.history_images
-        thoughts = min(answer_rooms(model, task)[0][0] - ANSWER_TOKENS, context // 2)
+        thoughts = min(answer_rooms(model, inputs)[0][0] - ANSWER_TOKENS, context // 2)
         images = max(1, min(most, (context - TEXT_TOKENS // 2 - thoughts) // tokens))
         draft.decide("images", images, f"screenshots of {tokens:,} tokens that fit", _SOURCE)
         remedy = "Ask for fewer or smaller screenshots (images, longest_edge), or for a longer context."
@@ -56,8 +56,8 @@ def plan_cpu(model: Model, task: Task) -> Plan:
             f"{cpu.free_bytes / GIB:.1f} GiB are free.",
             "Close other programs, use a smaller model, or --force.",
         )
-    say = task.tables.warnings
-    warnings = [*speculation_warnings(model, settings, task), say["processor"]]
+    say = inputs.tables.warnings
+    warnings = [*speculation_warnings(model, settings, inputs), say["processor"]]
     if not {"avx512f", "avx2", "asimd"} & set(cpu.features):
         warnings.append(say["no_avx2"])
     if model.shape.vision is None:
@@ -66,16 +66,16 @@ def plan_cpu(model: Model, task: Task) -> Plan:
         warnings.append(say["shrunk_on_processor"].format(edge=settings.longest_edge))
     layout, precision = Layout(Group(())), model.own_precision
     found = Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed=0).predicted(
-        task
+        inputs
     )
-    warnings += cache_warnings(found, task)
-    env = environment(found.settings, task.preset, (), task.vllm)
-    return found.plan(task, ((),), env, warnings, [task.tables.notes["dimensions"].format(origin=model.origin)])
+    warnings += cache_warnings(found, inputs)
+    env = environment(found.settings, inputs.preset, (), inputs.vllm)
+    return found.plan(inputs, ((),), env, warnings, [inputs.tables.notes["dimensions"].format(origin=model.origin)])
 
 
-def _draft(model: Model, task: Task) -> Draft:
-    table = task.tables.processor
-    draft = Draft(task)
+def _draft(model: Model, inputs: PlanInputs) -> Draft:
+    table = inputs.tables.processor
+    draft = Draft(inputs)
     draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")
     draft.decide_model(model)
     for name, value, why in (

@@ -30,7 +30,7 @@ from serverctl.plan.goal import Plan, Reason
 from serverctl.plan.group import Group
 from serverctl.plan.memory import Budget, card_budget
 from serverctl.plan.settings import Settings
-from serverctl.plan.tables import Task
+from serverctl.plan.tables import PlanInputs
 
 _SOURCE = "vllm-gaudi 0.30: docs/serving.md"
 #: Vision models that the plugin's documentation lists as validated, by Gaudi generation.
@@ -48,13 +48,13 @@ _UTILIZATION, _GRAPHS = 0.9, ("VLLM_GRAPH_RESERVED_MEM", "0.1")
 SIZES = "VLLM_MULTIMODAL_RESOLUTIONS"
 
 
-def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKENS) -> Plan:
+def plan_gaudi(group: Group, model: Model, inputs: PlanInputs, answer: int = ANSWER_TOKENS) -> Plan:
     """Plan for Gaudi cards, with room for an answer of `answer` tokens.
 
     Raises CannotPlanError if the model does not fit on them.
     """
     text_tokens = TEXT_TOKENS + max(0, answer - ANSWER_TOKENS)
-    draft = Draft(task)
+    draft = Draft(inputs)
     draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")
     draft.decide_model(model, speculation=False)
     draft.decide("dtype", "bfloat16", "the format Gaudi computes in", _SOURCE)
@@ -63,13 +63,13 @@ def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKE
     if model.shape.vision is not None:
         draft.decide("images", model.history_images, "one graph is compiled for each number of images", _SOURCE)
     count = int(draft.values.get("images", 0))
-    tokens = model.image_tokens(*task.goal.screen, draft.values.get("longest_edge"))
+    tokens = model.image_tokens(*inputs.goal.screen, draft.values.get("longest_edge"))
     room = (step for step in CONTEXT_STEPS if step >= max(16_384, count * tokens + text_tokens))
     length = next(room, CONTEXT_STEPS[-1])
     seen = f"{counted(count, 'screenshot')} of {tokens:,} tokens, " if tokens else ""
     draft.decide("max_model_len", length, f"{seen}prompt and answer", _SOURCE)
     wanted = draft.values["max_model_len"]
-    layout, budget = _layout(group, model, draft, task, wanted if isinstance(wanted, int) else length)
+    layout, budget = _layout(group, model, draft, inputs, wanted if isinstance(wanted, int) else length)
     draft.bound_slots(budget, count * tokens + LEAST_TEXT_TOKENS + text_tokens - TEXT_TOKENS)
     if layout.tensor_parallel > 1:
         draft.decide("tensor_parallel_size", layout.tensor_parallel, "the model does not fit on fewer cards", _SOURCE)
@@ -83,24 +83,27 @@ def plan_gaudi(group: Group, model: Model, task: Task, answer: int = ANSWER_TOKE
         )
     check_screenshots(count, tokens, context, "Ask for fewer images or a longer context.")
     found = Candidate(model, model.own_precision, layout, settings, draft.reasons, budget, context, needed=0).predicted(
-        task
+        inputs
     )
-    replicas = group.replicas(layout.group, task.preset)
+    replicas = group.replicas(layout.group, inputs.preset)
     generation, kind = group.first.name[:7], model.shape.vision.kind if model.shape.vision else ""
-    warnings = [task.tables.warnings["gaudi"], *cache_warnings(found, task), *parallel_warnings(found, task)]
+    warnings = [inputs.tables.warnings["gaudi"], *cache_warnings(found, inputs), *parallel_warnings(found, inputs)]
     if model.shape.vision is None:
-        warnings.append(task.tables.warnings["blind"].format(model=model.name))
+        warnings.append(inputs.tables.warnings["blind"].format(model=model.name))
     if kind not in _VALIDATED.get(generation, ()):
-        warnings.append(task.tables.warnings["not_validated"].format(model=model.name, generation=generation))
-    say = task.tables.notes
-    notes = [say["dimensions"].format(origin=model.origin), *about_servers(group, replicas, task)]
+        warnings.append(inputs.tables.warnings["not_validated"].format(model=model.name, generation=generation))
+    say = inputs.tables.notes
+    notes = [say["dimensions"].format(origin=model.origin), *about_servers(group, replicas, inputs)]
     if tokens:
-        notes += [say["gaudi_graphs"].format(size="{}x{}".format(*task.goal.screen), count=count), say["gaudi_softmax"]]
+        notes += [
+            say["gaudi_graphs"].format(size="{}x{}".format(*inputs.goal.screen), count=count),
+            say["gaudi_softmax"],
+        ]
     notes += [say["gaudi_warmup"], say["gaudi_memory"]]
-    return found.plan(task, replicas, _environment(layout.group, count, model, task), warnings, notes)
+    return found.plan(inputs, replicas, _environment(layout.group, count, model, inputs), warnings, notes)
 
 
-def _layout(group: Group, model: Model, draft: Draft, task: Task, wanted: int) -> tuple[Layout, Budget]:
+def _layout(group: Group, model: Model, draft: Draft, inputs: PlanInputs, wanted: int) -> tuple[Layout, Budget]:
     """Return the smallest layout whose KV cache holds a context of `wanted` tokens, and the budget of one card.
 
     If none holds it, return the largest layout. Raises CannotPlanError if the weights leave no room even there.
@@ -111,7 +114,7 @@ def _layout(group: Group, model: Model, draft: Draft, task: Task, wanted: int) -
     most = len(group.cards) // (stages * engines)
     able = [size for size in sizes if size <= most] or [sizes[0]]
     for size in able:
-        budget = _budget(model, replace(draft.settings(), tensor_parallel_size=size), group, task)
+        budget = _budget(model, replace(draft.settings(), tensor_parallel_size=size), group, inputs)
         if budget.longest_context >= wanted:
             break
     if budget.kv <= 0 or size > most:
@@ -124,15 +127,15 @@ def _layout(group: Group, model: Model, draft: Draft, task: Task, wanted: int) -
     return Layout(group.take(size * stages * engines), size, stages), budget
 
 
-def _budget(model: Model, settings: Settings, group: Group, task: Task) -> Budget:
+def _budget(model: Model, settings: Settings, group: Group, inputs: PlanInputs) -> Budget:
     """Return a card's budget by the plugin's rule: KV = free * utilisation * (1 - share reserved for graphs)."""
     total = group.first.total_bytes
-    budget = card_budget(model, model.own_precision, settings, total, task.tables.seeds)
+    budget = card_budget(model, model.own_precision, settings, total, inputs.tables.seeds)
     if settings.kv_cache_memory_bytes is not None:
         return budget
     taken = budget.weights + budget.activations
     share = int((total - taken) * (settings.gpu_memory_utilization or _UTILIZATION))
-    graphs = int(share * _reserved_for_graphs(task))
+    graphs = int(share * _reserved_for_graphs(inputs))
     return replace(budget, requested=taken + share, context=0, graphs=graphs, kv=share - graphs)
 
 
@@ -144,10 +147,10 @@ def largest_size(text: str) -> tuple[int, int]:
     return max(found, key=math.prod)
 
 
-def _reserved_for_graphs(task: Task) -> float:
+def _reserved_for_graphs(inputs: PlanInputs) -> float:
     """Return the part of the plugin's share that it keeps for graphs. Raises UsageError for an impossible one."""
     name, usual = _GRAPHS
-    text = task.tables.environ.get(name, usual)
+    text = inputs.tables.environ.get(name, usual)
     try:
         part = float(text)
     except ValueError:
@@ -157,8 +160,8 @@ def _reserved_for_graphs(task: Task) -> float:
     return part
 
 
-def _environment(used: Group, images: int, model: Model, task: Task) -> Mapping[str, tuple[str, Reason]]:
-    width, height = task.goal.screen
+def _environment(used: Group, images: int, model: Model, inputs: PlanInputs) -> Mapping[str, tuple[str, Reason]]:
+    width, height = inputs.goal.screen
     graphs = Reason("graphs for exactly this screen: without it every screenshot is compiled anew", _SOURCE)
     sizes = {SIZES: (f"{width}x{height}x1-{images}", graphs)} if images else {}
     cards = ",".join(str(gpu.index) for gpu in used.cards)
@@ -168,8 +171,8 @@ def _environment(used: Group, images: int, model: Model, task: Task) -> Mapping[
     return {
         **(dict.fromkeys(names, ("true", hybrid)) if model.shape.text.linear else {}),
         **sizes,
-        **{name: (value, yours) for name, value in task.tables.environ.items() if name in (_GRAPHS[0], *sizes)},
+        **{name: (value, yours) for name, value in inputs.tables.environ.items() if name in (_GRAPHS[0], *sizes)},
         "HABANA_VISIBLE_MODULES": (cards, Reason("pins the server to its cards", _SOURCE)),
         "VLLM_NO_USAGE_STATS": ("1", Reason("nothing is reported to anybody", "vllm/envs.py")),
-        **of_preset(task.preset),
+        **of_preset(inputs.preset),
     }

@@ -17,7 +17,7 @@ from serverctl.plan.draft import (
 from serverctl.plan.goal import Goal
 from serverctl.plan.memory import CUDA_BLOCK, Budget, card_budget, measurement_key
 from serverctl.plan.settings import Settings
-from serverctl.plan.tables import CardLimits, Task
+from serverctl.plan.tables import CardLimits, PlanInputs
 
 _SOURCE = "vLLM 0.33 by card: docs/serving.md"
 
@@ -26,13 +26,13 @@ _SLACK = 1.2
 
 
 def compose(
-    model: Model, precision: Precision, layout: Layout, images: int, task: Task, answer: int = ANSWER_TOKENS
+    model: Model, precision: Precision, layout: Layout, images: int, inputs: PlanInputs, answer: int = ANSWER_TOKENS
 ) -> Candidate:
     """Return the candidate for one layout, with room for `images` screenshots and an answer of `answer` tokens."""
     thoughts = max(0, answer - ANSWER_TOKENS)  # what an answer takes beyond that of a model that does not think
-    preset, tables, smallest = task.preset, task.tables, layout.group.smallest
+    preset, tables, smallest = inputs.preset, inputs.tables, layout.group.smallest
     limits = tables.limits_for(smallest)
-    draft = Draft(task)
+    draft = Draft(inputs)
     if smallest.sm is not None and smallest.sm < preset.least_sm:
         draft.drop("performance_mode", "max_cudagraph_capture_size")
     if layout.group.display:
@@ -41,12 +41,12 @@ def compose(
     _decide_formats(draft, precision, smallest.sm, model)
     draft.decide_model(model)
     _decide_parallel(draft, layout, model)
-    _decide_utilization(draft, layout, limits, task)
-    tokens = _decide_sizes(draft, model, limits, task.goal)
+    _decide_utilization(draft, layout, limits, inputs)
+    tokens = _decide_sizes(draft, model, limits, inputs.goal)
     settings = draft.settings()
     if not draft.has("max_num_seqs"):
         settings = replace(settings, max_num_seqs=limits.max_num_seqs)
-    measured = tables.measured.get(measurement_key(task.vllm, smallest.name, model, precision, settings))
+    measured = tables.measured.get(measurement_key(inputs.vllm, smallest.name, model, precision, settings))
 
     def budgeted(settings: Settings) -> Budget:
         return card_budget(model, precision, settings, smallest.total_bytes, tables.seeds, measured)
@@ -101,12 +101,12 @@ def _decide_parallel(draft: Draft, layout: Layout, model: Model) -> None:
         draft.decide("pipeline_parallel_size", layout.pipeline_parallel, layout.reason, "docs/serving.md")
 
 
-def _decide_utilization(draft: Draft, layout: Layout, limits: CardLimits, task: Task) -> None:
+def _decide_utilization(draft: Draft, layout: Layout, limits: CardLimits, inputs: PlanInputs) -> None:
     """Decide the share of memory: less on a card that drives a display, and never more than is free.
 
     vLLM does not start if its share exceeds the free memory.
     """
-    name, shares, free = "gpu_memory_utilization", task.tables.utilization, layout.group.free_share
+    name, shares, free = "gpu_memory_utilization", inputs.tables.utilization, layout.group.free_share
     if layout.group.display:
         draft.decide(name, shares["display"], "this card also drives a display, which needs room", limits.source)
     elif limits.gpu_memory_utilization is not None:

@@ -31,7 +31,7 @@ _NAMED_IN: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ),
     ("architectures",): ("vllm/model_executor/models/registry.py", "transformers/models/auto/modeling_auto.py"),
 }
-#: User flags with which config.json is not what counts, or the model brings its own code.
+#: User flags that override config.json, or let the model bring its own code.
 _OTHER_CODE = ("--hf-overrides", "--trust-remote-code", "--model-impl", "--config-format")
 _BIND = "VLLM_CPU_OMP_THREADS_BIND"
 #: Address space of vLLM's libraries and threads beside weights and cache, bytes.

@@ -48,7 +48,7 @@ class _Head:
     """A request, with its body if that was read already."""
 
     request: h11.Request
-    connection: h11.Connection  # which reads its body, where that is looked at
+    connection: h11.Connection  # parses its body if the door reads it
     body: bytes | None = None  # None while the client's connection still has it
 
     @property
@@ -165,7 +165,7 @@ class Door:
                     await asyncio.sleep(0.05)
 
     def look(self) -> None:
-        """Let requests in that waited for what is there now; `tune` closes the gate by a file."""
+        """Wake requests that can pass or are refused. Polled: `tune` closes the gate by a file."""
         is_open = self._is_open
         for each in self._waiting:
             if self._leaving or self._trouble(each.model) or (is_open and each.model in ("", self._model)):

@@ -146,7 +146,7 @@ class Owner:
         return None
 
     async def _sleep_until_asked(self) -> None:
-        """Go without an engine until a client waits at the door, or other settings or the end are wanted."""
+        """Run without an engine until a client waits at the door, or a change or stop is requested."""
         because, self._turns.nap = self._turns.nap, ""
         self._turns.begin()
         self._set("asleep", because)
@@ -167,7 +167,7 @@ class Owner:
         self._set("restarting", "Restarting.")
 
     def _go_back(self, failure: dict[str, Any], because: str) -> bool:
-        """Return to what served before the last change, if that failed. Return whether there is anything."""
+        """Restore the request from before a failed change. Return whether to go on."""
         if self._fallback is None or self._turns.came.is_set():
             return self._turns.came.is_set()
         before, self._fallback = self._fallback, None

@@ -23,7 +23,7 @@ class Turns:
         self.came = asyncio.Event()
         self.stopping = False
         self._change: Change | None = None
-        self.nap = ""  # why the engine is to end until a client asks something
+        self.nap = ""  # why the engine should sleep until the next request
 
     def stop(self) -> None:
         """Ask for the end."""
@@ -48,8 +48,8 @@ class Turns:
     async def look(self, current: Callable[[], tuple[ServerRequest, bool]], tell: Callable[[str], None]) -> None:
         """Notice clients that want another model, and files that ask for other settings, until cancelled.
 
-        `current` returns the request and whether its server is ready. A change is told before its file goes, which the
-        process that asked for it waits for.
+        `current` returns the request and whether its server is ready. A change is told before its file goes,
+        because the requesting process waits for its removal.
         """
         self._folder.change_file.unlink(missing_ok=True)  # of a process that was killed
         while True:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.desktop.changes.put_back import CannotPutBackError, held, move_to_trash, put_back, standing
+from agent.desktop.changes.put_back import CannotPutBackError, confined_path, move_to_trash, put_back, standing
 from agent.desktop.programs import MARK
 
 
@@ -110,7 +110,7 @@ def test_in_a_persons_own_home_links_are_followed_as_they_are(environ, person):
 
 def test_a_link_that_comes_later_does_not_lead_away(environ, person):
     documents = Path(environ["HOME"], "Documents")
-    with held(environ, str(documents / "a")) as place:
+    with confined_path(environ, str(documents / "a")) as place:
         documents.rename(documents.with_name("Elsewhere"))
         documents.symlink_to(person)
         Path(place).write_text("a")

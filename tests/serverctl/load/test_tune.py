@@ -160,7 +160,7 @@ def test_a_small_cache_under_eight_clients_is_named_and_its_remedy_is_as_large_a
 def test_requests_that_wait_while_slots_are_free_and_the_cache_is_not_wait_for_the_cache() -> None:
     found = find_bottleneck(load(queue=3.0, running=2, waiting=6, kv_use=0.9), slots=8, kv_tokens=20_000)
     assert found.kind == "kv"
-    assert "hold 2 of 9,100" in found.because
+    assert "hold 2 requests of 9,100" in found.because
 
 
 @pytest.mark.parametrize(

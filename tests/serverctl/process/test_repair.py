@@ -87,7 +87,7 @@ def test_weights_whose_precision_the_person_chose_stay_and_the_start_fails_clear
     assert len(machine.starts) == 1
     assert state.failure is not None
     assert state.failure["kind"] == "LOAD_OOM"
-    assert "Nothing that may be changed by itself" in str(control.failure_of(state))
+    assert "No automatic setting is left" in str(control.failure_of(state))
 
 
 def test_a_flag_that_this_vllm_does_not_know_is_left_out(machine: Machine) -> None:

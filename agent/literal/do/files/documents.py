@@ -56,9 +56,9 @@ def replace_text(now: Now, goal: ReplaceText) -> Pursuit:
         return Stuck("I see no text editor in front whose text I could change.")
     if len(text) > _MOST_REPLACED or not count:
         reason = f"I do not see all of a text that is longer than {_MOST_REPLACED} characters."
-        return Stuck(reason if count else f"“{goal.old}” does not stand in the text.")
+        return Stuck(reason if count else f"“{goal.old}” is not in the text.")
     if count > 1 and not goal.all:
-        return Stuck(f"“{goal.old}” stands there {count} times: say “replace all”, or change it yourself.")
+        return Stuck(f"“{goal.old}” occurs {count} times: say “replace all”, or change it yourself.")
     new = text.replace(goal.old, goal.new)
     yield now.click("Give the text the focus.", page, main=False)
     yield press("Select all of it.", "ctrl+a")
