@@ -55,12 +55,12 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     ],
 )
 def test_what_is_no_message_ends_the_connection_in_words(serve: Serve, said: bytes) -> None:
-    with pytest.raises(EnvironmentLacksError, match="no message"):
+    with pytest.raises(EnvironmentLacksError, match="an invalid message"):
         Connection(serve(said))
 
 
 def test_a_file_that_did_not_come_is_told() -> None:
-    with pytest.raises(EnvironmentLacksError, match="no message"):
+    with pytest.raises(EnvironmentLacksError, match="an invalid message"):
         Arguments(b"", wire.deque()).file()
 
 
