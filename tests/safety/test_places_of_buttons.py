@@ -34,6 +34,8 @@ def judged(action: Action[DesktopPoint], place: Place, target: str = "", **known
         (TypeText("10.0.0.9"), "", Place("Gnome-control-center", "Network Proxy"), Place("Mousepad", "a.txt")),
         (TypeText(">Tasks: Go"), "", Place("Code", "shop - Visual Studio Code"), Place("Mousepad", "a.txt - Mousepad")),
         (TypeText(":%d"), "", Place("Gvim", "x.txt (~) - GVIM"), Place("Mousepad", "a.txt - Mousepad")),
+        (PRESS, "push button: Next", Place("Firefox", "1", site="id.a.eu"), Place("Firefox", "1", site="a.eu")),
+        (PressKeys(("f5",)), "text: x", Place("Octave-gui", "Octave"), Place("Firefox", "News", site="octave.example")),
         (TypeText("truncate audit"), "", Place("DBeaver", "DBeaver"), Place("Mousepad", "a.txt - Mousepad")),
     ],
 )  # fmt: skip
@@ -76,3 +78,8 @@ def test_a_card_over_two_lines_and_an_address_that_holds_code_ask(text: str) -> 
 @pytest.mark.parametrize("text", ["Room 4111 for 12 people\nCall 5523", "data: 12, 14 and 15", "We learn JavaScript"])
 def test_numbers_and_words_that_only_look_alike_do_not_ask(text: str) -> None:
     assert judged(TypeText(text), Place("Mousepad", "a.txt - Mousepad")) is None
+
+
+def test_a_host_is_no_program_of_that_name() -> None:
+    """Terminals are told by programs' names that hold "term", so a site of that name would be one."""
+    assert judged(TypeText("milk"), Place("Firefox", "A shop", site="determine.example"), "entry: Note") is None

@@ -95,7 +95,7 @@ class Rule(PolicyPart):
     reason: Text  # as a clause
     keys: Some[Chord] = ()  # chords; all keys of at least one are pressed
     patterns: Patterns = ()  # searched in the typed text, or the application's or tool's name
-    windows: Patterns = ()  # searched in the class and title of the target window, and in the host of its page
+    windows: Patterns = ()  # searched in the target window's class and title, and in “site HOST” for a page
     elsewhere: Patterns = ()  # found in the class of no target window; titles do not count, because pages choose them
     words: Patterns = ()  # searched in the words at the target and the names of the elements there
     elements: Patterns = ()  # searched in the target element's role and name: push button Save
@@ -242,7 +242,8 @@ class Rule(PolicyPart):
         return not self.patterns or any(found(one, name) for one in self.patterns for name in names)
 
     def _is_in(self, place: Place) -> bool:
-        return any(found(one, text) for one in self.windows for text in (place.app, place.title, place.site) if text)
+        site = f"site {place.site}" if place.site else ""  # so that no expression takes it for a program
+        return any(found(one, text) for one in self.windows for text in (place.app, place.title, site) if text)
 
 
 class Allowed(PolicyPart):
