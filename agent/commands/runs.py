@@ -173,13 +173,18 @@ def undo_main(argv: Sequence[str]) -> int:
         put_json({"items": [_to_json(item, results) for item in undoing.items]})
     else:
         _tell(results)
-    failed = undoing.leaves_something or any(not result.done for result in results)
+    unknown = not undoing.is_known and not undoing.items
+    failed = unknown or undoing.leaves_something or any(not result.done for result in results)
     return ExitStatus.NOT_DONE if failed else ExitStatus.DONE
 
 
 def _show(undoing: "RunUndo") -> None:
     if not undoing.items:
-        put("This run changed nothing, as far as is known.")
+        put(
+            "This run changed nothing, as far as is known."
+            if undoing.is_known
+            else "It is not known what this run changed, so nothing can be undone."
+        )
     _lines("will be undone:", undoing.able)
     _lines("stays:", (item for item in undoing.items if item.verdict != "undo"))
 

@@ -22,6 +22,10 @@ class Result:
     words: str
 
 
+def _name(change: Change) -> tuple[str, str]:
+    return change.kind, change.what
+
+
 class Undo:
     """What can be undone of a receipt now. Making one looks at the desktop: some milliseconds for every change.
 
@@ -36,7 +40,7 @@ class Undo:
         self,
         changes: Sequence[Change],
         environ: Mapping[str, str],
-        undone: Mapping[tuple[str, str], str],
+        undone: Mapping[tuple[str, str], Sequence[str]],
         is_masked: Callable[[Any], bool],
     ) -> None:
         self._environ, self._is_masked = environ, is_masked
@@ -44,8 +48,10 @@ class Undo:
         self.items: list[Item] = plan(changes, self._standing)
         for index, item in enumerate(self.items):
             # A change is not undone twice: if it is there again, somebody made it again.
-            if at := undone.get((item.change.kind, item.change.what)):
-                self.items[index] = Item(item.change, "nothing_to_do", f"was undone already, {at}")
+            at = undone.get(_name(item.change), ())
+            # Of a file that was replaced, the receipt has two changes of that name.
+            if at and len(at) >= sum(_name(one) == _name(item.change) for one in changes):
+                self.items[index] = Item(item.change, "nothing_to_do", f"was undone already, {at[-1]}")
 
     @property
     def able(self) -> list[Item]:

@@ -55,7 +55,7 @@ def plan(changes: Sequence[Change], standing: Callable[[Mapping[str, Any]], Stan
         standing: how a thing stands now, by a change's `undo`; raises NotKnownError.
     """
     items = [_item(change, standing) for change in changes]
-    items = list(_without_parts(items))
+    items = list(_without_parts(_with_replaced(items)))
     able = [item for item in items if item.verdict == "undo"]
     return [*_ordered(able), *(item for item in items if item.verdict != "undo")]
 
@@ -90,6 +90,23 @@ def _will(change: Change) -> str:
     return f"set to {change.before}"
 
 
+def _with_replaced(items: Sequence[Item]) -> list[Item]:
+    """The items, where what the run put in the place of something deleted does not count as changed by others."""
+    made = {_path(item.undo) for item in items if item.undo.get("how") == "made" and item.verdict == "undo"}
+    return [
+        Item(item.change, "undo", _will(item.change)) if _is_replaced(item, made) and _is_kept(item) else item
+        for item in items
+    ]
+
+
+def _is_replaced(item: Item, made: set[str]) -> bool:
+    return item.undo.get("how") == "gone" and item.verdict == "changed_since" and _path(item.undo) in made
+
+
+def _is_kept(item: Item) -> bool:
+    return bool(item.undo.get("folder")) or item.undo.get("content") is not None
+
+
 def _without_parts(items: Sequence[Item]) -> Iterator[Item]:
     """A folder that the run made goes to the trash with all that the run made in it, or not at all."""
     made = {_path(item.undo): item for item in items if item.undo.get("how") == "made"}
@@ -111,15 +128,21 @@ def _whole(made: Mapping[str, Item], folder: str) -> bool:
 
 
 def _ordered(items: Sequence[Item]) -> Iterator[Item]:
-    """Settings, then folders (the outermost first, so that their content has a place), then the rest."""
+    """Settings, then texts at their present places, then what took the place of something deleted, then folders (the
+    outermost first, so that their content has a place), then the rest.
+    """
     # XFCE's daemon copies its theme and fonts to dconf when they are set: dconf's own come after that.
     yield from sorted(
         (item for item in items if "how" not in item.undo), key=lambda item: item.undo.get("store") == "dconf"
     )
+    yield from (item for item in items if item.undo.get("how") == "changed")
+    gone = {_path(item.undo) for item in items if item.undo.get("how") in ("gone", "moved")}
+    made = [item for item in items if item.undo.get("how") == "made"]
+    yield from (item for item in made if _path(item.undo) in gone)
     places = [item for item in items if item.undo.get("how") == "moved" or _is_gone_folder(item)]
     yield from sorted(places, key=lambda item: _path(item.undo).split("/"))
-    for how in ("gone", "changed", "made"):
-        yield from (item for item in items if item.undo.get("how") == how and not _is_gone_folder(item))
+    yield from (item for item in items if item.undo.get("how") == "gone" and not _is_gone_folder(item))
+    yield from (item for item in made if _path(item.undo) not in gone)
 
 
 def _is_gone_folder(item: Item) -> bool:

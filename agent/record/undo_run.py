@@ -40,7 +40,11 @@ class RunUndo(Undo):
         self._bundle = bundle
         changes = () if run.dry_run else run.receipt.receipt.changes
         environ = _environ_of(run.sandbox_name, thrown_away=run.sandbox) if changes else {}
-        undone = {(one.kind, one.what): one.at for one in run.undone if one.done}
+        undone: dict[tuple[str, str], list[str]] = {}
+        for one in run.undone:
+            if one.done:
+                undone.setdefault((one.kind, one.what), []).append(one.at)
+        self.is_known = run.dry_run or run.receipt.receipt.watched  # whether the receipt has all changes
         super().__init__((*changes, *_typed(bundle)), environ, undone, is_masked)
 
     @override

@@ -62,7 +62,7 @@ class Run:
         channels = 'for c in $(xfconf-query -l | tail -n +2); do echo "# $c"; xfconf-query -c $c -lv | sort; done'
         listing = "find . -path ./.cache -prune -o -path ./.local -prune -o -path ./.config -prune -o"
         files = self.shell(
-            f"{listing} -printf '%p %y %l\\n' | sort; {listing} -type f -print0 | sort -z | xargs -0 sha256sum"
+            f"{listing} -printf '%p %y %m %l\\n' | sort; {listing} -type f -print0 | sort -z | xargs -0 sha256sum"
         )
         return self.shell(channels), self.shell("gsettings list-recursively | sort"), files
 
@@ -109,6 +109,40 @@ def test_everything_is_as_it_was(run: Run) -> None:
     assert differing(before, run.snapshot()) == []
     trashed = {path.name for path in (run.home / ".local/share/Trash/files").iterdir()}
     assert trashed == {"made"}, "what is empty is deleted"
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        "mv old new; echo more >> new",  # the same file, written to at its new place
+        "echo more >> old; mv old new",
+        "echo more >> old; gio trash old",
+        "rm old; mkdir old; echo x > old/x",
+        "rm old; ln -s moved old",
+        "rm -r work",
+        "rm -r work; echo x > work",
+        "gio trash old; echo new > old",
+        "rm private; rm -r closed",
+        "echo more >> linked",
+    ],
+)
+def test_what_was_changed_twice_or_replaced_is_as_it_was(run: Run, commands: str) -> None:
+    run.shell("cd Documents; echo 1 > private; mkdir closed; chmod 600 private; chmod 700 closed; ln changed linked")
+    before = run.snapshot()
+    undoing = RunUndo(run.doing(f"cd Documents; {commands}"))
+    results = undoing.carry_out()
+    assert [result.words for result in results if not result.done] == []
+    assert differing(before, run.snapshot()) == []
+    assert (run.home / "Documents/linked").stat().st_nlink == 2
+    assert not any(f"moved to {item.change.what}" in str(item.change.after) for item in undoing.items)
+
+
+def test_a_receipt_that_was_not_found_out_is_not_nothing(run: Run) -> None:
+    bundle = run.doing("touch Documents/x")
+    record = bundle.run.model_copy(
+        update={"receipt": bundle.run.receipt.model_copy(update={"changes": [], "watched": False})}
+    )
+    assert not RunUndo(Bundle(bundle.path, record, ())).is_known
 
 
 def test_a_setting_that_a_program_overwrote_at_once_is_put_back_again(

@@ -37,7 +37,11 @@ def compare(before: Entries, after: Entries, moves: Mapping[str, str]) -> Differ
 
     A path that was replaced by something else of the same kind counts as changed, not as deleted and created.
     """
-    changed = {path: (old, after[path]) for path, old in before.items() if path in after and _kind(old, after[path])}
+    changed = {
+        path: (old, after[path])
+        for path, old in before.items()
+        if path in after and _kind(old, after[path]) and not _moved_away(path, old, after, moves)
+    }
     gone = {path: old for path, old in before.items() if path not in after or path not in changed}
     made = {path: new for path, new in after.items() if path not in before or path not in changed}
     moved: dict[str, tuple[str, Entry]] = {}
@@ -59,6 +63,12 @@ def compare(before: Entries, after: Entries, moves: Mapping[str, str]) -> Differ
     return Differences(made, gone, changed, moved)
 
 
+def _moved_away(path: str, old: Entry, after: Entries, moves: Mapping[str, str]) -> bool:
+    """Whether what was at a path is at another one now, so that something new took its place."""
+    there = after.get(moves.get(path, path))
+    return there is not None and there.inode == old.inode != after[path].inode
+
+
 def _kind(old: Entry, new: Entry) -> bool:
     return (old.is_folder, old.is_file) == (new.is_folder, new.is_file)
 
@@ -69,9 +79,9 @@ def _target(path: str, old: Entry, made: Entries, moves: Mapping[str, str]) -> s
     while told in moves and moves[told] not in known:
         told = moves[told]
         known.add(told)
-    if told in made and old.inode in (0, made[told].inode):  # 0: unknown
+    if told != path and told in made and old.inode in (0, made[told].inode):  # 0: unknown
         return told
-    return next((other for other, new in made.items() if old.same_thing(new)), None)
+    return next((other for other, new in made.items() if other != path and old.same_thing(new)), None)
 
 
 class Files:
@@ -106,15 +116,18 @@ class Files:
                 after = f"{'in the trash, as' if _in_trash(target) else 'moved to'} {told_as(target)}"
                 to = _quoted(self._home.at(target))
                 yield self._change(path, str(entry), after, "moved", entry, to=to, inode=entry.inode)
+        moved_to = {target for target, _ in differences.moved.values()}
         for path, (old, new) in differences.changed.items():
-            if not (old.is_folder or _is_left_out(path, new) or _in_trash(path)):
+            in_trash = _in_trash(path) and path not in moved_to  # written to, then trashed
+            if not (old.is_folder or _is_left_out(path, new) or in_trash):
                 yield from self._told_change(path, old, new)
         for path, entry in made.items():
             if not _is_left_out(path, entry) and not _in_trash(path):
                 yield self._change(path, None, str(entry), "made", entry, state=self._state(path, entry))
         for path, entry in gone.items():
             if not _is_left_out(path, entry):
-                yield self._change(path, str(entry), None, "gone", entry, content=_text(entry))
+                mode = entry.mode & 0o777
+                yield self._change(path, str(entry), None, "gone", entry, content=_text(entry), mode=mode)
 
     def _made_and_trashed(self, made: Entries) -> Iterator[Change]:
         """Report what the run created and then moved to the trash. There is nothing to undo."""

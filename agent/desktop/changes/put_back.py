@@ -202,7 +202,9 @@ def _standing_at(path: str, to: str, undo: Undo) -> Standing:
     if not undo["folder"] and undo.get("content") is None:
         raise CannotPutBackError("what it held is not known any more")
     if how == "gone":
-        return "as_left" if stands is None else "as_before" if undo["folder"] or _holds(path, undo) else "otherwise"
+        if stands is None:
+            return "as_left"
+        return "as_before" if (stands["folder"] if undo["folder"] else _holds(path, undo)) else "otherwise"
     return "as_left" if stands == undo["state"] else "as_before" if _holds(path, undo) else "otherwise"
 
 
@@ -230,13 +232,23 @@ def _put_back_file(environ: Mapping[str, str], undo: Undo) -> str:
             return "moved back"
         case "gone" if undo["folder"]:
             with confined_path(environ, path) as place:
-                Path(place).mkdir()
+                Path(place).mkdir(0o700)
+                Path(place).chmod(_mode(undo, 0o755))
             return "made again, as an empty folder"
     with confined_path(environ, path) as place:
         now = entry_at(place)
-        kept = now.mode & 0o777 if now is not None and now.is_file else 0o644
-        write_atomically(Path(place), str(undo["content"]).encode(), kept)
+        content = str(undo["content"]).encode()
+        if now is not None and now.is_file and Path(place).lstat().st_nlink > 1:
+            Path(place).write_bytes(content)  # its other names stay names of it
+        else:
+            kept = now.mode & 0o777 if now is not None and now.is_file else _mode(undo, 0o644)
+            write_atomically(Path(place), content, kept)
     return "written as it was"
+
+
+def _mode(undo: Undo, otherwise: int) -> int:
+    """Return the permissions that a deleted file or folder had; `otherwise` if they are not recorded."""
+    return (int(undo.get("mode") or 0) & 0o777) or otherwise
 
 
 def _path(quoted: str) -> str:
