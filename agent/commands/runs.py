@@ -168,11 +168,9 @@ def undo_main(argv: Sequence[str]) -> int:
         if not agreed(f"Undo {what}?", "Add --yes to undo it without a question."):
             put("Nothing was undone.")
             return ExitStatus.NOT_DONE
-    results = [] if options.dry_run else undoing.carry_out()
+    results = [] if options.dry_run else undoing.carry_out(_ignore if options.json else _tell)
     if options.json:
         put_json({"items": [_to_json(item, results) for item in undoing.items]})
-    else:
-        _tell(results)
     unknown = not undoing.is_known and not undoing.items
     failed = unknown or undoing.leaves_something or any(not result.done for result in results)
     return ExitStatus.NOT_DONE if failed else ExitStatus.DONE
@@ -196,10 +194,13 @@ def _lines(heading: str, items: "Iterable[Item]") -> None:
         put(f"  {item.change}", f"    {item.words}")
 
 
-def _tell(results: "Sequence[Result]") -> None:
-    for result in results:
-        told = f"{'' if result.done else 'not undone: '}{result.words}"
-        put(f"{result.item.change.kind} {result.item.change.what}: {told}")
+def _tell(result: "Result") -> None:
+    told = f"{'' if result.done else 'not undone: '}{result.words}"
+    put(f"{result.item.change.kind} {result.item.change.what}: {told}")
+
+
+def _ignore(_: "Result") -> None:
+    """Tell nothing."""
 
 
 def _to_json(item: "Item", results: "Sequence[Result]") -> dict[str, object]:

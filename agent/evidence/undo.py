@@ -63,8 +63,8 @@ class Undo:
         """Whether something stays changed that a person would want back; windows and applications do not count."""
         return any(map(leaves_something, self.items))
 
-    def carry_out(self) -> list[Result]:
-        """Undo everything that can be. One failure does not hold up the rest.
+    def carry_out(self, tell: Callable[[Result], None] = lambda _: None) -> list[Result]:
+        """Undo everything that can be, and tell each result. One failure does not hold up the rest.
 
         Raises:
             EnvironmentLacksError: the changes were undone, but that could not be recorded.
@@ -75,6 +75,7 @@ class Undo:
             item, *waiting = waiting
             result = self._put_back(item, [one.item for one in results if not one.done])
             results.append(result)
+            tell(result)
             if result.done:
                 waiting = relocated(waiting, item)
         self._put_copies_back(results)

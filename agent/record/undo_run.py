@@ -1,7 +1,7 @@
 """Undoes a recorded run on the desktop that it was on, and writes into its bundle what was undone."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from typing_extensions import override
@@ -48,8 +48,8 @@ class RunUndo(Undo):
         super().__init__((*changes, *_typed(bundle)), environ, undone, is_masked)
 
     @override
-    def carry_out(self) -> list[Result]:
-        results = super().carry_out()
+    def carry_out(self, tell: Callable[[Result], None] = lambda _: None) -> list[Result]:
+        results = super().carry_out(tell)
         if results:
             self._record(results)
         return results
