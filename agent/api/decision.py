@@ -166,8 +166,10 @@ def read_image(path: Path) -> Frame:
     from PIL import Image, UnidentifiedImageError
 
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is not a file")  # a pipe would be waited for
         with Image.open(path) as image:
             read = image.convert("RGB")
             return Frame(read, Viewport.of_image(Size(*read.size)), 0.0)
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+    except (OSError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:  # also a NUL in a path
         raise UsageError(f"{path} is no image that can be read ({error}).", "Name a PNG, JPEG or WebP file.") from error

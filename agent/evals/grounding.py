@@ -1,6 +1,7 @@
 """Asks a model for the point of each sample, and keeps each answer as it comes."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from functools import cache
@@ -21,7 +22,8 @@ from foundation.errors import EnvironmentLacksError, UsageError
 
 #: Errors of one request; after any other error the next request would fail, too.
 _OF_ONE: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless", "broken"})
-_TELL_EVERY = 100
+#: Seconds between two reports of the progress.
+_TELL_EVERY = 10.0
 
 
 def part_of(samples: Sequence[Sample], limit: int | None, shard: tuple[int, int]) -> list[Sample]:
@@ -47,11 +49,11 @@ async def ask_all(
     if lost := next((sample.image for sample in samples if not sample.image.is_file()), None):
         raise EnvironmentLacksError(f"There is no picture {lost}.", "Download the benchmark's pictures, too.")
     look_up = cache(_looked_up)  # benchmarks have many samples about one picture
-    failed = done = 0
+    failed, done, told = 0, 0, -_TELL_EVERY
     coming = iter(samples)
 
     async def work() -> None:
-        nonlocal failed, done
+        nonlocal failed, done, told
         for sample in coming:
             try:
                 await _ask(asker, sample, look_up, kept, zoom=zoom)
@@ -61,7 +63,8 @@ async def ask_all(
                 failed += 1
                 tell(f"{sample.id}: no answer: {error}")
             done += 1
-            if done % _TELL_EVERY == 0:
+            if time.monotonic() - told >= _TELL_EVERY:
+                told = time.monotonic()
                 tell(f"{done} of {len(samples)}")
 
     workers = [asyncio.create_task(work()) for _ in range(at_once)]

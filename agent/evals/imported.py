@@ -21,14 +21,18 @@ def import_answers(file: Path, benchmark: Benchmark, run: Mapping[str, Any], out
         raise UsageError(f"The family {run['family']} counts in pixels of pictures whose size the answers do not tell.")
     samples = {sample.id: sample for sample in benchmark.samples}
     try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read ({error}).", "Name a file of answers.") from error
+    try:
         with AnswersFile(out, run) as kept:
-            for row in _rows(file.read_text(encoding="utf-8")):
-                sample, text = samples[str(row["id"])], row["raw_response"]
+            for row in _rows(text):
+                sample, said = samples[str(row["id"])], row["raw_response"]
                 size = list(row["img_size"]) if sample.size is None else [sample.size.width, sample.size.height]
-                if not isinstance(text, str):
+                if not isinstance(said, str):
                     raise TypeError(f"the answer to {sample.id} is not text")
                 line = {"id": sample.id, "request": "imported", **run, "screen": size, "sent": size}
-                kept.append({**line, "answer": {"content": text, "finish_reason": "stop"}})
+                kept.append({**line, "answer": {"content": said, "finish_reason": "stop"}})
             return len(kept.answers)
     except KeyError as error:
         raise UsageError(f"{file} has no {error}, or the benchmark has no such sample.") from error
@@ -40,7 +44,7 @@ def _rows(text: str) -> list[Any]:
     try:
         document = json.loads(text)
     except ValueError:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
     if isinstance(document, dict):
         return list(document["details"]) if "details" in document else [document]
     return list(document)

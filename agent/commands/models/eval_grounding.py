@@ -86,7 +86,11 @@ def _put_score(given: argparse.Namespace, benchmark: Benchmark) -> None:
     verdicts = judge_all(given.out, benchmark, answers)
     if strangers := len(answers) - len(verdicts):
         remark(f"{strangers} answers are to samples that the benchmark does not have; they are left out.")
-    told = summary(benchmark, read_run(given.out), verdicts, baseline)
+    run = read_run(given.out)
+    for key in ("model", "family", "words"):
+        if others := sorted({str(line.get(key)) for line in answers.values()} - {str(run.get(key))}):
+            remark(f"Not all answers are of one {key}: there is {' and '.join(others)} beside {run.get(key)}.")
+    told = summary(benchmark, run, verdicts, baseline)
     if given.report:
         from agent.evals.report import write_report
 

@@ -114,12 +114,27 @@ def _written(name: str, value: Any, brackets: str, bare: bool) -> str:
 
 #: The mark before a call. Before anything else, it is a word of the thought.
 _ACTION = re.compile(r"\bAction\s*[:：](?:[\s*`]|</?\w{1,30}>)*(?=[A-Za-z_][\w.]{0,79}\s*\()", re.IGNORECASE)
-_ACTION_WORD = re.compile(r"^[\s*#]*Action\s*[:：]", re.IGNORECASE | re.MULTILINE)
-_THOUGHT = re.compile(r"^[\s*#]*(?:Thought|Reflection|Action_Summary)\s*[:：][ \t*]*", re.IGNORECASE | re.MULTILINE)
+#: Labels begin a line. A class with line ends would be quadratic in empty lines.
+_ACTION_WORD = re.compile(r"^[ \t*#]*Action\s*[:：]", re.IGNORECASE | re.MULTILINE)
+_THOUGHT = re.compile(r"^[ \t*#]*(?:Thought|Reflection|Action_Summary)\s*[:：][ \t*]*", re.IGNORECASE | re.MULTILINE)
 _CALL = re.compile(r"[A-Za-z_]\w{0,79}\s*\(")
 _BARE = re.compile(r"^[ \t`]*[A-Za-z_]\w{0,79}\s*\(", re.MULTILINE)
 #: What may follow the last call: fences, tokens of the chat template, and tags around the answer.
-_ENDS = re.compile(r"(?:\s|```|<\|(?:im_end|endoftext|eot_id)\|>|\[EOS\]|</?\w{1,30}>)+$")
+_END = re.compile(r"(?:```|<\|(?:im_end|endoftext|eot_id)\|>|\[EOS\]|</?\w{1,30}>)$")
+#: Characters of the longest of these.
+_LONGEST_END = 33
+
+
+def _without_ends(text: str) -> str:
+    """Return the text without what may follow the last call. Linear, where one expression would be quadratic."""
+    end = len(text)
+    while True:
+        while end and text[end - 1].isspace():
+            end -= 1
+        found = _END.search(text[max(0, end - _LONGEST_END) : end])
+        if found is None:
+            return text[:end]
+        end -= len(found[0])
 
 
 def thought_and_calls(text: str) -> tuple[str, Sequence[Call] | ParseFailure, int]:
@@ -129,14 +144,14 @@ def thought_and_calls(text: str) -> tuple[str, Sequence[Call] | ParseFailure, in
     thought follows, what comes after it does not count, because the model wrote it without seeing the effect of the
     first calls. Without `Action:`, calls count if they make up the whole rest of the answer.
     """
-    text = _ENDS.sub("", text)
+    text = _without_ends(text)
     mark = _ACTION.search(text)
     if mark is None:
         return _unmarked(text)
     thought, rest = _spoken(text[: mark.start()]), text[mark.end() :]
     further = _THOUGHT.search(rest)
     now, later = (rest, "") if further is None else (rest[: further.start()], rest[further.start() :])
-    now = _ENDS.sub("", _ACTION.sub("", now))
+    now = _without_ends(_ACTION.sub("", now))
     calls = named_calls(now)
     first, _, comment = now.partition("\n\n")
     if isinstance(calls, ParseFailure) and comment and not _CALL.search(comment):
