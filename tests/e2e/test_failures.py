@@ -61,8 +61,8 @@ servers: list[FakeEndpoint] = []
 BROKEN: dict[str, tuple[Behaviour, str, int]] = {
     "dies in mid-answer": (dying, "There is no connection to", 3),
     "500s": (refuse(500, "EngineCore died"), "EngineCore died", 3),
-    "garbage": (raw(200, b"\x00\xff garbage \xfe" * 50, "text/event-stream"), "no answer", 3),
-    "no JSON": (events("{nonsense"), "no answer", 3),
+    "garbage": (raw(200, b"\x00\xff garbage \xfe" * 50, "text/event-stream"), "an invalid answer", 3),
+    "no JSON": (events("{nonsense"), "an invalid answer", 3),
     "half a stream": (half("<thinking>\nI"), "There is no connection to", 3),
     "silence": (silent(), "has said nothing for", 3),
     "an empty message": (say(""), "the answer is empty", 1),

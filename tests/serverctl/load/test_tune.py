@@ -213,7 +213,7 @@ def test_answers_that_are_slow_because_prompts_of_others_are_computed_beside_the
     )
     found = find_bottleneck(busy, 32, 131_072)
     assert found.kind == "prefill"
-    assert "prompts of others" in found.because
+    assert "prompts of other requests" in found.because
     alone = load(requests=13, seconds=10, images=0.02, prefill=0.1, decode=0.65, running=1, prompt=2225, answer=60)
     assert kind_of(alone, 32, 131_072) == "decode"
 

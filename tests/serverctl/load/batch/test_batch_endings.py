@@ -12,12 +12,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 from batches import ROOT, answers, ask_for, ok_ids, picture, run, write
 from stubs.token_server import KEY, Hang, TokenServer, Traits
 
 from foundation.errors import ExitStatus
+from foundation.processes import marked_processes
 from serverctl.commands.load.batch import main
 
 pytestmark = pytest.mark.slow
@@ -190,5 +190,4 @@ def test_a_real_vllm_answers_a_batch_of_its_own(
         usage = by_id[f"r{number}"]["usage"]
         assert usage["completion_tokens"] == 8
         assert usage["prompt_tokens"] > 10 * 8  # 320x256 are 10 x 8 tokens, and some text
-    lines = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
-    assert not [line for line in lines if str(tiny_model) in line], "nothing of the server is left"
+    assert marked_processes("MAI_SERVER_STATE", str(tmp_path / "state")) == [], "nothing of the server is left"
