@@ -344,6 +344,8 @@ class PatientClient(ABC, Generic[Connection]):
             if not task.done():
                 task.cancel()
                 await asyncio.wait({task}, timeout=1)
+            if task.done() and not task.cancelled():
+                task.exception()  # else asyncio prints that nobody asked for it
 
 
 def _too_long_a_pause(error: ModelError, seconds: float) -> ModelError:

@@ -1,8 +1,10 @@
 """A stop ends the run at once, whatever it waits for, and nothing hung can hold the end up."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -234,3 +236,24 @@ async def test_once_the_events_cannot_be_told_nothing_more_is_asked_or_done(kind
     assert desk.hand.done == []
     assert desk.hand.closed
     assert len(endpoint.requests) <= 2
+
+
+async def test_what_fails_while_it_is_cancelled_prints_no_traceback() -> None:
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+
+    async def fails() -> None:
+        try:
+            await asyncio.sleep(LONG)
+        finally:
+            raise ValueError("late")
+
+    async def stopped() -> None:
+        stop = StopSwitch()
+        asyncio.get_running_loop().call_later(0.05, stop.stop, "the test says so")  # it waits by then
+        with suppress(StoppedError):
+            await Race(stop)(fails())
+
+    await stopped()
+    gc.collect()  # asyncio tells of it when the task goes
+    assert told == []

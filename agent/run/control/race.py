@@ -37,6 +37,8 @@ class Race:
             if not task.done():
                 task.cancel()
                 await asyncio.wait({task}, timeout=0.2)
+            if task.done() and not task.cancelled():
+                task.exception()  # else asyncio prints that nobody asked for it
 
     def check(self) -> None:
         """Raise the error that ended the run, if there is one."""
