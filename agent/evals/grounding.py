@@ -20,7 +20,8 @@ from agent.run.locate.resolve_point import crop_around
 from agent.screen.capture import Frame
 from foundation.errors import EnvironmentLacksError, UsageError
 
-#: Errors of one request; after any other error the next request would fail, too.
+#: Errors of one request. After any other error the next request would fail, too; of a server's own errors (status 500),
+#: only more in a row than are asked at once tell that.
 _OF_ONE: frozenset[ErrorKind] = frozenset({"context_too_long", "refused", "endless", "broken"})
 #: Seconds between two reports of the progress.
 _TELL_EVERY = 10.0
@@ -49,17 +50,20 @@ async def ask_all(
     if lost := next((sample.image for sample in samples if not sample.image.is_file()), None):
         raise EnvironmentLacksError(f"There is no picture {lost}.", "Download the benchmark's pictures, too.")
     look_up = cache(_looked_up)  # benchmarks have many samples about one picture
-    failed, done, told = 0, 0, -_TELL_EVERY
+    failed, done, in_a_row, told = 0, 0, 0, -_TELL_EVERY
     coming = iter(samples)
 
     async def work() -> None:
-        nonlocal failed, done, told
+        nonlocal failed, done, in_a_row, told
         for sample in coming:
             try:
                 await _ask(asker, sample, look_up, kept, zoom=zoom)
-            except ModelError as error:
-                if error.kind not in _OF_ONE:
-                    raise
+                in_a_row = 0
+            except (ModelError, UsageError) as error:  # UsageError: its picture cannot be read or sent
+                if isinstance(error, ModelError) and error.kind not in _OF_ONE:
+                    in_a_row += 1
+                    if error.kind != "overloaded" or in_a_row > at_once:
+                        raise
                 failed += 1
                 tell(f"{sample.id}: no answer: {error}")
             done += 1

@@ -186,6 +186,31 @@ def test_a_sample_that_the_server_refuses_does_not_end_the_rest(mai: CommandLine
     assert "answered: 2 of 3 samples" in ran.out
 
 
+@pytest.mark.parametrize("fault", ["its request", "its picture"])
+def test_a_sample_that_fails_alone_does_not_end_the_rest(mai: CommandLine, data: Path, out: Path, fault: str) -> None:
+    script = [say(INSIDE)] * 2
+    if fault == "its request":
+        script = [refuse(500, "out of order")] * 3 + script  # each is tried three times
+    else:
+        picture, rows = data / "images/a.png", json.loads((data / "OSWorld-G.json").read_text())
+        (data / "images/cut.png").write_bytes(picture.read_bytes()[:60])
+        (data / "OSWorld-G.json").write_text(json.dumps([{**rows[0], "image_path": "cut.png"}, *rows[1:]]))
+    with FakeEndpoint(script) as endpoint:
+        ran = mai("eval", "grounding", "osworld-g", str(data), "--out", str(out), "--at-once", "1",
+                  "--endpoint", endpoint.url)  # fmt: skip
+    assert ran.status == 1, ran.err
+    assert ran.err.count("no answer") == 1
+    assert "answered: 2 of 3 samples" in ran.out
+
+
+def test_a_server_that_fails_again_and_again_ends_it(mai: CommandLine, data: Path, out: Path) -> None:
+    with FakeEndpoint([refuse(500, "out of order")] * 6) as endpoint:
+        ran = mai("eval", "grounding", "osworld-g", str(data), "--out", str(out), "--at-once", "1",
+                  "--endpoint", endpoint.url)  # fmt: skip
+    assert ran.status == 3
+    assert "status 500" in ran.err
+
+
 def test_two_models_are_compared_sample_by_sample(mai: CommandLine, data: Path, tmp_path: Path) -> None:
     with FakeEndpoint([say(INSIDE)] * 3 + [say(OUTSIDE), say(OUTSIDE), say(REFUSED)]) as endpoint:
         evaluated(mai, endpoint, data, tmp_path / "base")
