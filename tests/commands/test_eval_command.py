@@ -219,6 +219,9 @@ def test_two_models_are_compared_sample_by_sample(mai: CommandLine, data: Path, 
     assert told["baseline"] == expected
     table = mai("eval", "rescore", str(tmp_path / "new"), "--baseline", str(tmp_path / "base")).out
     assert "1 right only here, 2 only there, 0 alike; McNemar's p = 1" in table
+    (tmp_path / "base/eval.json").write_text('{"benchmark": "screenspot"}')
+    ran = mai("eval", "rescore", str(tmp_path / "new"), "--baseline", str(tmp_path / "base"))
+    assert (ran.status, "is of screenspot, not of osworld-g" in ran.err) == (2, True)
 
 
 def test_the_mean_over_subsets_is_the_score_where_the_publisher_says_so(
@@ -250,7 +253,7 @@ def test_published_answers_are_taken_over_and_judged(mai: CommandLine, data: Pat
 
 def _mistakes() -> Iterator[tuple[list[str], str]]:
     yield ["grounding", "screenspot-pro", "DATA", "--out", "OUT"], "holds no ScreenSpot-Pro"
-    yield ["grounding", "osworld-g", "DATA", "--out", "OUT", "--baseline", "BASE"], "no verdicts to compare with"
+    yield ["grounding", "osworld-g", "DATA", "--out", "OUT", "--baseline", "BASE"], "is not the folder of an evaluation"
     yield ["grounding", "osworld-g", "DATA", "--out", "OUT", "--shard", "3/2"], "is no shard such as 1/4"
     yield ["grounding", "osworld-g", "DATA", "--out", "OUT", "--family", "os-atlas"], "of another family"
     yield ["grounding", "nothing", "DATA", "--out", "OUT"], "invalid choice"

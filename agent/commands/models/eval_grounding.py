@@ -28,8 +28,7 @@ from foundation.printing import remark
 def ask(given: argparse.Namespace) -> int:
     """Ask for the samples that have no answer yet, and judge."""
     benchmark = read_benchmark(given.benchmark, given.data)
-    if given.baseline is not None:
-        read_verdicts(given.baseline)  # its errors come before hours of asking
+    _baseline(given, benchmark)  # its errors come before hours of asking
     options = RunOptions.of(given, load_settings())
     engine = choose_engine(options.engine, literal_engine, remark, ask=terminal_ask())
     try:
@@ -79,9 +78,18 @@ def rescore(given: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
+def _baseline(given: argparse.Namespace, benchmark: Benchmark) -> dict[str, bool] | None:
+    """Return the verdicts of the baseline, if one is named. Raises UsageError: it has none, or of another benchmark."""
+    if given.baseline is None:
+        return None
+    if (other := read_run(given.baseline)["benchmark"]) != benchmark.name:
+        raise UsageError(f"{given.baseline} is of {other}, not of {benchmark.name}.", "Name another baseline.")
+    return read_verdicts(given.baseline)
+
+
 def _put_score(given: argparse.Namespace, benchmark: Benchmark) -> None:
     """Judge the answers in the folder, keep the verdicts, print the score, and write the report."""
-    baseline = None if given.baseline is None else read_verdicts(given.baseline)
+    baseline = _baseline(given, benchmark)
     answers = read_answers(given.out)
     verdicts = judge_all(given.out, benchmark, answers)
     if strangers := len(answers) - len(verdicts):
