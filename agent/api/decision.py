@@ -28,6 +28,8 @@ from agent.screen.pixels import resize
 from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 
+#: A screen that no pixel budget leaves as it is.
+_LARGE = Size(7680, 4320)
 #: Seconds to wait for the elements: on a busy machine, reading a whole screen takes a while.
 _PATIENCE = 20.0
 
@@ -51,9 +53,10 @@ class Asker:
         return question.parse(answer), as_text(answer)
 
     def named(self) -> dict[str, Any]:
-        """Return the model, its family, and whose words it is asked for points in."""
+        """Return the model, its family, whose words it is asked for points in, and a hash of a request's settings."""
         used = self._model.in_use("grounder")
-        return {"model": used.model, "family": used.family, "words": used.words}
+        settings = self.grounding_digest("", _LARGE, "")[:16]
+        return {"model": used.model, "family": used.family, "words": used.words, "settings": settings}
 
     async def question(self, instruction: str, seen: "Seen", *, grounding: bool = False) -> "Question":
         """Return the request about a screenshot, ready to be sent. Raises UsageError: the model cannot be asked it."""

@@ -121,6 +121,20 @@ def test_another_picture_or_instruction_is_another_request(mai: CommandLine, dat
     assert len(endpoint.requests) == 7
 
 
+def test_answers_of_other_settings_and_other_models_are_named(mai: CommandLine, data: Path, out: Path) -> None:
+    Image.new("RGB", (2000, 1500)).save(data / "images/a.png")
+    command = ("eval", "grounding", "osworld-g", str(data), "--out", str(out), "--at-once", "1")
+    with FakeEndpoint([say(INSIDE)] * 5) as endpoint:
+        assert "other settings" not in mai(*command, "--endpoint", endpoint.url).err
+        ran = mai(*command, "--endpoint", endpoint.url, "--limit", "2", "--max-pixels", "300000")
+    assert "1 of 3 answers were asked for with other settings" in ran.err
+    answers = (out / "answers.jsonl").read_text()
+    (out / "answers.jsonl").write_text(answers.replace('"model": "MAI-UI-8B"', '"model": "Other"', 1))
+    assert "Not all answers are of one model" not in mai("eval", "rescore", str(out)).err, "that one was asked again"
+    (out / "answers.jsonl").write_text(answers.replace('"model": "MAI-UI-8B"', '"model": "Other"'))
+    assert "there is Other beside MAI-UI-8B" in mai("eval", "rescore", str(out)).err
+
+
 def test_shards_together_are_the_whole(mai: CommandLine, data: Path, out: Path) -> None:
     with FakeEndpoint([say(INSIDE)] * 3) as endpoint:
         shards = [out / str(number) for number in (1, 2)]

@@ -98,6 +98,8 @@ def _put_score(given: argparse.Namespace, benchmark: Benchmark) -> None:
     for key in ("model", "family", "words"):
         if others := sorted({str(line.get(key)) for line in answers.values()} - {str(run.get(key))}):
             remark(f"Not all answers are of one {key}: there is {' and '.join(others)} beside {run.get(key)}.")
+    if count := sum(one.get("settings") not in (None, run.get("settings")) for one in answers.values()):
+        remark(f"{count} of {len(answers)} answers were asked for with other settings than the last ones.")
     told = summary(benchmark, run, verdicts, baseline)
     if given.report:
         from agent.evals.report import write_report
