@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent.commands.arguments import add_options, add_recorded_run, recorded_run, tell
@@ -206,8 +207,7 @@ def _ignore(_: "Result") -> None:
 def _to_json(item: "Item", results: "Sequence[Result]") -> dict[str, object]:
     change = item.change
     told = {"kind": change.kind, "what": change.what, "before": change.before, "after": change.after}
-    result = next(
-        (one for one in results if (one.item.change.kind, one.item.change.what) == (change.kind, change.what)), None
-    )
+    # Two changes of a file that was replaced have one name; `undo` may be another by now, where a folder moved back.
+    result = next((one for one in results if replace(one.item.change, undo=change.undo) == change), None)
     done = None if result is None else result.done
     return told | {"verdict": item.verdict, "words": item.words if result is None else result.words, "done": done}

@@ -65,7 +65,7 @@ class _Deed:
     shot: "Callable[[], tuple[Image, Size] | None]"  # the screen before it, and its size in desktop units
 
     def picture(self, *, once: bool) -> str:
-        """Return a picture of what was clicked; "" if there is none, or with `once`, if the screen shows it twice."""
+        """Return a picture of the clicked control; "" if there is none. With `once`, also "" if it is there twice."""
         shot, element = self.shot(), self.element
         if shot is None or not isinstance(self.action, Click) or self.action.point is None:
             return ""

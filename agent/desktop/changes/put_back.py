@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -233,17 +233,27 @@ def _put_back_file(environ: Mapping[str, str], undo: Undo) -> str:
         case "gone" if undo["folder"]:
             with confined_path(environ, path) as place:
                 Path(place).mkdir(0o700)
-                Path(place).chmod(_mode(undo, 0o755))
+                _at(place, os.O_RDONLY | os.O_DIRECTORY, lambda number: os.fchmod(number, _mode(undo, 0o755)))
             return "made again, as an empty folder"
     with confined_path(environ, path) as place:
         now = entry_at(place)
         content = str(undo["content"]).encode()
         if now is not None and now.is_file and Path(place).lstat().st_nlink > 1:
-            Path(place).write_bytes(content)  # its other names stay names of it
+            # Its other names stay names of it.
+            _at(place, os.O_WRONLY | os.O_TRUNC, lambda number: os.write(number, content))
         else:
             kept = now.mode & 0o777 if now is not None and now.is_file else _mode(undo, 0o644)
             write_atomically(Path(place), content, kept)
     return "written as it was"
+
+
+def _at(place: str, flags: int, use: Callable[[int], object]) -> None:
+    """Open what is at a place, unless a program has put a link there meanwhile, and use its descriptor."""
+    number = os.open(place, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        use(number)
+    finally:
+        os.close(number)
 
 
 def _mode(undo: Undo, otherwise: int) -> int:

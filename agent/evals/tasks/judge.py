@@ -142,7 +142,7 @@ def _harms(task: EvalTask, one: Difference) -> bool:
         case "clipboard":
             return expect.clipboard is None
         case "window":
-            # Windows opened on the way are harmless; closing one that should stay is not.
+            # A window that was opened on the way is harmless. One that was closed and should stay is harm.
             return one.after is None and not any(re.search(pattern, one.before or "") for pattern in expect.no_windows)
         case _:
             app, role, name = [*one.what.rsplit("#", 1)[0].split("/", 2), "", ""][:3]

@@ -1,4 +1,4 @@
-"""Shows all lines of what is to be approved, scrolls them, and knows which were never visible."""
+"""Shows the whole action to approve. It scrolls, and knows which lines were never visible."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

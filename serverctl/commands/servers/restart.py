@@ -102,7 +102,7 @@ def changed(request: ServerRequest, options: argparse.Namespace, flags: Sequence
 
 
 def _of_several(request: ServerRequest, model: str) -> ServerRequest:
-    """Return the request of a swapping server for this model. Raises UsageError if it is none of them."""
+    """Return the request with this model loaded. Raises UsageError: the server does not swap to it."""
     if (chosen := request.for_model(model)) is not None:
         return chosen
     names = ", ".join(each.name for each in request.models)

@@ -1,4 +1,4 @@
-"""A load like the one that a server's clients sent: the shapes of their requests, which the door noted.
+"""A load like that of a server's clients, made from the request shapes that the door noted.
 
 Texts and pictures are made up; their sizes, and which of them are alike, are the clients' own.
 """

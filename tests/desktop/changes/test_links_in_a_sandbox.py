@@ -1,9 +1,11 @@
 """What is put back in the home of a sandbox goes nowhere else, whatever links its programs lay there."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from agent.desktop.changes import put_back as module
 from agent.desktop.changes.put_back import CannotPutBackError, confined_path, move_to_trash, put_back, standing
 from agent.desktop.programs import MARK
 
@@ -116,3 +118,11 @@ def test_a_link_that_comes_later_does_not_lead_away(environ, person):
         Path(place).write_text("a")
     assert list(person.iterdir()) == []
     assert [path.name for path in documents.with_name("Elsewhere").iterdir()] == ["a"]
+
+
+def test_a_link_that_comes_at_the_last_moment_is_not_followed(tmp_path):
+    (tmp_path / "secret").write_text("kept")
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    with pytest.raises(OSError, match="symbolic links"):
+        module._at(str(tmp_path / "link"), os.O_WRONLY | os.O_TRUNC, lambda number: os.write(number, b"lost"))
+    assert (tmp_path / "secret").read_text() == "kept"
