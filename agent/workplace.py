@@ -187,6 +187,7 @@ class Workplace:
             open_tools=open_tools,
             relief_steps=options.relief_steps,
             mask=recorder.redactor.text,
+            trace="" if trace is None else trace.parent,
             policy=self.policy,
             family=families.get("actor"),
             system_prompt=lambda family: options.settings.system_prompt(family, options.system_prompt),

@@ -14,8 +14,8 @@ from foundation.errors import UsageError
 def import_answers(file: Path, benchmark: Benchmark, run: Mapping[str, Any], out: Path) -> int:
     """Keep the `raw_response` of each row as the answer to the sample of its id. Return how many were kept.
 
-    The file is JSON lines, a list, or an object with `details`. Raises UsageError: a row cannot be used, or the family
-    counts in pixels of the picture that was sent, whose size is not published.
+    The file is JSON lines, a list, or an object with `details`. Raises UsageError: a row cannot be used, the
+    folder holds another answer, or the family counts in pixels of pictures whose size is not published.
     """
     if isinstance(get_family(run["family"]).facts.grounding, str):
         raise UsageError(f"The family {run['family']} counts in pixels of pictures whose size the answers do not tell.")
@@ -32,7 +32,10 @@ def import_answers(file: Path, benchmark: Benchmark, run: Mapping[str, Any], out
                 if not isinstance(said, str):
                     raise TypeError(f"the answer to {sample.id} is not text")
                 line = {"id": sample.id, "request": "imported", **run, "screen": size, "sent": size}
-                kept.append({**line, "answer": {"content": said, "finish_reason": "stop"}})
+                answer = {"content": said, "finish_reason": "stop"}
+                if sample.id in kept.answers and kept.answers[sample.id]["answer"] != answer:
+                    raise UsageError(f"{out} holds another answer to {sample.id}.", "Name another folder with --out.")
+                kept.append({**line, "answer": answer})
             return len(kept.answers)
     except KeyError as error:
         raise UsageError(f"{file} has no {error}, or the benchmark has no such sample.") from error

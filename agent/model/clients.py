@@ -35,15 +35,17 @@ _KIND_OF_OWNER: dict[str, ServerKind] = {"vllm": "vllm", "mai-agent": "literal"}
 
 
 class ChatClient(PatientClient["AsyncOpenAI"]):
-    """Asks a server with OpenAI's chat completions API."""
+    """Asks a server with OpenAI's chat completions API. `trace`: see `client_of`."""
 
     def __init__(
         self,
         endpoint: Endpoint,
         patience: Patience = USUAL_PATIENCE,
         condition: Callable[[], ServerCondition] | None = None,
+        trace: str = "",
     ) -> None:
         super().__init__(endpoint, patience, condition)
+        self._trace = {"traceparent": trace} if trace else {}
         self._dropped: set[str] = set()  # optional request parts that this server rejected
         self._remembered: set[str] = set()  # digests of images that the server holds
         self._misses = 0
@@ -53,7 +55,8 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         import openai
 
         # The session id lets a load balancer keep a run on the server whose caches hold its screenshots.
-        return openai.AsyncOpenAI(**self.connecting(openai), default_headers={"X-Session-Id": uuid4().hex})
+        headers = {"X-Session-Id": uuid4().hex, **self._trace}
+        return openai.AsyncOpenAI(**self.connecting(openai), default_headers=headers)
 
     async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
         """Fill in model, kind and context from /v1/models, as far as the server reports them. Return the endpoint.
@@ -158,9 +161,16 @@ def _only_model(where: str, names: list[str], prefer: Callable[[str], object]) -
 
 
 def client_of(
-    endpoint: Endpoint, patience: Patience = USUAL_PATIENCE, condition: Callable[[], ServerCondition] | None = None
+    endpoint: Endpoint,
+    patience: Patience = USUAL_PATIENCE,
+    condition: Callable[[], ServerCondition] | None = None,
+    trace: str = "",
 ) -> ModelClient:
-    """Return the client of an endpoint. `condition` returns the state of our own server."""
+    """Return the client of an endpoint.
+
+    `condition` returns the state of our own server. `trace`: the W3C `traceparent` of the run, so that the spans of a
+    server that sends traces, too, belong to the run's.
+    """
     match endpoint.api:
         case "openai":
             return OpenAiClient(endpoint, patience)
@@ -169,4 +179,4 @@ def client_of(
         case "gemini":
             return GeminiClient(endpoint, patience)
         case "chat":
-            return ChatClient(endpoint, patience, condition)
+            return ChatClient(endpoint, patience, condition, trace)

@@ -6,6 +6,7 @@ instruction, the screen or the answers. A trace is sent once, when the run is ov
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from agent import __version__
@@ -51,6 +52,7 @@ class RunTrace:
             from opentelemetry.sdk.trace import TracerProvider
             from opentelemetry.sdk.trace.export import SimpleSpanProcessor
             from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+            from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
         except ImportError as error:
             raise EnvironmentLacksError(
                 f"OpenTelemetry is not installed ({error}).", "Install it: pip install 'mai-agent[traces]'."
@@ -59,7 +61,15 @@ class RunTrace:
         self._shown, self._tell = re.sub("//[^/]*@", "//", base), tell  # without a password
         self._exporter = OTLPSpanExporter(f"{base}/v1/traces", timeout=_SENT_WITHIN)
         self._ended = InMemorySpanExporter()
-        provider = TracerProvider(resource=Resource.create({"service.name": "mai-agent"}), shutdown_on_exit=False)
+        ids = RandomIdGenerator()
+        trace, run = ids.generate_trace_id(), ids.generate_span_id()
+        #: The run as a W3C `traceparent`, known before its first event. A vLLM with `--otlp-traces-endpoint` puts the
+        #: spans of requests that carry it below the run's.
+        self.parent = f"00-{trace:032x}-{run:016x}-01"
+        ids.generate_trace_id = lambda: trace  # type: ignore[method-assign]
+        ids.generate_span_id = chain([run], iter(ids.generate_span_id, 0)).__next__  # type: ignore[method-assign]
+        resource = Resource.create({"service.name": "mai-agent"})
+        provider = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=ids)
         provider.add_span_processor(SimpleSpanProcessor(self._ended))
         self._tracer = provider.get_tracer("mai-agent", __version__)
         self._open: list[Span] = []  # the run, and a step in it

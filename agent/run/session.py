@@ -79,6 +79,7 @@ class Request:
     open_tools: OpenTools | None = None  # opens the tools that the model may call besides the desktop
     relief_steps: int = 5  # steps for which the fallback model takes over
     mask: Callable[[str], str] = lambda text: text  # masks secrets in what is sent to a model on another machine
+    trace: str = ""  # the `traceparent` that the model's server is sent; "" for none
 
 
 async def run(
@@ -153,7 +154,7 @@ async def _models(request: Request, opened: AsyncExitStack, race: Race) -> tuple
     models: dict[Role, ServedModel] = {}
     remark = ""
     for role, engine in request.engines.items():
-        opening = partial(open_model, engine, families.get(role), request.patience, opened, race)
+        opening = partial(open_model, engine, families.get(role), request.patience, opened, race, trace=request.trace)
         if role != "relief":
             models[role] = await opening()
         elif engine.endpoint.is_local or request.policy.leaving.screenshots != "never":

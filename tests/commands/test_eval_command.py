@@ -261,6 +261,9 @@ def test_published_answers_are_taken_over_and_judged(mai: CommandLine, data: Pat
     assert json.loads(mai("eval", "rescore", str(out), "--json").out) == told
     for model, complaint in (("gpt-unheard-of", "no known family"), ("UI-TARS-1.5-7B", "counts in pixels")):
         assert complaint in mai(*command, "--model", model).err
+    assert json.loads(mai(*command, "--model", "MAI-UI-8B").out) == told
+    file.write_text(json.dumps({"id": "A-0", "raw_response": OUTSIDE}))
+    assert "holds another answer to A-0" in mai(*command, "--model", "MAI-UI-8B").err
     file.write_text('{"id": "B-1", "raw_response": ""}')
     assert "has no 'B-1', or the benchmark" in mai(*command, "--model", "MAI-UI-8B").err
 

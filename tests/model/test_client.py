@@ -88,6 +88,13 @@ async def test_the_answer_streams_in_pieces_that_add_up_to_the_completion() -> N
     assert items[-1].ttft_ms <= items[-1].total_ms
 
 
+@pytest.mark.parametrize("trace", ["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", ""])
+async def test_requests_carry_the_trace_of_their_run_if_it_has_one(trace: str) -> None:
+    with FakeEndpoint([say("yes")]) as endpoint:
+        await ask(ChatClient(Endpoint(normalize_url(endpoint.url), "", MODEL), HURRIED, trace=trace))
+    assert endpoint.headers[0].get("traceparent", "") == trace
+
+
 async def test_usage_comes_with_cached_tokens_where_the_server_tells_them() -> None:
     script = [say("a", prompt=500, completion=7, cached=480), say("b", prompt=5, completion=1)]
     with FakeEndpoint(script) as endpoint:

@@ -103,6 +103,15 @@ def test_models_tokens_and_the_outcome_are_told_by_the_fields_names(collector: C
     assert run.status.code == run.status.STATUS_CODE_OK
 
 
+def test_what_servers_are_sent_names_the_run_as_the_parent_of_their_spans(collector: Collector) -> None:
+    trace = RunTrace(collector.url, [].append)
+    for event in whole_run():
+        trace.handle(event)
+    trace.close()
+    run = collector.spans[-1]
+    assert trace.parent == f"00-{run.trace_id.hex()}-{run.span_id.hex()}-01"
+
+
 def test_no_text_of_the_run_is_in_it(collector: Collector) -> None:
     secret = "open settings hunter2"
     told([], collector.url, started(secret), *step(1, thought="I read hunter2 there."), finished())

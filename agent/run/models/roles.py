@@ -47,13 +47,14 @@ async def open_model(
     race: Race | None = None,
     *,
     helps_out: bool = False,
+    trace: str = "",
 ) -> ServedModel:
     """Ask an engine's endpoint what it serves, and detect the model's family unless it is named.
 
-    `opened` closes the client. `helps_out`: a fallback model, which is sent no screenshots yet. Raises MaiError:
-    the endpoint cannot be asked, or there is no such family.
+    `opened` closes the client. `helps_out`: a fallback model, which is sent no screenshots yet. `trace`: see
+    `client_of`. Raises MaiError: the endpoint cannot be asked, or there is no such family.
     """
-    client = engine.client or client_of(engine.endpoint, patience, engine.condition)
+    client = engine.client or client_of(engine.endpoint, patience, engine.condition, trace)
     opened.push_async_callback(client.aclose)
     discovering = client.discover(detect_family)
     endpoint = await (discovering if race is None else race(discovering))
