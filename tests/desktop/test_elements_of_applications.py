@@ -171,3 +171,32 @@ def test_gtk4_tells_what_its_page_shows(desk: Desk) -> None:
     offscreen = [one for one in desk.outline.elements if "offscreen" in one.states]
     assert "About" in {one.name for one in offscreen}
     assert not any(one.trusted for one in offscreen)
+
+
+#: A window of GTK 4 that draws a question inside itself, as libadwaita's newer dialogs do.
+ASKS_INSIDE = """
+import gi
+gi.require_version("Gtk", "4.0")
+from gi.repository import Gtk
+
+def show(app):
+    question = Gtk.Box(accessible_role=Gtk.AccessibleRole.ALERT_DIALOG, orientation=Gtk.Orientation.VERTICAL)
+    question.append(Gtk.Label(label="Delete 30 contacts?"))
+    question.append(Gtk.Button(label="OK"))
+    overlay = Gtk.Overlay(child=Gtk.Label(label="Below"))
+    overlay.add_overlay(question)
+    window = Gtk.ApplicationWindow(application=app, title="Contacts", child=overlay)
+    window.set_default_size(400, 300)
+    window.present()
+
+app = Gtk.Application(application_id="org.example.Contacts")
+app.connect("activate", show)
+app.run()
+"""
+
+
+def test_a_question_inside_a_window_of_gtk4_is_read(desk: Desk) -> None:
+    desk.start("/usr/bin/python3", "-c", ASKS_INSIDE)
+    desk.wait("push button", "OK")
+    assert "Delete 30 contacts?" in (desk.elements.dialogs() or [])
+    assert "Below" not in (desk.elements.dialogs() or [])
