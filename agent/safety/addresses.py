@@ -83,9 +83,9 @@ def is_script(url: str) -> bool:
 
 def says_another(text: str, url: str) -> bool:
     """Whether a link's text is the address of another site than the one that it leads to."""
-    said, leads = (site_of(one).removeprefix("www.") for one in (visited(text) or "", url))
+    text_site, leads = (site_of(one).removeprefix("www.") for one in (visited(text) or "", url))
     written = text.strip().casefold().startswith(("http://", "https://", "www."))
-    return bool(written and said and leads and said != leads and not leads.endswith(f".{said}"))
+    return bool(written and text_site and leads and text_site != leads and not leads.endswith(f".{text_site}"))
 
 
 def facts_of(url: str, instruction: str) -> frozenset[Fact]:
@@ -94,14 +94,14 @@ def facts_of(url: str, instruction: str) -> frozenset[Fact]:
     if parts is None:
         return frozenset()
     found: set[Fact] = set()
-    said = instruction.casefold()
-    if _is_named(parts, said):
+    wish = instruction.casefold()
+    if _is_named(parts, wish):
         found.add("named site")
     if (parts.scheme, parts.netloc, parts.path) in _searches():
         found.add("usual search")
-    told = unquote(f"{parts.path}?{parts.query}#{parts.fragment}")
+    data = unquote(f"{parts.path}?{parts.query}#{parts.fragment}")
     # Words of the instruction do not count: the user disclosed them.
-    left = [word for word in re.split(r"[\s/?&=#+._~-]+", unquote_plus(told)) if word.casefold() not in said]
+    left = [word for word in re.split(r"[\s/?&=#+._~-]+", unquote_plus(data)) if word.casefold() not in wish]
     if parts.username or parts.password or sum(map(len, left)) > _MUCH or any(len(word) > _MUCH // 2 for word in left):
         found.add("carries much")
     return frozenset(found)
@@ -117,21 +117,21 @@ def names_site(url: str, instruction: str, written: str = "") -> bool:
     if parts is None:
         return True
     host = (parts.hostname or "").removeprefix("www.")
-    labels, said = host.split("."), instruction.casefold()
+    labels, wish = host.split("."), instruction.casefold()
     own = len(labels) == 1 or ":" in host or labels[-1][:1].isdigit() or host.endswith(_OWN_NETWORK)
     registered = labels[-3 if _SHARED & set(labels[-2:-1]) else -2 :]
-    named = not own and registered[0] in re.findall(r"[\w-]+", said)
+    named = not own and registered[0] in re.findall(r"[\w-]+", wish)
     alone = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username or parts.password)
     # Additional host labels (here.example.org) reach the site's owner and can leak data.
     bare = alone and not own and labels == registered and is_plain(written or url)
     usual = (parts.scheme, parts.netloc, parts.path) in _searches()
-    return usual or named or bare or _is_named(parts, said)
+    return usual or named or bare or _is_named(parts, wish)
 
 
-def _is_named(parts: SplitResult, said: str) -> bool:
+def _is_named(parts: SplitResult, text: str) -> bool:
     """Whether a text names the site: its host, or a parent domain (example.org for docs.example.org)."""
     host = parts.hostname or ""
-    named = {one.removeprefix("www.") for one in _HOST.findall(said)}
+    named = {one.removeprefix("www.") for one in _HOST.findall(text)}
     return any(host == one or host.endswith(f".{one}") for one in named)
 
 

@@ -64,14 +64,14 @@ def _is_known(words: list[str]) -> bool:
 
 class _Known:
     def __init__(self, data: Mapping[str, object]) -> None:
-        told: list[Mapping[str, str]] = data["commands"]  # type: ignore[assignment]
+        commands: list[Mapping[str, str]] = data["commands"]  # type: ignore[assignment]
         self.commands = {
             name: (
                 re.compile(one.get("options", "(?!)")),
                 re.compile(one.get("arguments", "(?!)")),
                 re.compile(one["first"]) if "first" in one else None,
             )
-            for one in told
+            for one in commands
             for name in one["names"].split()
         }
         self.private = re.compile(str(data["private"]), re.IGNORECASE)

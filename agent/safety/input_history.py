@@ -222,13 +222,15 @@ class InputHistory:
             self._launcher = False
 
     def _fill(self, action: KeyAction, seen: Situation, window: Hashable) -> None:
-        """Note the single-line fields that were filled in on a page."""
+        """Note the fields that were filled in on a page."""
         focus, place = focus_of(seen), seen.focused
-        if focus is None or place is None or not spelled(action).strip() or "one line" not in facts_of_focus(seen):
+        if focus is None or place is None or not spelled(action).strip() or not takes_text(focus):
             return
         if self._page != (window, place.title):
             self._page, self._filled = (window, place.title), set()
-        self._filled.add((focus.name, focus.label, focus.box))
+        field = focus.name, focus.label, focus.box
+        # A long text is a post, a comment or an answer by itself; a single line may only look for something.
+        self._filled |= {field} if "one line" in facts_of_focus(seen) else {field, (*field, "long")}
 
     def _taken(self, action: KeyAction, keys: frozenset[str], seen: Situation) -> int:
         """Track the selection. Return approximately how many characters not written by the run the action deletes."""
@@ -267,7 +269,7 @@ class InputHistory:
         self._launcher = False
         if not isinstance(action, Click | LongPress | Drag):
             return
-        said = (seen.words, *(one.name for one in seen.elements))
+        texts = (seen.words, *(one.name for one in seen.elements))
         self._choose(seen)
         text = any(takes_text(one) for one in seen.elements)
         pressed = isinstance(action, Click) and action.button == "left"
@@ -275,9 +277,9 @@ class InputHistory:
         opens = isinstance(action, Click) and (action.button == "right" or on_menu)
         selected = self._here.all_selected and self._here.window == window
         kept = selected and isinstance(action, Click) and not text and bool(seen.elements)
-        here = self._here = _Here(window, all_selected=kept or _says("selects everything", said), menu=opens)
-        self._copied = self._copied or _says("copies", said)
-        if _says("saves", said):
+        here = self._here = _Here(window, all_selected=kept or _says("selects everything", texts), menu=opens)
+        self._copied = self._copied or _says("copies", texts)
+        if _says("saves", texts):
             self._saved(seen.under.app if seen.under else "")
         if pressed:
             here.aimed = seen.words

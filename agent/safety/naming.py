@@ -73,8 +73,8 @@ def nameless(elements: Collection[Element]) -> bool:
 
 def _name_at(situation: Situation) -> str:
     """Return the name of what lies at the point: as the tree tells it now, or as the model saw it."""
-    told = [one for one in (*situation.elements[-1:], situation.described) if one and one.role not in _CONTAINERS]
-    element = next((one for one in told if one.name or one.label), next(iter(told), None))
+    candidates = [one for one in (*situation.elements[-1:], situation.described) if one and one.role not in _CONTAINERS]
+    element = next((one for one in candidates if one.name or one.label), next(iter(candidates), None))
     words, at = situation.words.splitlines()[-1:], situation.words_at
     beside = element is not None and at is not None and not element.box.contains(at)
     return _name(element, "" if beside else "".join(words))

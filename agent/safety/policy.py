@@ -88,8 +88,8 @@ class Grants:
 
         A question without a scope is always asked.
         """
-        given = all((reason, question.place) in self._given for reason in question.reasons)
-        return bool(question.scope) and bool(question.reasons) and given
+        all_granted = all((reason, question.place) in self._given for reason in question.reasons)
+        return bool(question.scope) and bool(question.reasons) and all_granted
 
 
 class Approver(Protocol):
@@ -137,9 +137,9 @@ class Policy:
         blind = [rule for rule in matching if rule.is_blind(action, situation)]
         known = [rule for rule in matching if rule not in blind]
         # "Not on the list" is a reason only if there is no more specific one.
-        told = [rule for rule in known if not rule.is_default] or known
+        specific_rules = [rule for rule in known if not rule.is_default] or known
         named: dict[str, list[str]] = {}  # rules by their reasons, so that none is told twice
-        for rule in told:
+        for rule in specific_rules:
             named.setdefault(rule.why(action, situation), []).append(f"“{rule.name}”")
         reasons = [f"{why} ({'rules' if rules[1:] else 'rule'} {', '.join(rules)})" for why, rules in named.items()]
         if blind:
@@ -199,8 +199,8 @@ def scope_of(action: Action[DesktopPoint], situation: Situation, reasons: int = 
             ends = (situation.focused,) if isinstance(action, TYPING) else (situation.origin, situation.under)
             places = [place for place in ends if place is not None] or [Place("", "")]
             key = tuple(map(_key, places))
-            where = " and ".join(dict.fromkeys(map(_here, places)))
-            allows = f"actions asked for the same reason{'s' if reasons > 1 else ''} {where}"
+            location = " and ".join(dict.fromkeys(map(_here, places)))
+            allows = f"actions asked for the same reason{'s' if reasons > 1 else ''} {location}"
     return (None, "") if None in key else (key, printable(f"{allows}, for the rest of the run"))
 
 
@@ -220,9 +220,9 @@ def _here(place: Place) -> str:
     return f"in this {'dialog' if place.dialog else 'window'} of {place.app or shorten(place.title)}"
 
 
-def _application(asked: str, opens: tuple[str, ...] | None) -> str:
+def _application(app_name: str, opens: tuple[str, ...] | None) -> str:
     """Return the application's name, and its program if that has another name."""
     if not opens:
-        return " ".join(asked.split())[:60]
+        return " ".join(app_name.split())[:60]
     name, program = opens[0], opens[-1]
     return name if program.casefold() == name.casefold() else f"{name} ({program})"

@@ -131,8 +131,8 @@ def _is_long(name: str) -> bool:
 
 def _facts(known: Situation) -> list[str]:
     """Return the words and the name at the target if they are too long for the line."""
-    told = [("written there", known.words), *((f"the {one.role}", one.name or one.label) for one in known.elements)]
-    return [f"{what}: {_shortened(name)}" for what, name in told if len(" ".join(name.split())) > _LONGEST_NAME]
+    names = [("written there", known.words), *((f"the {one.role}", one.name or one.label) for one in known.elements)]
+    return [f"{label}: {_shortened(name)}" for label, name in names if len(" ".join(name.split())) > _LONGEST_NAME]
 
 
 def _before(action: Action[DesktopPoint], question: Question) -> list[str]:

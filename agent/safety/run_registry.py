@@ -112,10 +112,10 @@ def _read(file: Path) -> Running | None:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode) or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
                 return None
-            told = json.load(opened)
-        if told["host"] != platform.node():
+            entry = json.load(opened)
+        if entry["host"] != platform.node():
             return None
-        texts = [str(told[name]) for name in ("run", "instruction", "started")]
-        return Running(texts[0], texts[1], texts[2], int(told["pid"]), str(told["born"]), file)
+        texts = [str(entry[name]) for name in ("run", "instruction", "started")]
+        return Running(texts[0], texts[1], texts[2], int(entry["pid"]), str(entry["born"]), file)
     except (OSError, ValueError, KeyError, TypeError):
         return None

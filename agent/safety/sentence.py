@@ -13,7 +13,8 @@ from agent.safety.targets import captions, is_page
 from agent.safety.words import plain
 from foundation.configs import load_config
 
-_QUOTED = re.compile(r"[\"“„«‘']([^\"“”„«»‘’']{1,80})[\"”“»’']")
+#: A quotation. An apostrophe within a word begins and ends none.
+_QUOTED = re.compile(r"(?:[\"“„«‘]|(?<!\w)')([^\"“”„«»‘’']{1,80})(?:[\"”“»]|['’](?!\w))")
 #: An address. At the beginning of a line it may contain spaces, as in a browser's address field.
 _ADDRESS = re.compile(r"(?mi)^[ \t]*https?://[^\n]+|https?://\S+")
 #: At most this many lines of a text are checked for addresses.
@@ -22,10 +23,10 @@ _WORD = re.compile(r"[^\W_]+")
 #: Two words are equal up to their endings if they begin with the same letters: at least _STEM, and all but _ENDING of
 #: the shorter word. Their lengths may differ by _LONGEST_ENDING.
 _STEM, _ENDING, _LONGEST_ENDING = 4, 2, 4
-#: How far before a word a negation applies, in words.
-_DENIES_WITHIN = 3
-#: Scripts that do not separate words with spaces.
-_UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+#: Words, and the signs that end a sentence or part it.
+_TOKEN = re.compile(r"[^\W_]+|[.,;!?\n]")
+#: Scripts that do not separate words with spaces, and Hangul, whose endings are written onto the word.
+_UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 
 
 @dataclass(slots=True)
@@ -63,12 +64,14 @@ class Sentence:
 
     def _times(self, caption: str) -> int:
         """Return how often the instruction names a caption, counting all its significant words."""
+        if self._withholds():
+            return 0
         if caption in map(_bare, _QUOTED.findall(self._wish())):
             return 1
         if _UNDIVIDED.search(caption):
             return _bare(self._wish()).count(caption)
-        asked = self._asked()
-        counts = [sum(_same(one, other) for other in asked) for one in _content(caption)]
+        commanded = self._commanded()
+        counts = [sum(_same(one, other) for other in commanded) for one in _content(caption)]
         return min(counts, default=0)
 
     def _wish(self) -> str:
@@ -77,24 +80,54 @@ class Sentence:
         asks = first is not None and first[0] in _listed("asking")
         return self.text.partition("?")[2] if asks else self.text
 
-    def _asked(self) -> list[str]:
-        """Return the significant words of the instruction that are not negated."""
-        words = _WORD.findall(plain(_QUOTED.sub(" ", self._wish())))
-        denied = [_listed("denying") & set(words[max(0, at - _DENIES_WITHIN) : at]) for at in range(len(words))]
-        return [word for word, no in zip(words, denied, strict=True) if word not in _listed("common") and not no]
+    def _withholds(self) -> bool:
+        """Whether the instruction denies something, sets a condition or wants to be asked: what of it is not told."""
+        text = plain(_QUOTED.sub(" ", self.text))
+        withholding = _listed("withholding")
+        return any(word in withholding for word in _WORD.findall(text)) or any(
+            word in text for word in withholding if _UNDIVIDED.search(word)
+        )
+
+    def _commanded(self) -> list[str]:
+        """Return the significant words of the clauses that tell this program to do something.
+
+        A clause that begins with a verb of reading ("tell me", "find") only wants to know. What follows
+        a subject or relative ("so that I can send it", "which teams may invite") is somebody else's deed, up to a stop.
+        """
+        words: list[str] = []
+        commands, begins, others_deed = True, True, False
+        for part in _TOKEN.findall(plain(_QUOTED.sub(" ", self._wish()))):
+            if not part[0].isalnum() or part in _listed("joining clauses"):
+                begins = True
+                if part in ".;!?\n":
+                    commands, others_deed = True, False
+                continue
+            is_verb = begins and part not in _listed("common")
+            reads = is_verb and part in _listed("reading")
+            commands = commands if not is_verb else not reads
+            begins = False
+            others_deed = others_deed or part in _listed("subjects")
+            if (commands or reads) and not others_deed and part not in _listed("common"):
+                words.append(part)
+        return words
+
+    def _named(self) -> list[str]:
+        """Return all significant words of the instruction."""
+        return _content(plain(_QUOTED.sub(" ", self._wish())))
 
     def _sees_object(self, caption: str, action: Action[DesktopPoint], seen: Situation) -> bool:
         """Whether something else that the instruction names is visible there. True if it names nothing else."""
-        others = [one for one in self._asked() if not any(_same(one, word) for word in _content(caption))]
+        others = [one for one in self._named() if not any(_same(one, word) for word in _content(caption))]
         place = seen.focused if isinstance(action, TYPING) else seen.under
         texts = [seen.asked, *(one.label for one in seen.elements), *((place.app, place.title) if place else ())]
-        there = [word for text in texts for word in _content(plain(text))]
-        return not others or any(_same(one, other) for one in others for other in there)
+        visible_words = [word for text in texts for word in _content(plain(text))]
+        return not others or any(_same(one, other) for one in others for other in visible_words)
 
     def _quotes_chord(self, keys: tuple[str, ...]) -> bool:
         written = re.escape("+".join(keys)).replace(r"\+", r"\s?[+-]\s?")
         return (
             any(len(key) > 1 for key in keys)
+            and not self._withholds()
             and re.search(rf"(?<!\w){written}(?!\w)", self._wish(), re.IGNORECASE) is not None
         )
 

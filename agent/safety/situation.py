@@ -22,7 +22,7 @@ Fact: TypeAlias = Literal[
     "a long text",  # it is typed into a multi-line text
     "a text",  # it is typed into a text element, or hits one
     "a menu's title",  # it hits an element that only opens a menu
-    "a form",  # at least two single-line fields were filled in on this page (window title)
+    "a form",  # a long text or at least two single-line fields were filled in on this page (window title)
     "a link",  # it hits a link, which leads to a page
     "another address",  # its text is the address of another site than it leads to
     "a button",  # it presses a button, a menu item, or something drawn like one

@@ -164,9 +164,9 @@ def _watched_descriptor(stop: StopSwitch) -> Iterator[None]:
 
 def _watch(reading: socket.socket, signalled: _Signalled) -> None:
     while numbers := reading.recv(4096, socket.MSG_PEEK):
-        heard = next((number for number in numbers if number in REASONS), None)
-        if heard is not None:
-            signalled(heard)
+        signal_number = next((number for number in numbers if number in REASONS), None)
+        if signal_number is not None:
+            signalled(signal_number)
             time.sleep(0.02)  # another process may peek at the same bytes
         reading.recv(len(numbers))
 

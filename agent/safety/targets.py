@@ -144,8 +144,8 @@ def named_elements(place: Place | None, seen: Situation, *, typing: bool) -> Ite
 
 def _pressed(place: Place | None, seen: Situation) -> set[Fact]:
     if any(one.role in _BUTTONS for one in seen.elements) or (is_page(place) and is_script(link_of(seen))):
-        told = captions(seen, typing=seen.under is None)
-        return {"a button"} if any(map(str.strip, told)) else {"a button", "nameless"}
+        texts = captions(seen, typing=seen.under is None)
+        return {"a button"} if any(map(str.strip, texts)) else {"a button", "nameless"}
     if is_page(place) and _is_picture(seen):
         return {"a button", "nameless"}
     drawn = "drawn as a button" in seen.facts and not (place is not None and place.backdrop)
@@ -178,11 +178,11 @@ def captions(seen: Situation, *, typing: bool) -> list[str]:
         read = "" if typing else seen.words
         return [*names, *([read] if read.strip() and not any(_says_all(name, read) for name in names) else [])]
     named = [one.name or one.label for one in seen.elements if one.role in _BUTTONS | _ROWS | _VALUES]
-    told = [name for name in named if name.strip()]
+    element_names = [name for name in named if name.strip()]
     read = "" if typing else seen.words
-    if told and ("drawn as a button" not in seen.facts or any(_is_like(name, read) for name in told)):
-        return told
-    return [*told, *([read] if read.strip() else [])]
+    if element_names and ("drawn as a button" not in seen.facts or any(_is_like(name, read) for name in element_names)):
+        return element_names
+    return [*element_names, *([read] if read.strip() else [])]
 
 
 def _is_like(name: str, read: str) -> bool:

@@ -67,9 +67,9 @@ def places(text: str, piece: str) -> list[tuple[int, int]]:
     """Return the positions in a text of a match in one of its readings; empty if they cannot be determined."""
     if not piece.strip():
         return []
-    whole = [(match.start(), match.end()) for match in re.finditer(re.escape(piece), text)]
-    if whole:
-        return whole
+    exact = [(match.start(), match.end()) for match in re.finditer(re.escape(piece), text)]
+    if exact:
+        return exact
     for deep in (False, True):
         read: list[str] = []
         at: list[int] = []

@@ -136,8 +136,8 @@ def _atoms(text: str, start: int, end: int) -> Iterator[_Atom]:
         yield from _single(text, at, kept)
         times = (repeated.end() - kept) // unit
         ends = bool(LINE_END.search(repeated[1]))
-        told = f"⟨the same {times:,} times more⟩"
-        yield _Atom(told, kept, repeated.end(), sign=True, ends=ends, cells=len(told))
+        summary = f"⟨the same {times:,} times more⟩"
+        yield _Atom(summary, kept, repeated.end(), sign=True, ends=ends, cells=len(summary))
         at = repeated.end()
     yield from _single(text, at, end)
 
@@ -149,8 +149,8 @@ def _single(text: str, start: int, end: int) -> Iterator[_Atom]:
         char = text[at]
         if char in "\r\n":
             length = 2 if text.startswith("\r\n", at) and at + 1 < end else 1
-            told = _LINE_ENDS[text[at : at + length]]
-            yield _Atom(told, at, at + length, sign=True, ends=True, cells=2 * len(told))
+            symbol = _LINE_ENDS[text[at : at + length]]
+            yield _Atom(symbol, at, at + length, sign=True, ends=True, cells=2 * len(symbol))
             at, marks = at + length, 0
             continue
         drawn, sign, cells, mark = _drawn(char)

@@ -39,9 +39,9 @@ _WORDS = re.compile(r"[^\W\d_]{3,}")
 #: Fewest words to judge a language by, and smallest share of known words in a listed language. Of 13 questions in
 #: other languages, 11 had less; of 14 dialogs in listed languages, none.
 _FEW, _KNOWN = 2, 0.2
-#: The shortcut that a menu shows beside an item.
+#: The shortcut that a menu shows beside an item, and the single key that a page shows in brackets: "Mute (m)".
 _CHORD = re.compile(
-    r"(?:\s+|^)\(?(?:(?:ctrl|strg|alt|shift|super|umschalt|maj|mayus|meta)\s?\+\s?)+[^\s()]+\)?$|\s+\(?f\d{1,2}\)?$"
+    r"\s+\([^\W\d_]\)$|(?:\s+|^)\(?(?:(?:ctrl|strg|alt|shift|super|umschalt|maj|mayus|meta)\s?\+\s?)+[^\s()]+\)?$|\s+\(?f\d{1,2}\)?$"
 )
 
 

@@ -87,6 +87,13 @@ def test_a_listed_chord_and_plain_characters_do_not_ask(keys: str) -> None:
         ("Wähle die Kacheln im Menü", "Kacheln", True),
         ("把文件整理一下", "整理", True),
         ("look at the photo", "Defragment", False),
+        ("open the tool and, please, defragment the disk", "Defragment", True),
+        ("find the slow disk and defragment it", "Defragment", True),
+        ("tell me how to defragment the disk", "Defragment", False),
+        ("write down who may defragment disks, then close it", "Defragment", False),
+        ("defragment the disk if it is slow", "Defragment", False),
+        ("ask me before you press 'Defragment'", "Defragment", False),
+        ("l'ami dit: regarde l'heure et kacheln", "Kacheln", True),
     ],
 )
 def test_what_the_sentence_names_by_all_of_its_words_does_not_ask(sentence: str, name: str, covered: bool) -> None:

@@ -44,24 +44,24 @@ def load_policy(path: Path | None) -> PolicyFile:
     Raises:
         UsageError: the file cannot be read, or is not a valid policy.
     """
-    where = "the shipped policy" if path is None else str(path)
+    location = "the shipped policy" if path is None else str(path)
     try:
         data = load_config("policies/default.toml") if path is None else tomllib.loads(path.read_text("utf-8"))
-        return read_policy(_with_included(data, None if path is None else path.parent), where)
+        return read_policy(_with_included(data, None if path is None else path.parent), location)
     except (OSError, ValueError) as error:
         raise UsageError(f"The policy {path} cannot be read: {error}.", _FORM) from error
 
 
-def read_policy(data: Mapping[str, Any], where: str) -> PolicyFile:
+def read_policy(data: Mapping[str, Any], location: str) -> PolicyFile:
     """Validate a parsed policy file. Raises UsageError that names the mistake, also if there are no rules."""
     try:
         groups, words = (_Lists.model_validate(data).groups, _Lists.model_validate(data).words)
         read = PolicyFile.model_validate(data, context=Named(groups, word_lists(words)))
     except ValidationError as failed:
-        raise UsageError(_sentence(failed.errors()[0], where), _FORM) from failed
+        raise UsageError(_sentence(failed.errors()[0], location), _FORM) from failed
     if not read.rules:  # it would look like protection, but never ask anything
         raise UsageError(
-            f"There is no rule in {where}.",
+            f"There is no rule in {location}.",
             "Start from a copy of the shipped one, or use --approve never to be asked nothing.",
         )
     return read
@@ -78,15 +78,15 @@ def _with_included(data: Mapping[str, Any], folder: Path | None) -> dict[str, An
     names = data.get("include", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("include must be a list of names of files")
-    whole: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for name in names:
         part = _included(name, folder)
         if name != "default.toml" and "include" in part:
             raise ValueError(f"{name} is included, and may not include others")
         if name in part.get("include", ()):
             raise ValueError(f"{name} includes itself")
-        whole = _joined(whole, _with_included(part, folder))
-    return _joined(whole, data)
+        merged = _joined(merged, _with_included(part, folder))
+    return _joined(merged, data)
 
 
 def _included(name: str, folder: Path | None) -> Mapping[str, Any]:
@@ -110,15 +110,15 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     return joined
 
 
-def _sentence(error: Mapping[str, Any], where: str) -> str:
+def _sentence(error: Mapping[str, Any], location: str) -> str:
     schema: type[BaseModel] = PolicyFile
     loc = list(error["loc"])
     tables: dict[str, type[BaseModel]] = {"allowed": Allowed, "leaving": Leaving}
     if loc[0] == "rules" and len(loc) > 1:
-        where, schema, loc = f"rule {loc[1] + 1} of {where}", Rule, loc[2:]
+        location, schema, loc = f"rule {loc[1] + 1} of {location}", Rule, loc[2:]
     elif loc[0] in tables and len(loc) > 1:
-        where, schema, loc = f"[{loc[0]}] of {where}", tables[loc[0]], loc[1:]
+        location, schema, loc = f"[{loc[0]}] of {location}", tables[loc[0]], loc[1:]
     message = error["msg"].replace("Value error, ", "is wrong: ").replace("Input should be", "must be")
     known = ", ".join(sorted(field.alias or name for name, field in schema.model_fields.items()))
-    what = _WORDS.get(error["type"], message).replace("{known}", known)
-    return f"In {where}, {repr(loc[0]) if loc else 'something'} {what}."
+    problem = _WORDS.get(error["type"], message).replace("{known}", known)
+    return f"In {location}, {repr(loc[0]) if loc else 'something'} {problem}."

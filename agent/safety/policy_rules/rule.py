@@ -146,8 +146,8 @@ class Rule(PolicyPart):
 
     def is_blind(self, action: Action[DesktopPoint], situation: Situation) -> bool:
         """Whether the rule matches only because information that it needs is missing."""
-        told = replace(situation, lost=frozenset(), untold=frozenset())
-        return bool(situation.missing) and not self.matches(action, told)
+        full_situation = replace(situation, lost=frozenset(), untold=frozenset())
+        return bool(situation.missing) and not self.matches(action, full_situation)
 
     def _is_aimed(self, action: Action[DesktopPoint], situation: Situation) -> bool:
         """Whether the action's target meets the rule's conditions."""
@@ -158,11 +158,11 @@ class Rule(PolicyPart):
             return False
         if self.elsewhere and any(found(one, place.app) for one in self.elsewhere for place in places if place):
             return False
-        said = (situation.words, *_names(situation, typing=typing))
+        texts = (situation.words, *_names(situation, typing=typing))
         unread = bool(lost & ({"elements"} if typing else {"elements", "words"}))
-        if self.words and not unread and not _any_found(self.words, said):
+        if self.words and not unread and not _any_found(self.words, texts):
             return False
-        if self.says and not unread and not any(each.found(one) for each in self.says for one in said if one):
+        if self.says and not unread and not any(each.found(one) for each in self.says for one in texts if one):
             return False
         if self.unlisted and not unread and not self._is_unlisted(situation, typing=typing):
             return False
@@ -291,8 +291,8 @@ def _any_found(patterns: Iterable[re.Pattern[str]], texts: Iterable[str]) -> boo
     """Whether a pattern matches in any text. Each text is searched alone, so that one cannot alter
     another's meaning.
     """
-    told = [text for text in texts if text]
-    return any(found(one, text) for one in patterns for text in told)
+    non_empty = [text for text in texts if text]
+    return any(found(one, text) for one in patterns for text in non_empty)
 
 
 def _called(element: Element) -> str:
