@@ -4,13 +4,15 @@ import re
 from typing import cast
 
 from agent.literal.do.choosing import OrGoal
+from agent.literal.do.files.folders import file_manager
+from agent.literal.do.files.opening import open_file
 from agent.literal.do.known_places import known_place
 from agent.literal.do.looking import Search, at_once, covers, look
 from agent.literal.do.now import Done, Move, Now, Pursuit, Step, Steps, Stuck, Verdict, start, until
 from agent.literal.do.proof import has_focus, led_to, may_close, vanished
 from agent.literal.find.effects import called, is_on, state_of
 from agent.literal.find.scene import CLICKABLE, COMBOS, TEXTS
-from agent.literal.goals import Choose, Click, Target
+from agent.literal.goals import Choose, Click, Open, Target
 from agent.literal.language.wording import describe_target
 from agent.literal.vocabulary.places import Place
 from agent.screen.outline import Element
@@ -41,6 +43,10 @@ def click_or_choose(now: Now, goal: Click) -> OrGoal:
     action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
     if _is_desktop(goal) and now.finder.best(Target(target.name), CLICKABLE) is None:
         return (yield from _click_desktop(now, goal, action))
+    if goal.or_open and not target.inside and file_manager(now) is not None:  # a click on a folder only selects it
+        opened = yield from open_file(now, Open(target.name, "folder"))
+        if not isinstance(opened, Stuck):
+            return opened
     place = known_place(now, target)
     opened_menu = False
 
@@ -124,8 +130,10 @@ def came_of(now: Now, goal: Click, attempt: Move) -> Pursuit:
     if verdict := (yield from until(lambda: _effect_of(now, goal, attempt, words), not_yet, times)):
         return verdict
     field = has_focus(now, attempt)
-    if told := led_to(now, attempt) or (f"{called(field)} has the focus" if field is not None else ""):
-        return Done(f"I clicked {words}: {told}")
+    if outcome := led_to(now, attempt) or (f"{called(field)} has the focus" if field is not None else ""):
+        return Done(f"I clicked {words}: {outcome}")
+    if goal.or_open:
+        return Stuck(f"I clicked {words}, and nothing shows that it opened.")
     return Done(f"I clicked {words}, and nothing shows what came of it", verified=False)
 
 
@@ -139,11 +147,13 @@ def _effect_of(now: Now, goal: Click, attempt: Move, words: str) -> Verdict | No
     own = now.finder.best(goal.target)
     if own is not None and is_on(own) and (goal.button, goal.count) == ("left", 1):
         return Done(state_of(own))
+    if goal.or_open:
+        return Done(f"I clicked {words}: {effects.words}") if effects else None
     bars = {one.name for one in attempt.scene.elements if one.role == "status bar"}
     name = goal.target.name
-    told = (one.name for one in now.scene.elements if one.role == "status bar" and name and name in one.name)
-    if (said := next(told, "")) and said not in bars:
-        return Done(f"I clicked {words}: it says “{said}”")
+    messages = (one.name for one in now.scene.elements if one.role == "status bar" and name and name in one.name)
+    if (message := next(messages, "")) and message not in bars:
+        return Done(f"I clicked {words}: it says “{message}”")
     return Done(f"I clicked {words}: {effects.words}") if effects else None
 
 

@@ -41,20 +41,20 @@ _MOST_ENTERS = 3
 
 def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
     """Create a folder."""
-    where, name = _split(goal.name, goal.where)
+    parent, name = _split(goal.name, goal.where)
     if not _is_name(name):
         return Stuck(f"“{goal.name}” cannot be the name of a folder.")
-    if (stuck := (yield from _to_folder(now, where or "~", anywhere=not where))) is not None:
+    if (stuck := (yield from _to_folder(now, parent or "~", anywhere=not parent))) is not None:
         return stuck
     if _lists(now, name):
         return Stuck(f"“{name}” exists already in “{_front_title(now)}”.")
     folder = _front_folder(now)
-    if not where and name.casefold() in map(str.casefold, (folder, *now.names.of(folder))):
+    if not parent and name.casefold() in map(str.casefold, (folder, *now.names.of(folder))):
         return Stuck(  # without a place, the open folder itself is meant, rarely a folder of the same name in it
             f"“{name}” exists already: it is the folder that is open. For one within it, say “in {name}”."
         )
-    asked = yield press(f"Make a new folder in “{folder}”.", "ctrl+shift+n")
-    made = yield from seen(lambda: focused_entry(now) or _new_folders(now, asked), "The field for the name")
+    request = yield press(f"Make a new folder in “{folder}”.", "ctrl+shift+n")
+    made = yield from seen(lambda: focused_entry(now) or _new_folders(now, request), "The field for the name")
     if not made:
         return (yield from leave(now, "I found no field for a new folder's name."))
     if isinstance(made, list):  # Nemo and others: the name is edited in place, which the tree does not report
@@ -65,18 +65,18 @@ def make_folder(now: Now, goal: MakeFolder) -> Pursuit:
         if not (yield from field_held(now, name, "The name")):
             return (yield from leave(now, f"The field does not hold “{name}”."))
     failed = f"I could not create the folder “{name}”"
-    return (yield from _called(now, name, f"Create “{name}”.", failed, asked))
+    return (yield from _called(now, name, f"Create “{name}”.", failed, request))
 
 
 def rename(now: Now, goal: Rename) -> Pursuit:
     """Rename a file or folder."""
-    where, old = _split(goal.old, goal.where)
+    parent, old = _split(goal.old, goal.where)
     new = last_name(goal.new)
-    if goal.new.rpartition("/")[0] not in ("", where):
+    if goal.new.rpartition("/")[0] not in ("", parent):
         return Stuck(f"“{goal.new}” is no new name: it would move “{old}”.")
     if not _is_name(new):
         return Stuck(f"“{goal.old}” cannot be renamed to “{goal.new}”.")
-    if (stuck := (yield from _select(now, old, where))) is not None:
+    if (stuck := (yield from _select(now, old, parent))) is not None:
         return stuck
     if _lists(now, new):
         return Stuck(f"“{new}” exists already in “{_front_title(now)}”.")
@@ -95,8 +95,8 @@ def rename(now: Now, goal: Rename) -> Pursuit:
 
 def trash(now: Now, goal: Trash) -> Pursuit:
     """Move something to the trash."""
-    where, name = _split(goal.name, goal.where)
-    if (stuck := (yield from _select(now, name, where))) is not None:
+    parent, name = _split(goal.name, goal.where)
+    if (stuck := (yield from _select(now, name, parent))) is not None:
         return stuck
     acted = yield press(f"“{name}” is selected: move it to the trash.", "delete", main=True)
 
@@ -118,9 +118,9 @@ def trash(now: Now, goal: Trash) -> Pursuit:
 
 def transfer(now: Now, goal: Transfer) -> Pursuit:
     """Move or copy something into another folder, by the file manager's clipboard."""
-    where, name = _split(goal.name, goal.where)
+    parent, name = _split(goal.name, goal.where)
     folder = last_name(goal.to)
-    if (stuck := (yield from _select(now, name, where))) is not None:
+    if (stuck := (yield from _select(now, name, parent))) is not None:
         return stuck
     verb = "copy" if goal.copy else "move"
     yield press(f"“{name}” is selected: {verb} it.", "ctrl+c" if goal.copy else "ctrl+x")
@@ -140,17 +140,17 @@ def transfer(now: Now, goal: Transfer) -> Pursuit:
     return (yield from shown_or_left(now, there, f"“{name}”", why))
 
 
-def _split(name: str, where: str) -> tuple[str, str]:
+def _split(name: str, parent: str) -> tuple[str, str]:
     """Return the folder and the name."""
     folder, slash, last = name.rstrip("/").rpartition("/")
-    return (where or folder, last) if slash and folder else (where, name.rstrip("/"))
+    return (parent or folder, last) if slash and folder else (parent, name.rstrip("/"))
 
 
 def _is_name(name: str) -> bool:
     return bool(name) and "/" not in name and name not in (".", "..") and name.isprintable()
 
 
-def _file_manager(now: Now) -> ShownWindow | None:
+def file_manager(now: Now) -> ShownWindow | None:
     """Return the front window if it is a file manager's."""
     front = now.scene.front
     return front if front is not None and _FILE_MANAGERS.search(front.app) else None
@@ -166,26 +166,26 @@ def _front_folder(now: Now) -> str:
     return last_name(_PROGRAM.split(_front_title(now), maxsplit=1)[0])
 
 
-def _to_folder(now: Now, where: str, *, anywhere: bool) -> Steps[Stuck | None]:
+def _to_folder(now: Now, folder: str, *, anywhere: bool) -> Steps[Stuck | None]:
     """Bring a folder to the front in the file manager. `anywhere`: accept any folder in front."""
 
     def in_front() -> bool:
-        window = _file_manager(now)
+        window = file_manager(now)
         if window is None or anywhere:
             return window is not None
-        return any(names_it(window.title, one) for one in now.names.of(last_name(where)))
+        return any(names_it(window.title, one) for one in now.names.of(last_name(folder)))
 
     if in_front():
         return None
-    there = lambda: in_front() or (where == "~" and _file_manager(now) is not None)  # noqa: E731
-    return (yield from opened(open_step(where, folder=True), there, where))
+    arrived = lambda: in_front() or (folder == "~" and file_manager(now) is not None)  # noqa: E731
+    return (yield from opened(open_step(folder, folder=True), arrived, folder))
 
 
-def _select(now: Now, name: str, where: str) -> Steps[Stuck | None]:
+def _select(now: Now, name: str, parent: str) -> Steps[Stuck | None]:
     """Select something by its name, and nothing else."""
     if not _is_name(name):
         return Stuck(f"“{name}” cannot be the name of a file or folder.")
-    stuck = (yield from _to_folder(now, where, anywhere=False)) if where else (yield from _to_holder(now, name))
+    stuck = (yield from _to_folder(now, parent, anywhere=False)) if parent else (yield from _to_holder(now, name))
     if stuck is not None:
         return stuck
     pattern = _pattern(name)
@@ -208,14 +208,14 @@ def _to_holder(now: Now, name: str) -> Steps[Stuck | None]:
 
     Raises WhichError if several folders contain it and the person does not say which.
     """
-    if _file_manager(now) is not None:
+    if file_manager(now) is not None:
         return None
     attempt = yield start(f"Open the folder that “{name}” is in.", f"./{name}/..")
     if attempt.failure is not None and (path := (yield from of_several(now, name, attempt.failure))) is not None:
         attempt = yield open_step(path.rpartition("/")[0] or "~", folder=True)
     if attempt.failure is not None:
         return Stuck(f"I found nothing called “{name}”: {attempt.failure.replace(f'./{name}/..', name)}.")
-    if (yield from until(lambda: _file_manager(now), "The folder is not to be seen yet: wait.", _MOST_WAITS, 1)):
+    if (yield from until(lambda: file_manager(now), "The folder is not to be seen yet: wait.", _MOST_WAITS, 1)):
         return None
     return Stuck(f"I opened the folder of “{name}”, but it did not come to the front.")
 
@@ -253,9 +253,9 @@ def _lists(now: Now, name: str) -> bool:
     )
 
 
-def _new_folders(now: Now, asked: Move) -> list[str]:
+def _new_folders(now: Now, request: Move) -> list[str]:
     """Return the names of files and folders created since a new folder was requested."""
-    return [last_name(change.what) for change in fresh(now, asked) if change.before is None and change.after]
+    return [last_name(change.what) for change in fresh(now, request) if change.before is None and change.after]
 
 
 def _arrived(now: Now, since: Move, name: str) -> Iterator[tuple[Change, str]]:
@@ -267,10 +267,10 @@ def _arrived(now: Now, since: Move, name: str) -> Iterator[tuple[Change, str]]:
             yield change, path
 
 
-def _called(now: Now, name: str, words: str, failed: str, asked: Move | None = None) -> Pursuit:
+def _called(now: Now, name: str, words: str, failed: str, request: Move | None = None) -> Pursuit:
     """Press enter, and check whether a file or folder of that name appeared.
 
-    `asked` is the step that requested a new folder.
+    `request` is the step that requested a new folder.
     """
     entered = yield press(words, "enter", main=True)
 
@@ -278,20 +278,20 @@ def _called(now: Now, name: str, words: str, failed: str, asked: Move | None = N
         return next((Done(f"“{name}” is there: {change}") for change, _ in _arrived(now, entered, name)), None)
 
     for enters in range(1, _MOST_ENTERS + 1):
-        more = 1 if asked and enters < _MOST_ENTERS else _MOST_WAITS - 1
+        more = 1 if request and enters < _MOST_ENTERS else _MOST_WAITS - 1
         done: object = (yield from seen(came, f"“{name}”", 1)) or (
             yield from seen(lambda: came() or _said(now.scene, name), f"“{name}”", more)
         )
         field = focused_entry(now)
-        if done or not asked or field is None or field.value != name or enters == _MOST_ENTERS:
+        if done or not request or field is None or field.value != name or enters == _MOST_ENTERS:
             break
         entered = yield press("The name still stands there, which was looked at late: once more.", "enter", main=True)
     if (verdict := came()) is not None:
         return verdict
-    said = _said(now.scene, name)
-    others = _new_folders(now, asked) if asked is not None else []
+    message = _said(now.scene, name)
+    others = _new_folders(now, request) if request is not None else []
     instead = "".join(f" “{other}” came instead, and is still there." for other in others if other != name)
-    return (yield from leave(now, f"{failed}: no file of that name came.{said}{instead}", came))
+    return (yield from leave(now, f"{failed}: no file of that name came.{message}{instead}", came))
 
 
 def _said(scene: Scene, name: str) -> str:

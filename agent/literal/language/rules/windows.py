@@ -158,6 +158,8 @@ def _go_to(part: Part, match: Groups) -> list[Goal]:
         return [Click(target)]
     if is_switch(target.name):
         return [Toggle(target, on=True)]
+    if not target.inside and (folder := _open_file(part, {"what": first})):
+        return folder
     kinds = r" (?:settings|preferences|section|page|folder|directory|app|window|panel)$"
     name = re.sub(kinds, "", target.name, flags=re.IGNORECASE)
     whole = target.whole or (target.name if name != target.name else "")
@@ -192,10 +194,10 @@ def _close_others(part: Part, match: Groups) -> list[Goal]:
 
 
 def _arrange(part: Part, match: Groups) -> list[Goal]:
-    said = re.sub(r"[- ]", "", match["how"].casefold()).replace("mise", "mize").removesuffix("d")
+    how = re.sub(r"[- ]", "", match["how"].casefold()).replace("mise", "mize").removesuffix("d")
     hows: dict[str, _How] = {"maximize": "maximize", "fullscreen": "fullscreen", "focus": "focus"}
     hows |= {"minimize": "minimize", "iconify": "minimize", "restore": "unmaximize", "unmaximize": "unmaximize"}
-    return [ArrangeWindow(hows[said], name) for name in _windows(part, match["what"] or "it")]
+    return [ArrangeWindow(hows[how], name) for name in _windows(part, match["what"] or "it")]
 
 
 def _windows(part: Part, text: str) -> list[str]:
